@@ -1,0 +1,60 @@
+# Every target sets up what it needs: with Python, make and git on the machine, nothing else is.
+# PYTHON=/path/to/python3.12 make test   selects the interpreter of a new .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := accountant streams tests
+# Directories that exist only from some commit on.
+SOURCES += $(wildcard benchmarks examples)
+
+PYTEST_ARGS ?=
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# A user's own settings must not decide what a locked installation installs.
+unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check format format-check lint types bench lock clean
+
+help:  ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+
+setup: $(READY)  ## make .venv with the locked packages and this project in it
+
+demo: $(READY)  ## replay a week of five analysts' requests, then audit the log
+	@$(BIN)/accountant demo $(DEMO_ARGS)
+
+test: $(READY)  ## run every test, those on a real Kafka broker included
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
+	$(BIN)/python -m pytest -m "not kafka and not faults" $(PYTEST_ARGS)
+
+check: format-check lint types test  ## everything that a change must pass
+
+format: $(READY)  ## rewrite the sources in the common format
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+
+format-check: $(READY)
+	$(BIN)/ruff format --check $(SOURCES)
+
+lint: $(READY)  ## ruff
+	$(BIN)/ruff check $(SOURCES)
+
+types: $(READY)  ## mypy --strict on both packages
+	$(BIN)/mypy --strict
+
+bench: $(READY)  ## measure: prints the table, writes JSON
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+lock: $(READY)  ## resolve the dependencies anew, with hashes
+	sh scripts/lock.sh $(VENV)
+
+clean:  ## remove the environment and everything that tools left behind
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml requirements/dev.txt scripts/setup.sh
+	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)
+	@touch $@

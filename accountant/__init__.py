@@ -1,0 +1,1 @@
+"""Privacy accounting: claims, filters, odometers, and the adjudication of requests."""

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Write requirements/*.txt: every version of every dependency, with hashes, for all supported
+# Pythons and platforms at once. The files name no download address: see decision 0002.
+set -eu
+
+venv=$1
+# uv itself is locked too; it comes in here so that no other recipe waits for it.
+"$venv/bin/python" -m pip install --quiet --require-hashes -r requirements/lock.txt
+
+compile() {
+    output=$1
+    shift
+    "$venv/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+        --custom-compile-command "make lock" $UPGRADE --output-file "requirements/$output" "$@"
+    echo "requirements/$output: $(grep -c '==' "requirements/$output") packages"
+}
+
+# Without UPGRADE, versions already locked stay; UPGRADE=--upgrade takes the newest.
+UPGRADE=${UPGRADE:-}
+compile dev.txt --extra local-kafka --group dev pyproject.toml
+# The other files agree with dev.txt: what is tested is what is shipped.
+compile runtime.txt --constraint requirements/dev.txt pyproject.toml
+compile build.txt --constraint requirements/dev.txt --group build
+compile lock.txt --group lock

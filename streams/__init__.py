@@ -1,0 +1,1 @@
+"""Everything around the accountant: journals, the worker, the gateway, and the command."""
