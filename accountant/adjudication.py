@@ -1,0 +1,122 @@
+"""Decide one request on one ledger: the rule of the whole product, pure."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from accountant.amounts import INFINITE
+from accountant.claims import CheckedClaim
+from accountant.largest import largest
+from accountant.ledger import Ledger
+from accountant.outcomes import Outcome, Reason
+from accountant.totals import Price, price
+
+_NONE_CROSSED: Final[tuple[str, ...]] = ()
+
+
+class Verdict(NamedTuple):
+    """What was decided, apart from the ledger after it.
+
+    Attributes:
+        outcome: granted or refused.
+        reason: why it was refused.
+        price: what was asked for; None if that was never looked at.
+        crossed: ratios of the policy's `alert_at` that this decision is the first to reach.
+        fits: the largest claim of the kind asked for that would still be granted, as text.
+    """
+
+    outcome: Outcome
+    reason: Reason | None = None
+    price: Price | None = None
+    crossed: tuple[str, ...] = _NONE_CROSSED
+    fits: str | None = None
+
+
+def adjudicate(
+    ledger: Ledger, claim: CheckedClaim, unit: str, neighbours: str, at: int
+) -> tuple[Ledger, Verdict]:
+    """Return the ledger after one request, and the verdict on it.
+
+    Args:
+        ledger: before the request; never changed.
+        claim: what the mechanism promises, its fields checked.
+        unit, neighbours: what the claim was made for.
+        at: the decision's time, milliseconds since 1970.
+    A refusal spends nothing and leaves the filter open. Reasons in the order in which they
+    are looked for: closed, unit_mismatch, claim_not_accepted, exhausted.
+    """
+    plan = ledger.plan
+    if ledger.closed:
+        return _refuse(ledger, Reason.CLOSED, at, None)
+    policy = plan.policy
+    if unit != policy.unit or neighbours != policy.neighbours:
+        return _refuse(ledger, Reason.UNIT_MISMATCH, at, None)
+    asked = price(claim, plan.sums)
+    totals = ledger.totals
+    width = plan.width
+    spent = plan.kind.charge(plan.capacity, totals[:width], asked)
+    if spent is None:
+        if INFINITE in asked.amounts[:width]:
+            return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, asked)
+        return _refuse_exhausted(ledger, claim, at, asked)
+    amounts = asked.amounts
+    after = spent + tuple([totals[i] + amounts[i] for i in range(width, len(totals))])
+    crossed_after, crossed = ledger.crossed, _NONE_CROSSED
+    thresholds = plan.thresholds
+    if crossed_after < len(thresholds) and spent[0] >= thresholds[crossed_after]:
+        crossed_after = plan.count_crossed(spent[0], exhausted=False)
+        crossed = policy.alert_at[ledger.crossed : crossed_after]
+    granted = Ledger(
+        ledger.dataset,
+        plan,
+        ledger.sequence + 1,
+        ledger.mechanisms + asked.mechanisms,
+        after,
+        crossed_after,
+        ledger.exhausted or spent[0] >= plan.capacity[0],
+        False,
+        ledger.opened_at,
+        at,
+        ledger.generation,
+        plan.readings(after),
+    )
+    return granted, Verdict(Outcome.GRANTED, None, asked, crossed)
+
+
+def _refuse(ledger: Ledger, reason: Reason, at: int, asked: Price | None) -> tuple[Ledger, Verdict]:
+    return _moved(ledger, at), Verdict(Outcome.REFUSED, reason, asked)
+
+
+def _refuse_exhausted(
+    ledger: Ledger, claim: CheckedClaim, at: int, asked: Price
+) -> tuple[Ledger, Verdict]:
+    plan = ledger.plan
+    crossed: tuple[str, ...] = _NONE_CROSSED
+    crossed_after, exhausted = ledger.crossed, ledger.exhausted
+    if ledger.totals[0] >= plan.nearly:
+        exhausted = True
+        crossed_after = len(plan.thresholds)
+        crossed = plan.policy.alert_at[ledger.crossed :]
+    fits = largest(claim.claim, plan.kind, plan.capacity, ledger.spent)
+    verdict = Verdict(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits)
+    return _moved(ledger, at, crossed_after, exhausted), verdict
+
+
+def _moved(
+    ledger: Ledger, at: int, crossed: int | None = None, exhausted: bool | None = None
+) -> Ledger:
+    """Return the ledger with only its sequence, its time and its thresholds moved on."""
+    return Ledger(
+        ledger.dataset,
+        ledger.plan,
+        ledger.sequence + 1,
+        ledger.mechanisms,
+        ledger.totals,
+        ledger.crossed if crossed is None else crossed,
+        ledger.exhausted if exhausted is None else exhausted,
+        ledger.closed,
+        ledger.opened_at,
+        at,
+        ledger.generation,
+        ledger.readings,
+    )

@@ -1,0 +1,92 @@
+"""Claims as a person types them: `pure:0.01`, `gaussian:sigma=20,sensitivity=1`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from accountant.claims import ATOMS, AllOf, Claim, Repeat, checked
+from accountant.errors import RequestInvalid
+
+_BY_NAME: Final = {str(kind.__struct_config__.tag): kind for kind in ATOMS}
+_SEPARATORS = "*:,=+"
+
+
+def claim_text(claim: Claim) -> str:
+    """Return a claim as text that `parse_claim` reads back to an equal claim."""
+    if isinstance(claim, Repeat):
+        return f"{claim.times}*{_grouped(claim.claim)}"
+    if isinstance(claim, AllOf):
+        return "+".join(_grouped(part) for part in claim.claims)
+    name = str(claim.__struct_config__.tag)
+    fields = msgspec.structs.asdict(claim)
+    if len(fields) == 1:
+        return f"{name}:{next(iter(fields.values()))}"
+    return f"{name}:" + ",".join(f"{field}={value}" for field, value in fields.items())
+
+
+def _grouped(claim: Claim) -> str:
+    text = claim_text(claim)
+    return f"({text})" if isinstance(claim, Repeat | AllOf) else text
+
+
+def parse_claim(text: str) -> Claim:
+    """Return the claim that a text such as `10*pure:0.01` or `pure:0.1+zcdp:0.01` names.
+
+    Raises: RequestInvalid: unknown kind, missing or unknown field, or a value out of range.
+    """
+    claim = _parse(text.strip(), text)
+    return checked(claim).claim
+
+
+def _parse(text: str, whole: str) -> Claim:
+    parts = _split(text, "+", whole)
+    if len(parts) > 1:
+        return AllOf(tuple(_parse(part, whole) for part in parts))
+    times, star, rest = text.partition("*")
+    if star and times.strip().isdecimal() and len(times) < 10:
+        return Repeat(_parse(rest.strip(), whole), int(times))
+    if text.startswith("(") and text.endswith(")"):
+        return _parse(text[1:-1].strip(), whole)
+    return _parse_atom(text, whole)
+
+
+def _split(text: str, separator: str, whole: str) -> list[str]:
+    """Split at a separator that stands outside of parentheses."""
+    parts, level, start = [], 0, 0
+    for i, character in enumerate(text):
+        level += (character == "(") - (character == ")")
+        if level < 0 or level > 4:
+            raise RequestInvalid("claim", "must close each parenthesis it opens", whole)
+        if character == separator and not level:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    if level:
+        raise RequestInvalid("claim", "must close each parenthesis it opens", whole)
+    return [*parts, text[start:].strip()]
+
+
+def _parse_atom(text: str, whole: str) -> Claim:
+    name, colon, rest = text.partition(":")
+    kind = _BY_NAME.get(name)
+    if kind is None or not colon:
+        rule = f"must be KIND:VALUE or KIND:FIELD=VALUE,... with KIND one of {', '.join(_BY_NAME)}"
+        raise RequestInvalid("claim", rule, whole)
+    fields = kind.__struct_fields__
+    given: dict[str, str] = {}
+    for i, part in enumerate(rest.split(",")):
+        field, equals, value = part.partition("=")
+        if not equals and i < len(fields):
+            field, value = fields[i], part
+        if field not in fields or field in given:
+            raise RequestInvalid("claim", f"{name} must have the fields {', '.join(fields)}", whole)
+        given[field] = value.strip()
+    missing = [
+        f
+        for f in kind.__struct_fields__[: len(fields) - len(kind.__struct_defaults__)]
+        if f not in given
+    ]
+    if missing:
+        raise RequestInvalid("claim", f"{name} must have {', '.join(missing)}", whole)
+    return kind(**given)

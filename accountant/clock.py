@@ -1,0 +1,41 @@
+"""Times as the wire writes them: UTC, milliseconds since 1970 inside."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# A UUID of version 7 begins with its time in milliseconds, 48 bits.
+_UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+@lru_cache(maxsize=4096)
+def iso(at: int) -> str:
+    """Return `2026-11-21T10:00:00.012Z` for a time in milliseconds since 1970."""
+    moment = _EPOCH + timedelta(milliseconds=at)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
+
+
+@lru_cache(maxsize=4096)
+def from_iso(text: str) -> int:
+    """Return milliseconds since 1970 of what `iso` wrote.
+
+    Raises: ValueError: not such a time.
+    """
+    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def issued_at(request_id: str) -> int | None:
+    """Return the time in a UUIDv7 in milliseconds since 1970, None if it is no UUIDv7."""
+    match = _UUID7.fullmatch(request_id)
+    return None if match is None else int(match[1] + match[2], 16)
+
+
+def uuid7(at: int, random: bytes) -> str:
+    """Return a UUIDv7 for a time in milliseconds and 10 random bytes."""
+    digits = f"{at:012x}7{random.hex()[:3]}{0x8 | random[9] & 0x3:x}{random.hex()[4:19]}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"

@@ -1,0 +1,1 @@
+"""Between the definitions of privacy; every result is rounded outward."""

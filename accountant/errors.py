@@ -1,0 +1,52 @@
+"""Errors of the accountant, by what the caller must do.
+
+BudgetError
+|- RequestInvalid     decide it `invalid`; the ledger is untouched
+|- ClaimNotAccepted   refuse it; another filter could take the claim
+`- LedgerFault        stop using this state and refold the partition
+   `- LogDamaged      refolding cannot help: an operator must look
+"""
+
+from __future__ import annotations
+
+_SHOWN = 80  # characters of a rejected value that a message repeats
+
+
+class BudgetError(Exception):
+    """Base of every error that this product raises on purpose."""
+
+
+class RequestInvalid(BudgetError):
+    """A field breaks a rule of the wire format.
+
+    Args:
+        field: path of the field, dotted, as in `claim.sigma`.
+        rule: what must hold, phrased to follow the field's name.
+        value: what was found; shortened in the message.
+    """
+
+    def __init__(self, field: str, rule: str, value: object) -> None:
+        self._whole = value
+        shown = value if isinstance(value, str) else repr(value)
+        if len(shown) > _SHOWN:
+            shown = f"{shown[:_SHOWN]}... ({len(shown)} characters)"
+        self.field = field
+        self.rule = rule
+        self.value = shown
+        super().__init__(f"{field} {rule}, got {shown}")
+
+    def under(self, parent: str) -> RequestInvalid:
+        """Return the same error with `parent.` put before its field."""
+        return RequestInvalid(f"{parent}.{self.field}", self.rule, self._whole)
+
+
+class ClaimNotAccepted(BudgetError):
+    """A filter cannot take this kind of claim; it would cost infinity."""
+
+
+class LedgerFault(BudgetError):
+    """The state in memory can no longer be trusted: drop it and refold."""
+
+
+class LogDamaged(LedgerFault):
+    """The decision log itself contradicts its own rules."""

@@ -1,0 +1,31 @@
+"""Checks on a budget that several filters share."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from accountant.errors import RequestInvalid
+from accountant.filters.base import Budget
+
+
+def required(value: Decimal | None, field: str) -> Decimal:
+    """Return a budget that must be given and greater than 0.
+
+    Raises: RequestInvalid: it is not.
+    """
+    if not value:
+        rule = "must be greater than 0 for this filter"
+        raise RequestInvalid(field, rule, "nothing" if value is None else str(value))
+    return value
+
+
+def own_delta(budget: Budget) -> Decimal:
+    """Return delta' = delta - delta'', which must be greater than 0.
+
+    Raises: RequestInvalid: the claims' share leaves the filter none.
+    """
+    if budget.delta_for_filter <= 0:
+        raise RequestInvalid(
+            "delta", "must exceed delta_for_claims for this filter", str(budget.delta_for_filter)
+        )
+    return budget.delta_for_filter

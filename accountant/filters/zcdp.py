@@ -1,0 +1,24 @@
+"""zCDP: rhos add up."""
+
+from __future__ import annotations
+
+from accountant.amounts import Units, units_down
+from accountant.filters.additive import AdditiveFilter
+from accountant.filters.base import Budget
+from accountant.filters.required import required
+
+
+class Zcdp(AdditiveFilter):
+    """Admit while sum rho <= rho_g and sum delta <= delta_g.
+
+    Guarantees delta_g-approximate rho_g-zCDP. Source: Whitehouse 2023 Thm 7, its proof
+    repaired in docs/theory.md P2.
+    """
+
+    name = "zcdp"
+    budget_field = "rho"
+    all_delta_for_claims = True
+    sums = ("rho", "delta")
+
+    def capacity(self, budget: Budget) -> tuple[Units, ...]:
+        return units_down(required(budget.rho, "rho")), units_down(budget.delta_for_claims)

@@ -1,0 +1,25 @@
+"""zCDP inside, (epsilon, delta)-DP outside, by the tight conversion."""
+
+from __future__ import annotations
+
+from accountant.amounts import Units, budget_down, units_down
+from accountant.conversions.tight_zcdp import capacity
+from accountant.filters.additive import AdditiveFilter
+from accountant.filters.base import Budget
+from accountant.filters.required import own_delta, required
+
+
+class ZcdpTight(AdditiveFilter):
+    """Admit while sum rho <= rho*(epsilon, delta') and sum delta <= delta''.
+
+    Guarantees (epsilon, delta'' + (1 - delta'') delta')-DP. Source: Whitehouse 2023 Thm 7
+    with the tight conversion; derivation in docs/theory.md section 3 and P2.
+    """
+
+    name = "zcdp_tight"
+    sums = ("rho", "delta")
+
+    def capacity(self, budget: Budget) -> tuple[Units, ...]:
+        epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
+        most = capacity(epsilon=epsilon, delta=delta)
+        return budget_down(most), units_down(budget.delta_for_claims)

@@ -1,0 +1,101 @@
+"""The request ids that a partition remembers, so that no retry is charged twice.
+
+Ids are kept in buckets of one second of their time of issue: forgetting all that lie at or
+below the floor then takes no search.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from accountant.clock import iso
+from accountant.outcomes import Outcome, Reason
+from accountant.records import First, Source
+
+MOST_IDS: Final = 1_000_000
+"""How many ids one partition remembers; about 400 bytes each."""
+
+_BUCKET_MS: Final = 1000
+
+
+def id_key(source: Source, dataset: str, who: str, request_id: str) -> str:
+    """Return the key of an id: names hold no `/`, so no two ids share one."""
+    return f"{source}/{dataset}/{who}/{request_id}"
+
+
+class Remembered(NamedTuple):
+    """What is kept of a decision for its repeats.
+
+    Attributes:
+        body_hash: SHA-256 of the canonical body.
+        hash: of the decision's bytes, hexadecimal.
+    """
+
+    body_hash: bytes
+    hash: bytes
+    partition_sequence: int
+    decided_at: int
+    outcome: Outcome
+    reason: Reason | None
+    cost: dict[str, str] | None
+
+    def first(self) -> First:
+        """Return it as a repeat's decision shows it."""
+        return First(
+            partition_sequence=self.partition_sequence,
+            decided_at=iso(self.decided_at),
+            outcome=self.outcome,
+            hash=f"sha256:{self.hash.hex()}",
+            reason=self.reason,
+            cost=self.cost,
+        )
+
+
+class IdTable:
+    """Ids by time of issue. `get` and `add` are O(1), `forget` is O(what is forgotten)."""
+
+    __slots__ = ("_buckets", "_most", "_size")
+
+    def __init__(self, most: int = MOST_IDS) -> None:
+        self._buckets: dict[int, dict[str, Remembered]] = {}
+        self._most = most
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def most(self) -> int:
+        """How many ids the table may hold."""
+        return self._most
+
+    def get(self, issued: int, key: str) -> Remembered | None:
+        """Return what is remembered of an id issued at `issued` milliseconds."""
+        bucket = self._buckets.get(issued // _BUCKET_MS)
+        return None if bucket is None else bucket.get(key)
+
+    def add(self, issued: int, key: str, remembered: Remembered) -> None:
+        """Remember an id."""
+        bucket = self._buckets.setdefault(issued // _BUCKET_MS, {})
+        self._size += key not in bucket
+        bucket[key] = remembered
+
+    def forget(self, floor: int) -> None:
+        """Drop the ids in all seconds that end at or below the floor."""
+        last = (floor + 1) // _BUCKET_MS
+        for second in [second for second in self._buckets if second < last]:
+            self._size -= len(self._buckets.pop(second))
+
+    def oldest_tenth(self) -> int:
+        """Return the time of issue, in milliseconds, of the end of the oldest tenth."""
+        seen = 0
+        for second in sorted(self._buckets):
+            seen += len(self._buckets[second])
+            if seen * 10 >= self._size:
+                return (second + 1) * _BUCKET_MS - 1
+        return 0
+
+    def count_above(self, floor: int) -> int:
+        """Return how many ids lie in seconds that end above the floor."""
+        last = (floor + 1) // _BUCKET_MS
+        return sum(len(bucket) for second, bucket in self._buckets.items() if second >= last)

@@ -1,0 +1,98 @@
+"""The largest claim of a kind that would still fit: what a refusal offers instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from accountant.amounts import Units
+from accountant.claim_text import claim_text
+from accountant.claims import AllOf, CheckedClaim, Claim, Repeat, checked
+from accountant.errors import RequestInvalid
+from accountant.filters import Filter
+from accountant.totals import price
+
+# The offered parameter has 4 significant digits, rounded toward the smaller cost.
+_SAFER: Final = {
+    1: Context(prec=4, rounding=ROUND_FLOOR),
+    -1: Context(prec=4, rounding=ROUND_CEILING),
+}
+_STEPS: Final = 12
+_STEPS_BACK: Final = 3
+
+
+@lru_cache(maxsize=16_384)
+def largest(
+    claim: Claim, kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]
+) -> str | None:
+    """Return the largest claim like `claim` that fits, as text; None if none does.
+
+    The claim's one knob (epsilon, rho, sigma, times, ...) is turned, to 4 digits and in the
+    safe direction; everything else stays. What is returned was checked to fit.
+    """
+    if isinstance(claim, AllOf):
+        return None
+    if isinstance(claim, Repeat):
+        single = price(checked(claim.claim), kind.sums)
+        times = kind.count(capacity, spent, single)
+        return claim_text(Repeat(claim.claim, times)) if times else None
+    return _search(claim, claim.knob, kind, capacity, spent)
+
+
+def _search(
+    claim: Claim, knob: str, kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]
+) -> str | None:
+    """Solve log(cost) = log(what is left) in the logarithm of the knob.
+
+    Costs grow about as a power of the knob, between 1 and 2, so a secant is there in a few
+    steps; the result is rounded toward a smaller cost, and checked.
+    """
+    room = kind.left(capacity, spent)[0]
+    asked = float(getattr(claim, knob))
+    if room <= 0 or not asked:
+        return None
+
+    def excess(x: float) -> float:
+        turned = CheckedClaim(
+            msgspec.structs.replace(claim, **{knob: f"{math.exp(x):.12g}".replace("e+", "e")})
+        )
+        cost = price(turned, kind.sums).amounts[0]
+        return math.log(cost / room) if cost else -math.inf
+
+    try:
+        solved = math.exp(_solve(excess, math.log(asked), claim.knob_sign))
+        safer = _SAFER[claim.knob_sign]
+        value = safer.create_decimal_from_float(solved)
+        for _ in range(_STEPS_BACK):
+            turned = msgspec.structs.replace(claim, **{knob: _plain(value)})
+            if kind.charge(capacity, spent, price(CheckedClaim(turned), kind.sums)) is not None:
+                return claim_text(turned)
+            value = safer.next_minus(value) if claim.knob_sign > 0 else safer.next_plus(value)
+    except RequestInvalid:  # what is left is below the smallest claim of this kind
+        return None
+    return None
+
+
+def _solve(excess: Callable[[float], float], start: float, sign: int) -> float:
+    x, e = start, excess(start)
+    slope = 1.5 * sign
+    for _ in range(_STEPS):
+        if abs(e) < 1e-6:
+            break
+        moved = x - e / slope
+        e_moved = excess(moved)
+        if moved != x and e_moved != e and (e_moved - e) / (moved - x) * sign > 0:
+            slope = (e_moved - e) / (moved - x)
+        x, e = moved, e_moved
+    return x
+
+
+def _plain(value: Decimal) -> str:
+    """Return a decimal in the wire's form, without sign or zeros in its exponent."""
+    text = f"{value.normalize():f}"
+    return text if len(text) < 12 else f"{value.normalize():e}".replace("e+", "e")

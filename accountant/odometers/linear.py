@@ -1,0 +1,35 @@
+"""A line in intrinsic time, best where V is about y."""
+
+from __future__ import annotations
+
+import math
+
+from accountant.odometers.base import (
+    ULPS_UP,
+    Boundary,
+    Odometer,
+    log_inverse_delta_up,
+    parameter,
+)
+
+
+class Linear(Odometer, frozen=True, tag="linear"):
+    """U(V) = sqrt(2 y L)/2 + sqrt(2 L)/(2 sqrt(y)) V + V/2, for any fixed y > 0.
+
+    The papers' filter odometer has y = y*(epsilon, delta'). Source: Whitehouse 2023 Thm 2(1),
+    y* corrected (errata).
+    """
+
+    delta: str
+    y: str
+
+    def boundary(self) -> Boundary:
+        log_inverse_delta = log_inverse_delta_up(self.delta)
+        y = parameter(self.y, "y")
+        start = math.sqrt(2 * y * log_inverse_delta) / 2 * ULPS_UP
+        slope = (math.sqrt(2 * log_inverse_delta) / (2 * math.sqrt(y)) + 0.5) * ULPS_UP
+
+        def reading(v: float) -> float:
+            return (start + slope * v) * ULPS_UP
+
+        return reading

@@ -1,0 +1,36 @@
+"""A two-sided Gaussian mixture of lines."""
+
+from __future__ import annotations
+
+import math
+
+from accountant.odometers.base import (
+    ULPS_UP,
+    Boundary,
+    Odometer,
+    log_inverse_delta_up,
+    parameter,
+)
+
+
+class Mixture(Odometer, frozen=True, tag="mixture"):
+    """U(V) = sqrt(2 (V+r) ln(sqrt((V+r)/r) / delta')) + V/2, for any fixed r > 0.
+
+    Source: Whitehouse 2023 Thm 2(2), (r + V) inside the root (errata).
+    """
+
+    delta: str
+    r: str
+
+    def boundary(self) -> Boundary:
+        log_inverse_delta = log_inverse_delta_up(self.delta)
+        r = parameter(self.r, "r")
+
+        def reading(v: float) -> float:
+            if v == math.inf:
+                return v
+            # ln(sqrt((V+r)/r)) = log1p(V/r)/2 loses nothing where V is far below r.
+            log = log_inverse_delta + math.log1p(v / r) / 2
+            return (math.sqrt(2 * (v + r) * log) + v / 2) * ULPS_UP
+
+        return reading

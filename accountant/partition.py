@@ -1,0 +1,181 @@
+"""One partition's state, and the decision on each of its input records.
+
+`Partition` is what the log's committed prefix comes down to. A `Draft` on top of it decides
+input after input and collects the changes; the partition itself changes only by `absorb`,
+once the draft's records are committed. A draft that is dropped leaves no trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, NamedTuple
+
+from accountant.clock import iso
+from accountant.ids import IdTable, Remembered
+from accountant.ledger import Ledger
+from accountant.outcomes import Outcome
+from accountant.records import Decision, Genesis, NextOffsets, PartitionRow, Source, encode
+from accountant.snapshots import snapshot
+
+NO_PREVIOUS: Final = "sha256:" + "0" * 64
+"""What the first decision of a log names as the one before it."""
+
+
+class Encoded(NamedTuple):
+    """One decision as it goes into the log.
+
+    Attributes:
+        key: the record's key: the dataset, or the input's key where there is none.
+        value: the decision's bytes, which the next one's hash covers.
+        timestamp: decided_at, milliseconds since 1970.
+        decision: the same, decoded.
+    """
+
+    key: bytes | None
+    value: bytes
+    timestamp: int
+    decision: Decision
+
+
+class Partition:
+    """The state that a partition's decision log comes down to.
+
+    Attributes:
+        genesis: what decision 0 fixed.
+        sequence, head: number and hash (`sha256:...`) of the last decision.
+        decided_at, floor: the partition's clock and its floor for ids, in milliseconds.
+        next: offset of each input that comes next.
+        ledgers: by dataset.
+        ids: those remembered.
+    """
+
+    __slots__ = ("decided_at", "floor", "genesis", "head", "ids", "ledgers", "next", "sequence")
+
+    def __init__(self, genesis: Genesis, *, most_ids: int | None = None) -> None:
+        self.genesis = genesis
+        self.sequence = -1
+        self.head = NO_PREVIOUS
+        self.decided_at = 0
+        self.floor = 0
+        self.next: dict[Source, int] = {"requests": 0, "admin": 0}
+        self.ledgers: dict[str, Ledger] = {}
+        self.ids = IdTable() if most_ids is None else IdTable(most_ids)
+
+    def row(self) -> PartitionRow:
+        """Return the partition's row for `state`."""
+        return PartitionRow(
+            genesis=self.genesis,
+            partition_sequence=self.sequence,
+            head=self.head,
+            decided_at=self.decided_at,
+            floor=self.floor,
+            next=NextOffsets(**self.next),
+            datasets=len(self.ledgers),
+        )
+
+
+class Draft:
+    """Changes to a partition that are decided but not committed.
+
+    Attributes:
+        partition: what it starts from; never changed before `absorb`.
+        ledgers: the datasets touched, as they are now.
+        sequence, head, decided_at, floor, next: as in `Partition`, as they are now.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.sequence = partition.sequence
+        self.head = partition.head
+        self.decided_at = partition.decided_at
+        self.floor = partition.floor
+        self.next = dict(partition.next)
+        self.ledgers: dict[str, Ledger] = {}
+        self._ids: dict[str, tuple[int, Remembered]] = {}
+        self._opened = 0
+
+    def ledger(self, dataset: str) -> Ledger | None:
+        """Return a dataset's ledger as it is now, None if it was never opened."""
+        touched = self.ledgers.get(dataset)
+        return self.partition.ledgers.get(dataset) if touched is None else touched
+
+    def put(self, ledger: Ledger) -> None:
+        """Replace a dataset's ledger."""
+        if self.ledger(ledger.dataset) is None:
+            self._opened += 1
+        self.ledgers[ledger.dataset] = ledger
+
+    def remembered(self, issued: int, key: str) -> Remembered | None:
+        """Return what is remembered of an id."""
+        new = self._ids.get(key)
+        return self.partition.ids.get(issued, key) if new is None else new[1]
+
+    def remember(self, issued: int, key: str, remembered: Remembered) -> None:
+        """Remember an id from now on."""
+        self._ids[key] = (issued, remembered)
+
+    def has_room_for_id(self) -> bool:
+        """Tell whether one more id can be remembered, raising the floor if that makes room.
+
+        The floor rises to the time of issue of the oldest tenth, but leaves the last minute.
+        """
+        ids = self.partition.ids
+        if len(ids) + len(self._ids) < ids.most:
+            return True
+        self.floor = max(self.floor, min(ids.oldest_tenth(), self.decided_at - 60_000))
+        fresh = sum(1 for issued, _ in self._ids.values() if issued > self.floor)
+        return ids.count_above(self.floor) + fresh < ids.most
+
+    def append(self, decision: Decision, key: bytes | None) -> Encoded:
+        """Take a decision as the next of the log and return its bytes."""
+        value = encode(decision)
+        self.sequence = decision.partition_sequence
+        self.head = hash_of(value)
+        return Encoded(key, value, self.decided_at, decision)
+
+    def row(self) -> PartitionRow:
+        """Return the partition's row as it will be."""
+        return PartitionRow(
+            genesis=self.partition.genesis,
+            partition_sequence=self.sequence,
+            head=self.head,
+            decided_at=self.decided_at,
+            floor=self.floor,
+            next=NextOffsets(**self.next),
+            datasets=len(self.partition.ledgers) + self._opened,
+        )
+
+    def snapshots(self) -> list[tuple[bytes, bytes]]:
+        """Return the rows of the datasets touched, as (key, value)."""
+        return [(name.encode(), encode(snapshot(ledger))) for name, ledger in self.ledgers.items()]
+
+    def absorb(self) -> None:
+        """Make the changes the partition's own. Call it once they are committed."""
+        state = self.partition
+        state.sequence, state.head = self.sequence, self.head
+        state.decided_at, state.floor = self.decided_at, self.floor
+        state.next = self.next
+        state.ledgers.update(self.ledgers)
+        for key, (issued, remembered) in self._ids.items():
+            state.ids.add(issued, key, remembered)
+        state.ids.forget(state.floor)
+
+
+def hash_of(value: bytes) -> str:
+    """Return the hash of a decision's bytes as the next decision names it."""
+    return f"sha256:{hashlib.sha256(value).hexdigest()}"
+
+
+def genesis_decision(genesis: Genesis, at: int) -> Encoded:
+    """Return decision 0 of a partition, to be written once, into an empty log."""
+    draft = Draft(Partition(genesis))
+    draft.decided_at = at
+    decision = Decision(
+        partition_sequence=0,
+        previous=NO_PREVIOUS,
+        decided_at=iso(at),
+        floor=iso(0),
+        outcome=Outcome.GENESIS,
+        genesis=genesis,
+    )
+    return draft.append(decision, None)

@@ -1,0 +1,113 @@
+"""A policy worked out once, so that deciding a request is only sums and comparisons."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from accountant.amounts import Units, format_units, parse_units, units_down
+from accountant.errors import RequestInvalid
+from accountant.filters import Filter
+from accountant.odometers import Reader, sums_of
+from accountant.policy import Policy, filter_of, horizon_seconds, parse_budget
+
+_ENCODE = msgspec.json.encode
+# A refusal this close to the end of the budget counts as reaching it: a budget is rarely
+# spent to the last unit.
+_NEARLY: Final = (19, 20)
+
+
+class Plan:
+    """What the datasets with one policy and one stored budget share.
+
+    Attributes:
+        policy: resolved, see `policy.resolve`.
+        kind: its filter.
+        sums: names of the totals, the filter's first.
+        width: how many of them are the filter's.
+        capacity: what each of the filter's sums may reach, in units of 1e-40.
+        readers: its odometers.
+        thresholds: spent amounts at which each of `policy.alert_at` is crossed.
+        nearly: spent amount from which a refusal means exhaustion.
+        policy_wire, budget_wire: as the log and the snapshots carry them.
+    """
+
+    __slots__ = (
+        "budget_wire",
+        "capacity",
+        "horizon_seconds",
+        "kind",
+        "nearly",
+        "policy",
+        "policy_wire",
+        "readers",
+        "sums",
+        "thresholds",
+        "width",
+    )
+
+    def __init__(self, policy: Policy, capacity: tuple[Units, ...]) -> None:
+        kind: Filter = filter_of(policy)
+        odometers = policy.odometers or ()
+        names = list(kind.sums)
+        for odometer in odometers:
+            names += [name for name in sums_of(odometer) if name not in names]
+        budget = parse_budget(policy)
+        self.policy = policy
+        self.kind = kind
+        self.sums = tuple(names)
+        self.width = len(kind.sums)
+        self.capacity = capacity
+        limit = units_down(budget.delta_for_claims)
+        self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
+        self.thresholds = _thresholds(policy.alert_at, int(capacity[0]))
+        self.nearly = -(-int(capacity[0]) * _NEARLY[0] // _NEARLY[1])
+        self.policy_wire = msgspec.Raw(_ENCODE(policy))
+        self.budget_wire = dict(
+            zip(kind.sums, [format_units(limit) for limit in capacity], strict=True)
+        )
+        self.horizon_seconds = horizon_seconds(policy)
+
+    def spent_ratio(self, totals: tuple[Units, ...]) -> float:
+        """Return what part of the additive budget is spent, rounded up, in [0, 1]."""
+        return min(1.0, math.nextafter(totals[0] / self.capacity[0], 1.0)) if totals[0] else 0.0
+
+    def count_crossed(self, spent: Units, *, exhausted: bool) -> int:
+        """Return how many thresholds an amount has crossed; exhaustion crosses them all."""
+        return len(self.thresholds) if exhausted else bisect_right(self.thresholds, spent)
+
+    def readings(self, totals: tuple[Units, ...]) -> tuple[float, ...]:
+        """Return every odometer's reading in nats, rounded up."""
+        return tuple([reader(totals) for reader in self.readers])
+
+
+def _thresholds(alert_at: tuple[str, ...], capacity: int) -> tuple[int, ...]:
+    return tuple(math.ceil(Fraction(text) * capacity) for text in alert_at)
+
+
+@lru_cache(maxsize=4096)
+def open_plan(policy: Policy) -> Plan:
+    """Return the plan of a resolved policy, its budget computed and rounded down.
+
+    Raises: RequestInvalid: the policy's budget is none for its filter.
+    """
+    kind = filter_of(policy)
+    try:
+        capacity = kind.capacity(parse_budget(policy))
+    except RequestInvalid as error:
+        raise error if error.field.startswith("policy.") else error.under("policy") from None
+    if capacity[0] <= 0:
+        rule = f"must leave filter {kind.name} a budget of at least 1e-40"
+        raise RequestInvalid("policy", rule, format_units(capacity[0]))
+    return Plan(policy, capacity)
+
+
+@lru_cache(maxsize=4096)
+def stored_plan(policy: Policy, budget: tuple[str, ...]) -> Plan:
+    """Return the plan with the budget that was stored at opening, never computed again."""
+    return Plan(policy, tuple(parse_units(text) for text in budget))

@@ -1,0 +1,141 @@
+"""What one claim is worth in each definition of privacy, computed exactly or rounded up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from accountant import claims as c
+from accountant.conversions.probabilistic import loss_shift, probabilistic_delta
+from accountant.conversions.zcdp import bounded_range_rho, gaussian_rho, laplace_rho, pure_rho
+
+Amount = Fraction | Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossBound:
+    """A bound on the privacy loss itself, which odometers need.
+
+    Attributes:
+        time: what the claim adds to intrinsic time, 2 rho or epsilon^2.
+        epsilon: bound on the loss, None if it has none (a Gaussian).
+        delta: probability that the bound fails.
+        shift: -ln(1 - delta).
+    """
+
+    time: Amount
+    epsilon: Amount | None = None
+    delta: Amount = Fraction(0)
+    shift: Amount = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One mechanism's promises; None says that no finite one can be made.
+
+    Attributes:
+        rho: it is delta-approximate rho-zCDP.
+        delta: see rho and epsilon.
+        epsilon: it is (epsilon, delta)-DP.
+        mu_squared: it is mu-GDP.
+        intrinsic_time: what it adds to V of Whitehouse 2023 Thm 1 and Thm 6.
+        loss: what an odometer may use, None if nothing.
+    """
+
+    rho: Amount
+    intrinsic_time: Amount
+    delta: Amount = Fraction(0)
+    epsilon: Amount | None = None
+    mu_squared: Amount | None = None
+    loss: LossBound | None = None
+
+
+def promise(claim: c.Claim) -> Promise:
+    """Return what a single mechanism's claim, its fields already checked, is worth.
+
+    Source: docs/theory.md section 1, the table of claims, row by row.
+    """
+    match claim:
+        case c.Pure():
+            return _pure(Fraction(claim.epsilon))
+        case c.Probabilistic() | c.RandomizedResponse():
+            # RR_{epsilon, delta} keeps |loss| <= epsilon but with probability delta.
+            return _with_delta(claim, probabilistic=True)
+        case c.Approximate():
+            return _with_delta(claim, probabilistic=False)
+        case c.ApproximateZcdp():
+            delta = Fraction(claim.delta)
+            plain = _zcdp(Fraction(claim.rho))
+            if not delta:
+                return plain
+            return Promise(rho=plain.rho, intrinsic_time=plain.intrinsic_time, delta=delta)
+        case c.Zcdp():
+            return _zcdp(Fraction(claim.rho))
+        case c.Gdp():
+            return _gaussian(Fraction(claim.mu) ** 2 / 2)
+        case c.Gaussian():
+            sigma, sensitivity = Fraction(claim.sigma), Fraction(claim.sensitivity)
+            return _gaussian(gaussian_rho(sigma=sigma, sensitivity=sensitivity))
+        case c.Laplace():
+            epsilon = Fraction(claim.sensitivity) / Fraction(claim.scale)
+            return _known_rho(epsilon, Fraction(laplace_rho(epsilon)))
+        case c.BoundedRange():
+            eta = Fraction(claim.eta)
+            return _known_rho(eta, bounded_range_rho(eta))
+        case _:
+            raise TypeError(f"not a single mechanism: {type(claim).__name__}")
+
+
+def _pure(epsilon: Fraction) -> Promise:
+    rho = Fraction(pure_rho(epsilon))
+    return Promise(
+        rho=rho,
+        epsilon=epsilon,
+        intrinsic_time=epsilon**2,
+        loss=LossBound(time=2 * rho, epsilon=epsilon),
+    )
+
+
+def _known_rho(epsilon: Fraction, rho: Fraction) -> Promise:
+    # Whitehouse 2023 Thm 6 takes zCDP claims with V = 2 rho, here below epsilon^2.
+    loss = LossBound(time=2 * rho, epsilon=epsilon)
+    return Promise(rho=rho, epsilon=epsilon, intrinsic_time=2 * rho, loss=loss)
+
+
+def _zcdp(rho: Fraction) -> Promise:
+    return Promise(rho=rho, intrinsic_time=2 * rho, loss=LossBound(time=2 * rho))
+
+
+def _gaussian(rho: Fraction) -> Promise:
+    loss = LossBound(time=2 * rho)
+    return Promise(rho=rho, intrinsic_time=2 * rho, mu_squared=2 * rho, loss=loss)
+
+
+def _with_delta(claim: c.Approximate, *, probabilistic: bool) -> Promise:
+    epsilon, delta = Fraction(claim.epsilon), Fraction(claim.delta)
+    pure = _pure(epsilon)
+    if not delta:
+        return pure
+    return Promise(
+        rho=pure.rho,
+        epsilon=epsilon,
+        delta=delta,
+        intrinsic_time=epsilon**2,
+        loss=_loss_with_delta(epsilon, delta, probabilistic=probabilistic),
+    )
+
+
+def _loss_with_delta(
+    epsilon: Fraction, delta: Fraction, *, probabilistic: bool
+) -> LossBound | None:
+    if not epsilon:
+        return None  # epsilon = 0 < delta: the loss is unbounded where it is not 0
+    if not probabilistic:
+        converted = probabilistic_delta(epsilon=epsilon, delta=delta)
+        if converted is None:
+            return None
+        epsilon, delta = 2 * epsilon, converted
+    # Never 2 epsilon tanh(epsilon/2) here: given |loss| <= epsilon the loss has only that
+    # range (docs/theory.md section 4).
+    return LossBound(time=epsilon**2, epsilon=epsilon, delta=delta, shift=loss_shift(delta))
