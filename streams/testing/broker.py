@@ -1,0 +1,283 @@
+"""A real one-node Kafka on loopback, without Docker, Java or Maven on the machine.
+
+    with LocalBroker() as broker:
+        producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap)
+
+From a shell: `python -m streams.testing.broker [--port PORT] [--directory DIRECTORY]` prints the
+bootstrap address and runs until SIGINT or SIGTERM. Needs the extra `local-kafka`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from streams.testing.broker_process import answers, java_command, spawn, watchdog
+from streams.testing.broker_settings import HOST, Ports, free_ports, server_properties
+from streams.testing.kafka_install import java, kafka_jars, kafka_version
+
+
+class BrokerError(RuntimeError):
+    """The broker does not start, does not answer, or ended; the message has its last log lines."""
+
+
+class LocalBroker:
+    """One Kafka broker and controller in a child process, ended with this process at the latest.
+
+    As a context manager it starts on entry and is closed on exit. All other methods may be called
+    in any order a test needs: `kill` then `start` keeps data and ports. Not safe for use by
+    several threads at once.
+
+    Args:
+        directory: holds data, log and configuration, and is kept; default a temporary one that
+            `close` removes. A directory used before is continued, by the same Kafka version.
+        version: of Kafka; default the environment variable KAFKA_VERSION, else 4.2.0.
+        port: for clients, on 127.0.0.1; default a free one.
+        settings: broker settings that override those of `server_properties`.
+        heap_mb: largest Java heap, in MiB.
+        start_timeout: seconds a start may take before it is an error.
+        cache: where jars are kept; default `kafka_install.cache_directory()`.
+
+    Raises:
+        KafkaUnavailable: on start: the extra is not installed, or the jars cannot be fetched.
+        BrokerError: on start: the broker ended or did not answer in time.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        version: str | None = None,
+        port: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        heap_mb: int = 512,
+        start_timeout: float = 60.0,
+        cache: Path | None = None,
+    ) -> None:
+        self.version = version or kafka_version()
+        self._given_directory = directory
+        self._directory = directory.resolve() if directory is not None else None
+        self._given_port = port
+        self._ports: Ports | None = None
+        self._settings = dict(settings or {})
+        self._heap_mb = heap_mb
+        self._start_timeout = start_timeout
+        self._cache = cache
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients, `127.0.0.1:port`; the same after every restart."""
+        return f"{HOST}:{self.ports.clients}"
+
+    @property
+    def ports(self) -> Ports:
+        """The ports in use, chosen at the first start.
+
+        `proxied` is a second listener whose clients are told to connect to `proxy`, where nobody
+        listens: a test puts a proxy there that forwards to `proxied`.
+        """
+        if self._ports is None:
+            raise BrokerError("the broker has no address before its first start")
+        return self._ports
+
+    @property
+    def directory(self) -> Path:
+        """The directory of data, log and configuration."""
+        if self._directory is None:
+            self._directory = Path(tempfile.mkdtemp(prefix="local-kafka-"))
+        return self._directory
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running broker."""
+        if self._process is None:
+            raise BrokerError("the broker is not running")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process exists (a paused one does)."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start on the data that is there and return when the broker answers clients."""
+        if self.is_running:
+            raise BrokerError("the broker is already running")
+        for tries_left in (2, 1, 0):
+            first = self._ports is None
+            self._ports = self._ports or free_ports(clients=self._given_port)
+            try:
+                self._format()
+                self._spawn()
+                self.wait_until_ready()
+            except BrokerError as error:
+                self.kill()
+                # Between the draw and the bind another process took a port: draw again.
+                if not (first and tries_left and "Address already in use" in str(error)):
+                    raise
+                self._ports = None
+            except BaseException:
+                self.kill()
+                raise
+            else:
+                return
+
+    def stop(self, timeout: float = 20.0) -> None:
+        """Shut the broker down in order; after `timeout` seconds kill it. Keeps the data."""
+        if self._process is not None and self.is_running:
+            self._process.terminate()
+            self.resume()  # A stopped process takes no other signal than SIGKILL.
+            try:
+                self._process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._reap()
+
+    def kill(self) -> None:
+        """End the broker by SIGKILL, as a crash does. Keeps the data."""
+        if self._process is not None and self.is_running:
+            self._process.kill()
+        self._reap()
+
+    def restart(self) -> None:
+        """Stop in order, then start on the same data and ports."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Stop the process by SIGSTOP: connections stay open and nobody answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on (SIGCONT); `wait_until_ready` waits until it answers."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        """Stop, and remove the directory if it is a temporary one."""
+        self.stop()
+        if self._given_directory is None and self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
+    def wait_until_ready(self) -> None:
+        """Return when the broker lists itself in the metadata that it gives to clients."""
+        deadline = time.monotonic() + self._start_timeout
+        while not answers(self.ports.clients):
+            if self._process is None or self._process.poll() is not None:
+                raise BrokerError(f"Kafka {self.version} ended at start:\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise BrokerError(
+                    f"Kafka {self.version} does not answer on {self.bootstrap} after "
+                    f"{self._start_timeout:g} s:\n{self.log_tail()}"
+                )
+            time.sleep(0.02)
+
+    def log_tail(self, lines: int = 60) -> str:
+        """Return the last lines of the broker's log, over all its starts."""
+        if not self._log.exists():
+            return ""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _format(self) -> None:
+        data = self.directory / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        text = server_properties(self.ports, data, self._settings)
+        self._properties.write_text(text, encoding="utf-8")
+        if not (data / "meta.properties").exists():
+            cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+            arguments = ("--ignore-formatted", "-t", cluster, "-c", self._properties)
+            quick = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+            program = ("kafka.tools.StorageTool", "format", *arguments)
+            if spawn(self._command(program, options=quick), self._log).wait() != 0:
+                raise BrokerError(f"cannot format {data}:\n{self.log_tail()}")
+
+    def _spawn(self) -> None:
+        program = ("kafka.Kafka", self._properties)
+        options = (f"-Xmx{self._heap_mb}m",)
+        self._process = spawn(self._command(program, options=options), self._log)
+        temporary = self.directory if self._given_directory is None else None
+        self._watchdog = watchdog(self._process.pid, temporary)
+
+    @property
+    def _properties(self) -> Path:
+        return self.directory / "server.properties"
+
+    @property
+    def _log(self) -> Path:
+        return self.directory / "broker.log"
+
+    def _command(
+        self, program: Sequence[str | Path], *, options: Sequence[str]
+    ) -> list[str | Path]:
+        jars = kafka_jars(self.version, cache=self._cache)
+        temporary = self.directory / "tmp"
+        temporary.mkdir(exist_ok=True)
+        return java_command(java(), jars, program, temporary=temporary, options=options)
+
+    def _reap(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        if self._watchdog is not None:
+            self._watchdog.kill()  # Before its pipe closes: it must not fire on a reused pid.
+            self._watchdog.communicate()
+            self._watchdog = None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one broker in the foreground; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m streams.testing.broker",
+        description="Run a real one-node Kafka on loopback until SIGINT or SIGTERM.",
+    )
+    parser.add_argument("--port", type=int, help="port for clients (default: a free one)")
+    parser.add_argument("--directory", type=Path, help="keep data there (default: temporary)")
+    parser.add_argument("--version", help="Kafka version (default: KAFKA_VERSION, else 4.2.0)")
+    options = parser.parse_args(arguments)
+    # Whoever sends SIGTERM gets the same orderly end as one who presses Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with LocalBroker(options.directory, version=options.version, port=options.port) as broker:
+            print(broker.bootstrap, flush=True)
+            while broker.is_running:
+                time.sleep(0.2)
+            raise BrokerError(f"the broker ended by itself:\n{broker.log_tail()}")
+    except KeyboardInterrupt:
+        return 0
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The operating-system side of the local broker: its command, its watchdog, whether it answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from streams.testing.broker_settings import HOST
+
+# Runs beside the broker and reads a pipe that only we write to: it ends when we do, however that
+# happens. PR_SET_PDEATHSIG would fire when the starting thread ends, and exists on Linux only.
+_WATCHDOG = 'read -r _; kill -9 "$1" 2>/dev/null; [ -z "$2" ] || { sleep 1; rm -rf -- "$2"; }'
+
+# What would change the Java program or its class path from outside.
+_IGNORED_ENVIRONMENT = ("CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+
+# Loggers that print all settings at each start, some hundred lines.
+_CHATTY = ("kafka.server.KafkaConfig", "org.apache.kafka.common.config")
+
+
+def java_command(
+    java: Path,
+    jars: Sequence[Path],
+    program: Sequence[str | Path],
+    *,
+    temporary: Path,
+    options: Sequence[str],
+) -> list[str | Path]:
+    """Return the command that runs a Java program with its log on standard error.
+
+    Args:
+        java: the executable.
+        jars: the class path.
+        program: the main class, then its arguments.
+        temporary: where native libraries unpack; the system's directory may be mounted noexec.
+        options: of the Java machine, such as -Xmx512m.
+    """
+    logger = "-Dorg.slf4j.simpleLogger"
+    quiet = [f"{logger}.log.{name}=warn" for name in _CHATTY]
+    return [
+        java, *options, "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError",
+        "-Djava.awt.headless=true", f"-Djava.io.tmpdir={temporary}",
+        f"{logger}.defaultLogLevel=info", f"{logger}.showDateTime=true",
+        f"{logger}.dateTimeFormat=HH:mm:ss.SSS", *quiet,
+        "-cp", os.pathsep.join(map(str, jars)), *program,
+    ]  # fmt: skip
+
+
+def spawn(command: Sequence[str | Path], log: Path) -> subprocess.Popen[bytes]:
+    """Start a command with its output appended to `log`.
+
+    It gets a session of its own: a terminal's interrupt reaches us only, who end it in order.
+    """
+    environment = {k: v for k, v in os.environ.items() if k not in _IGNORED_ENVIRONMENT}
+    with log.open("ab") as output:
+        return subprocess.Popen(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def watchdog(pid: int, temporary: Path | None) -> subprocess.Popen[bytes]:
+    """Start what kills `pid`, and removes `temporary`, once this process is gone.
+
+    Killing the watchdog first calls it off.
+    """
+    return subprocess.Popen(  # noqa: S603
+        ["/bin/sh", "-c", _WATCHDOG, "watchdog", str(pid), str(temporary or "")],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def answers(port: int) -> bool:
+    """Return whether the broker at this port of loopback serves clients now.
+
+    It asks for Metadata v1 of no topics. A broker lists itself there only once the controller
+    lets it serve, which is later than when its port accepts connections.
+    """
+    request = struct.pack(">hhihi", 3, 1, 0, -1, 0)
+    try:
+        with socket.create_connection((HOST, port), timeout=1.0) as connection:
+            connection.settimeout(1.0)
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            answer = connection.recv(12, socket.MSG_WAITALL)
+    except OSError:
+        return False
+    return len(answer) == 12 and struct.unpack(">iii", answer)[2] == 1

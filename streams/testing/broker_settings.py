@@ -1,0 +1,92 @@
+"""Settings of the local broker: one node, loopback only, small, quick to start and stop."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+HOST = "127.0.0.1"
+
+# Below the range from which systems draw ports for outgoing connections (from 32768 on Linux): a
+# client of the broker must not be given the broker's own port while the broker restarts.
+_PORTS = range(20_000, 32_000)
+
+
+class Ports(NamedTuple):
+    """The TCP ports of one broker, all on loopback."""
+
+    clients: int
+    controller: int
+    proxied: int
+    proxy: int
+
+
+def free_ports(*, clients: int | None = None) -> Ports:
+    """Return four ports that nobody listens on now; `clients` fixes the first.
+
+    Another process may still take one before the broker does: the broker then draws again.
+    """
+    drawn: list[int] = [] if clients is None else [clients]
+    while len(drawn) < len(Ports._fields):
+        # Spread, so that processes rarely collide; nothing secret.
+        port = random.choice(_PORTS)  # noqa: S311
+        if port not in drawn and _free(port):
+            drawn.append(port)
+    return Ports(*drawn)
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> str:
+    """Return the text of server.properties; `extra` overrides any setting.
+
+    Replication is 1 because there is one node. Coordinator topics are small and a group starts
+    at once, for speed. Whatever decides what a client sees is left at Kafka's default.
+    """
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{ports.controller}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "CLIENTS",
+        "listeners": f"CLIENTS://{HOST}:{ports.clients},PROXIED://{HOST}:{ports.proxied},"
+        f"CONTROLLER://{HOST}:{ports.controller}",
+        # Whoever comes in by PROXIED is told the proxy's address, so it stays behind the proxy.
+        "advertised.listeners": f"CLIENTS://{HOST}:{ports.clients},PROXIED://{HOST}:{ports.proxy}",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT,"
+        "CONTROLLER:PLAINTEXT",
+        "log.dirs": str(data),
+        "default.replication.factor": "1",
+        "min.insync.replicas": "1",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "1000",
+        "auto.create.topics.enable": "false",
+        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),  # of the heap; default 128 MiB
+        # A killed broker is registered until its session ends; its successor waits for that.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+    }
+    settings.update(extra)
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in sorted(settings.items()))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
