@@ -37,6 +37,16 @@ class Encoded(NamedTuple):
     decision: Decision
 
 
+class Mark(NamedTuple):
+    """Where a draft stood; see `Draft.mark`."""
+
+    sequence: int
+    head: str
+    decided_at: int
+    floor: int
+    next: dict[Source, int]
+
+
 class Partition:
     """The state that a partition's decision log comes down to.
 
@@ -125,6 +135,14 @@ class Draft:
         self.floor = max(self.floor, min(ids.oldest_tenth(), self.decided_at - 60_000))
         fresh = sum(1 for issued, _ in self._ids.values() if issued > self.floor)
         return ids.count_above(self.floor) + fresh < ids.most
+
+    def mark(self) -> Mark:
+        """Return what `rewind` needs to undo the next decision, should deciding it raise."""
+        return Mark(self.sequence, self.head, self.decided_at, self.floor, dict(self.next))
+
+    def rewind(self, mark: Mark) -> None:
+        """Go back to a mark. Only for an input on which deciding raised before `put`."""
+        self.sequence, self.head, self.decided_at, self.floor, self.next = mark
 
     def append(self, decision: Decision, key: bytes | None) -> Encoded:
         """Take a decision as the next of the log and return its bytes."""

@@ -1,0 +1,56 @@
+"""Clocks, as an argument: the machine's, or a test's."""
+
+from __future__ import annotations
+
+import time
+from typing import Final, Protocol
+
+from streams.errors import ClockOutOfRange
+
+JUMP_MS: Final = 300_000
+"""How far a wall clock may move against the monotonic one, or lie behind the log."""
+
+
+class Clock(Protocol):
+    """Where the time comes from."""
+
+    def now(self) -> int:
+        """Return the wall clock, milliseconds since 1970."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds that never jump."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class CheckedClock:
+    """A clock that refuses to tell the time after a jump.
+
+    Raises: ClockOutOfRange: the wall clock moved more than 5 minutes against the monotonic
+        clock since the start, or lies more than 5 minutes behind the last decision.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = clock.now() - clock.monotonic() * 1000
+
+    def now(self, last_decided_at: int) -> int:
+        """Return the wall clock if it can be trusted beside the log's last time."""
+        now = self._clock.now()
+        jump = now - self._clock.monotonic() * 1000 - self._offset
+        if abs(jump) > JUMP_MS:
+            raise ClockOutOfRange(f"the clock jumped by {jump / 1000:.0f} s: set it, then restart")
+        if now < last_decided_at - JUMP_MS:
+            behind = (last_decided_at - now) / 1000
+            raise ClockOutOfRange(f"the clock is {behind:.0f} s behind the last decision: set it")
+        return now

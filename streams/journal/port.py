@@ -1,0 +1,101 @@
+"""What the processor needs of a journal: one partition's inputs, decisions and state.
+
+The three adapters (memory, SQLite, Kafka) are held to one contract suite. An adapter
+translates its library's errors into `streams.errors`, once, here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from accountant.inputs import Input
+from accountant.partition import Encoded
+from accountant.records import Source
+
+
+class DeadLetter(NamedTuple):
+    """An input that could not be decided as a request, kept apart for people.
+
+    Attributes:
+        record: the input.
+        reason: the code of its decision.
+    """
+
+    record: Input
+    reason: str
+
+
+class Commit(NamedTuple):
+    """All that one transaction writes. Either all of it becomes visible, or nothing.
+
+    Attributes:
+        decisions: in the order of their numbers.
+        rows: of `state`, the partition's own row last; a value of None deletes.
+        dead_letters: inputs to set aside.
+        next: offset of each input that comes next, a hint for lag displays only.
+    """
+
+    decisions: Sequence[Encoded]
+    rows: Sequence[tuple[bytes, bytes | None]]
+    dead_letters: Sequence[DeadLetter]
+    next: Mapping[Source, int]
+
+
+class Journal(Protocol):
+    """One partition of the log, owned by at most one processor at a time.
+
+    Calls come in this order: `own`, then `rows` and `decisions` to their ends, `seek`, then
+    `read` and `commit` in turn; after any error, `drop`, and from the beginning again.
+    """
+
+    @property
+    def partition(self) -> int:
+        """Which partition this is."""
+        ...
+
+    async def own(self) -> None:
+        """Become the only writer, and fix the end up to which `rows` and `decisions` read.
+
+        When this returns, no earlier owner can make anything visible any more, and what they
+        had committed is at or before that end.
+        Raises: Unavailable, Refused.
+        """
+        ...
+
+    def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
+        """Yield the committed records of `state` in order; later ones replace earlier ones."""
+        ...
+
+    def decisions(self, since: int | None) -> AsyncIterator[bytes]:
+        """Yield committed decisions in order, to the end, the last one always among them.
+
+        Args:
+            since: skip decisions made before this time, milliseconds since 1970; an adapter
+                may skip fewer. None for all, from decision 0.
+        """
+        ...
+
+    async def seek(self, offsets: Mapping[Source, int]) -> None:
+        """Continue reading the inputs at the offsets that the log implies."""
+        ...
+
+    async def read(self, most: int, wait: float) -> list[Input]:
+        """Return the next input records, at most `most`, waiting at most `wait` seconds.
+
+        Each record's offset is not below the last one's of its source plus one.
+        Raises: Unavailable.
+        """
+        ...
+
+    async def commit(self, commit: Commit) -> None:
+        """Write one transaction. Returns only if it is certain to be visible and durable.
+
+        Raises: Fenced, CommitUnknown, Unavailable. Whatever is raised, whether it was
+        written is unknown.
+        """
+        ...
+
+    async def drop(self) -> None:
+        """Let go at once: flush nothing, abort nothing, send nothing. Never raises."""
+        ...

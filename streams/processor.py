@@ -1,0 +1,270 @@
+"""The processor of one partition: own, refold, serve; on any fault, from the beginning."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+
+from accountant.decide import decide, decide_internal_error
+from accountant.errors import LedgerFault, LogDamaged
+from accountant.inputs import Input
+from accountant.outcomes import Reason
+from accountant.partition import Draft, Encoded, Partition
+from accountant.records import Genesis, encode, partition_row_key
+from accountant.refold import Refold, StateMismatch, state_rows
+from streams.clock import CheckedClock, Clock, SystemClock
+from streams.errors import CommitRejected, Fenced, Refused
+from streams.journal.port import Commit, DeadLetter, Journal
+from streams.poison import Poison
+
+_log = structlog.get_logger(__name__)
+
+_DEAD: Final = frozenset(
+    {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.WRONG_PARTITION, Reason.INTERNAL_ERROR}
+)
+MOST_DECISION_BYTES: Final = 262_144
+_ROWS_A_COMMIT: Final = 2_000
+_YIELD_EVERY: Final = 500
+_PAUSES: Final = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds, before owning again
+
+Decide = Callable[[Draft, Input, int], Encoded]
+
+
+class Committed(NamedTuple):
+    """What one commit made visible.
+
+    Attributes:
+        partition: the state after it; to be read, never kept.
+        records: the inputs and their decisions, in order.
+        seconds: how long the commit took.
+    """
+
+    partition: Partition
+    records: Sequence[tuple[Input, Encoded]]
+    seconds: float
+
+
+class Observer(Protocol):
+    """Who is told what becomes of a partition. Calls must return at once and not raise."""
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        """The state was read back; it holds until `dropped`."""
+
+    def committed(self, committed: Committed) -> None:
+        """Decisions became visible."""
+
+    def dropped(self, partition: int, error: BaseException | None) -> None:
+        """The state is no longer valid, for a while or for ever."""
+
+    def halted(self, partition: int, error: BaseException) -> None:
+        """Nothing more will be decided here until an operator acts."""
+
+
+class Entitlement(Protocol):
+    """Whether a processor may own its partition (again)."""
+
+    async def may_own(self, fault: BaseException | None) -> bool:
+        """Return once it may, or False if it never may again.
+
+        Args:
+            fault: why it lost the partition, None the first time.
+        """
+        ...
+
+
+class AlwaysEntitled:
+    """For a journal that only one process can open."""
+
+    async def may_own(self, fault: BaseException | None) -> bool:
+        return not isinstance(fault, Fenced)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """How a processor trades latency for throughput.
+
+    Attributes:
+        batch: most records a transaction.
+        wait: longest wait for the first record of a batch, in seconds.
+    """
+
+    batch: int = 500
+    wait: float = 0.1
+
+
+async def _nowhere(_point: str) -> None:
+    """Stand where tests crash a processor."""
+
+
+class Processor:
+    """Decide the inputs of one partition, each exactly once.
+
+    The only state is what the journal committed: any error between reading and committing
+    leaves the outcome unknown, so everything in memory is dropped and read again.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        genesis: Genesis,
+        observer: Observer,
+        *,
+        entitlement: Entitlement | None = None,
+        clock: Clock | None = None,
+        tuning: Tuning | None = None,
+        decide: Decide = decide,
+        reach: Callable[[str], Awaitable[None]] = _nowhere,
+    ) -> None:
+        self._journal = journal
+        self._genesis = genesis
+        self._observer = observer
+        self._entitlement = entitlement or AlwaysEntitled()
+        self._clock = CheckedClock(clock or SystemClock())
+        self._tuning = tuning or Tuning()
+        self._decide = decide
+        self._reach = reach
+        self._poison = Poison(self._tuning.batch)
+        self._log = _log.bind(partition=genesis.partition)
+
+    async def run(self) -> None:
+        """Own, refold and serve until cancelled, no longer entitled, or halted.
+
+        A cancelled run ends and never owns again. A halt is told to the observer, with its
+        reason; the other partitions go on.
+        """
+        fault: BaseException | None = None
+        pauses = 0
+        while await self._entitlement.may_own(fault):
+            try:
+                await self._journal.own()
+                await self._reach("owned")
+                partition = await self._refold()
+                pauses = 0
+                await self._serve(partition)
+            except asyncio.CancelledError:
+                self._observer.dropped(self._genesis.partition, None)
+                raise
+            except (Refused, LogDamaged) as error:
+                self._halt(error)
+                return
+            except Exception as error:
+                self._log.warning("partition_dropped", error=type(error).__name__, why=str(error))
+                self._observer.dropped(self._genesis.partition, error)
+                if not isinstance(error, LedgerFault) or isinstance(error, CommitRejected):
+                    hopeless = self._poison.blame()
+                    if hopeless:
+                        self._halt(error)
+                        return
+                fault = error
+            finally:
+                await self._journal.drop()
+            await asyncio.sleep(_PAUSES[min(pauses, len(_PAUSES) - 1)])
+            pauses += 1
+
+    def _halt(self, error: BaseException) -> None:
+        self._log.error("partition_halted", error=type(error).__name__, why=str(error))
+        self._observer.halted(self._genesis.partition, error)
+
+    async def _refold(self) -> Partition:
+        started = time.perf_counter()
+        try:
+            refold, keys = await self._fold(with_rows=True)
+            partition = refold.finish()
+        except StateMismatch as error:
+            self._log.warning("state_mismatch", why=str(error), then="refold from decision 0")
+            keys = [key async for key, _ in self._journal.rows()]
+            refold, _ = await self._fold(with_rows=False)
+            partition = refold.finish()
+            await self._rewrite(partition, keys)
+        else:
+            if not keys and partition.ledgers:
+                await self._rewrite(partition, keys)
+        await self._journal.seek(partition.next)
+        seconds = time.perf_counter() - started
+        self._log.info(
+            "partition_refolded",
+            decisions=partition.sequence + 1,
+            datasets=len(partition.ledgers),
+            ids=len(partition.ids),
+            seconds=round(seconds, 3),
+        )
+        self._observer.refolded(partition, seconds)
+        return partition
+
+    async def _fold(self, *, with_rows: bool) -> tuple[Refold, list[bytes]]:
+        refold, keys = Refold(self._genesis), []
+        if with_rows:
+            async for key, value in self._journal.rows():
+                refold.take_row(key, value)
+                keys.append(key)
+        taken = 0
+        async for value in self._journal.decisions(refold.start):
+            refold.take_decision(value)
+            taken += 1
+            if taken % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        return refold, keys
+
+    async def _rewrite(self, partition: Partition, keys: Sequence[bytes]) -> None:
+        """Make `state` agree with the log again, its partition row last."""
+        rows: list[tuple[bytes, bytes | None]] = [*state_rows(partition)]
+        known = {key for key, _ in rows}
+        rows = [*((key, None) for key in dict.fromkeys(keys) if key not in known), *rows]
+        for i in range(0, len(rows), _ROWS_A_COMMIT):
+            await self._journal.commit(Commit([], rows[i : i + _ROWS_A_COMMIT], [], partition.next))
+
+    async def _serve(self, partition: Partition) -> None:
+        while True:
+            most = self._poison.batch
+            records = await self._journal.read(most, self._tuning.wait)
+            # Also while idle: a clock that jumps is told at once, not with the next request.
+            now = self._clock.now(partition.decided_at)
+            if records:
+                self._poison.suspect(records)
+                await self._commit(partition, records, now)
+                self._poison.cleared(len(records))
+
+    async def _commit(self, partition: Partition, records: Sequence[Input], now: int) -> None:
+        draft = Draft(partition)
+        decided = [(record, self._decide_one(draft, record, now)) for record in records]
+        row = partition_row_key(self._genesis.partition), encode(draft.row())
+        dead = [
+            DeadLetter(record, encoded.decision.reason)
+            for record, encoded in decided
+            if encoded.decision.reason in _DEAD
+        ]
+        await self._reach("decided")
+        started = time.perf_counter()
+        await self._journal.commit(
+            Commit(
+                decisions=[encoded for _, encoded in decided],
+                rows=[*draft.snapshots(), row],
+                dead_letters=dead,
+                next=draft.next,
+            )
+        )
+        await self._reach("committed")
+        draft.absorb()
+        seconds = time.perf_counter() - started
+        self._observer.committed(Committed(partition, decided, seconds))
+
+    def _decide_one(self, draft: Draft, record: Input, now: int) -> Encoded:
+        if self._poison.is_poison(record):
+            return decide_internal_error(draft, record, now)
+        mark = draft.mark()
+        try:
+            encoded = self._decide(draft, record, now)
+            if len(encoded.value) <= MOST_DECISION_BYTES:
+                return encoded
+            what = f"its decision would take {len(encoded.value)} bytes"
+        except Exception as error:
+            # Whatever a request can make adjudication do, it must not stop the partition.
+            what = type(error).__name__
+        self._log.error("internal_error", source=record.source, offset=record.offset, error=what)
+        draft.rewind(mark)
+        return decide_internal_error(draft, record, now)
