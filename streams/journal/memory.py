@@ -1,0 +1,100 @@
+"""A journal in memory: the reference of the contract, and a double for tests.
+
+It keeps every promise of the port but durability. Two `MemoryJournal`s on one `MemoryLog`
+compete for it as two processes would: owning fences the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+from accountant.clock import from_iso
+from accountant.inputs import Input
+from accountant.partition import genesis_decision
+from accountant.records import Genesis, Source, decode_decision
+from streams.errors import Fenced
+from streams.journal.inbox import Inbox
+from streams.journal.port import Commit, DeadLetter
+
+
+class MemoryLog:
+    """What outlives a journal's owner: the decisions, state rows and dead letters.
+
+    Attributes:
+        decisions: values, in order.
+        state: every record of `state` ever written, in order.
+        dead_letters: in order.
+        epoch: number of the present owner.
+    """
+
+    def __init__(self, genesis: Genesis | None = None, *, at: int = 0) -> None:
+        self.decisions: list[bytes] = []
+        self.state: list[tuple[bytes, bytes | None]] = []
+        self.dead_letters: list[DeadLetter] = []
+        self.epoch = 0
+        if genesis is not None:
+            self.decisions.append(genesis_decision(genesis, at).value)
+
+
+async def _nowhere(_point: str) -> None:
+    pass
+
+
+class MemoryJournal:
+    """One owner's view of a `MemoryLog`, with an inbox for its inputs.
+
+    Args:
+        reach: called at `commit_begun` and `commit_done`; what it raises is raised there,
+            as a crash before or after the commit became visible would.
+    """
+
+    def __init__(
+        self,
+        log: MemoryLog,
+        *,
+        inbox: Inbox | None = None,
+        partition: int = 0,
+        reach: Callable[[str], Awaitable[None]] = _nowhere,
+    ) -> None:
+        self.log = log
+        self.inbox = inbox or Inbox()
+        self._partition = partition
+        self._reach = reach
+        self._epoch = -1
+
+    @property
+    def partition(self) -> int:
+        return self._partition
+
+    async def own(self) -> None:
+        self.log.epoch += 1
+        self._epoch = self.log.epoch
+
+    async def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
+        for row in list(self.log.state):
+            yield row
+
+    async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
+        values = list(self.log.decisions)
+        for i, value in enumerate(values):
+            last = i == len(values) - 1
+            if since is None or last or from_iso(decode_decision(value).decided_at) >= since:
+                yield value
+
+    async def seek(self, offsets: Mapping[Source, int]) -> None:
+        self.inbox.seek(offsets)
+
+    async def read(self, most: int, wait: float) -> list[Input]:
+        return await self.inbox.take(most, wait)
+
+    async def commit(self, commit: Commit) -> None:
+        await self._reach("commit_begun")
+        if self._epoch != self.log.epoch:
+            raise Fenced(f"owner {self.log.epoch} has taken over from owner {self._epoch}")
+        self.log.decisions += [encoded.value for encoded in commit.decisions]
+        self.log.state += commit.rows
+        self.log.dead_letters += commit.dead_letters
+        await self._reach("commit_done")
+
+    async def drop(self) -> None:
+        self._epoch = -1

@@ -1,0 +1,206 @@
+"""The file of an embedded ledger: its tables, its creation, its lock, its readers."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+import apsw
+
+from accountant.partition import genesis_decision
+from accountant.records import Genesis, decode_decision
+from streams.errors import Refused
+
+DEAD_LETTER_BYTES: Final = 4096
+_APPLICATION_ID: Final = 0x50424C31  # "PBL1", so that a wrong file is noticed
+_SCHEMA: Final = """
+CREATE TABLE decisions (
+    sequence INTEGER PRIMARY KEY, decided_at INTEGER NOT NULL, value BLOB NOT NULL
+);
+CREATE INDEX decisions_by_time ON decisions (decided_at, sequence);
+CREATE TABLE state (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE dead_letters (
+    source TEXT NOT NULL, offset INTEGER NOT NULL, reason TEXT NOT NULL, value BLOB NOT NULL
+);
+CREATE TABLE owner (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL);
+INSERT INTO owner VALUES (1, 0);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who holds the lock of a file.
+
+    Attributes:
+        pid: its process.
+        address: where it answers HTTP, None if it does not.
+    """
+
+    pid: int
+    address: str | None
+
+
+class FileLock:
+    """The operating system's lock beside a ledger's file, held while a process writes it.
+
+    It is the friendly half of the protection: it names who is in the way. The owner's epoch,
+    checked in each transaction, is the half that counts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + ".lock")
+        self._file: IO[str] | None = None
+
+    def take(self) -> None:
+        """Take the lock.
+
+        Raises: Refused: another process holds it; the message names its pid and address.
+        """
+        file = self._path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = self.owner()
+            file.close()
+            who = "another process" if owner is None else f"process {owner.pid}"
+            where = owner.address if owner and owner.address else None
+            hint = f"use it at {where}" if where else "stop it first"
+            raise Refused(f"{who} has this ledger open: {hint}") from error
+        self._file = file
+        self.publish(None)
+
+    def publish(self, address: str | None) -> None:
+        """Write down who holds the lock and where it answers."""
+        file = self._file
+        assert file is not None
+        file.seek(0)
+        file.truncate()
+        json.dump({"pid": os.getpid(), "address": address}, file)
+        file.flush()
+
+    def owner(self) -> Owner | None:
+        """Return who holds the lock, None if nobody does."""
+        try:
+            with self._path.open("r", encoding="utf-8") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except OSError:
+                    written = json.loads(file.read() or "{}")
+                    return Owner(int(written.get("pid", 0)), written.get("address"))
+        except (FileNotFoundError, ValueError):
+            return None
+        return None
+
+    def release(self) -> None:
+        """Let go of the lock."""
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+
+
+def connect_writer(path: Path) -> apsw.Connection:
+    """Return a connection that syncs each commit, its WAL brought back into the file.
+
+    Raises: Refused: not a ledger's file, or not there.
+    """
+    try:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        db.set_busy_timeout(1000)
+        _check_file(db, path)
+        db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except apsw.CantOpenError as error:
+        raise Refused(f"{path} cannot be opened: {error}") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise Refused(f"{path} is damaged: {error}. Restore it, then `accountant audit`") from error
+    return db
+
+
+def _check_file(db: apsw.Connection, path: Path) -> None:
+    if db.execute("PRAGMA application_id").get != _APPLICATION_ID:
+        raise Refused(f"{path} is not a ledger made by `accountant`")
+
+
+def create(path: Path, genesis: Genesis, at: int) -> None:
+    """Make the file with its genesis, whole or not at all; leave an existing one alone.
+
+    Raises: Refused: the directory cannot be written.
+    """
+    if path.exists():
+        return
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        new.unlink(missing_ok=True)
+        db = apsw.Connection(str(new))
+        db.execute(f"PRAGMA application_id={_APPLICATION_ID}; PRAGMA synchronous=FULL")
+        first = genesis_decision(genesis, at)
+        with db:
+            db.execute(_SCHEMA)
+            db.execute(
+                "INSERT INTO decisions (sequence, decided_at, value) VALUES (0, ?, ?)",
+                (at, first.value),
+            )
+        db.close()
+        with contextlib.suppress(FileExistsError):
+            os.link(new, path)  # unlike a rename, this never replaces another's file
+        _sync_directory(path.parent)
+    except (OSError, apsw.Error) as error:
+        raise Refused(f"{path} cannot be made: {error}") from error
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def stored_genesis(path: Path) -> Genesis:
+    """Return what the file's decision 0 fixed.
+
+    Raises: Refused: there is none.
+    """
+    for value in read_decisions(path, first=0, most=1):
+        genesis = decode_decision(value).genesis
+        if genesis is not None:
+            return genesis
+    raise Refused(f"{path} holds no genesis: restore it from a backup")
+
+
+@contextlib.contextmanager
+def reader(path: Path) -> Iterator[apsw.Connection]:
+    """Open the file for reading only, beside a writer or without one.
+
+    Raises: Refused: not there, or not a ledger's file.
+    """
+    try:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    except apsw.CantOpenError as error:
+        raise Refused(f"{path} cannot be opened: {error}") from error
+    try:
+        db.set_busy_timeout(1000)
+        _check_file(db, path)
+        yield db
+    except apsw.NotADBError as error:
+        raise Refused(f"{path} is not a ledger made by `accountant`") from error
+    finally:
+        db.close()
+
+
+def read_decisions(path: Path, *, first: int = 0, most: int | None = None) -> Iterator[bytes]:
+    """Yield the raw decisions of a file from number `first` on."""
+    with reader(path) as db:
+        limit = -1 if most is None else most
+        query = "SELECT value FROM decisions WHERE sequence >= ? ORDER BY sequence LIMIT ?"
+        for (value,) in db.execute(query, (first, limit)):
+            yield bytes(value)
