@@ -1,0 +1,82 @@
+"""What doors and clients talk to: one protocol, whether the ledger is embedded or on Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from accountant.records import Decision, Source
+from accountant.views import DatasetView, UsageView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of a submitted body, as far as is known by now.
+
+    Attributes:
+        decision: the bytes of its decision exactly as the log holds them, None while it is
+            still to be made.
+        partition, offset: where the body was appended.
+    """
+
+    decision: bytes | None
+    partition: int
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """Whether requests are being decided, and if not, why.
+
+    Attributes:
+        ready: all that this process is responsible for works.
+        reasons: of each part that does not, in words, naming what to do.
+    """
+
+    ready: bool
+    reasons: Sequence[str] = ()
+
+
+class Service(Protocol):
+    """A ledger, wherever it is kept.
+
+    Raises of every method: streams.errors.Unavailable where the ledger cannot be reached or
+    is overloaded; the caller retries with the same bytes.
+    """
+
+    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+        """Append a body, unchanged, and wait at most `wait` seconds for its decision."""
+        ...
+
+    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        """Return the decision of a recent request (index of the window), None if unknown."""
+        ...
+
+    async def datasets(self) -> list[DatasetView]:
+        """Return every dataset, by name."""
+        ...
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        """Return one dataset, None if it was never opened."""
+        ...
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        """Return who has used a dataset since this process began to look, by analyst."""
+        ...
+
+    def events(self) -> AsyncIterator[Decision]:
+        """Yield decisions as they become visible, from now on.
+
+        A subscriber that falls far behind loses the oldest ones; every decision carries
+        running totals, so the next one brings it up to date.
+        """
+        ...
+
+    def readiness(self) -> Readiness:
+        """Tell whether requests are being decided."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything; what was not decided stays undecided."""
+        ...
