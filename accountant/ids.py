@@ -6,9 +6,10 @@ below the floor then takes no search.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, NamedTuple
 
-from accountant.clock import iso
+from accountant.clock import iso, issued_at
 from accountant.outcomes import Outcome, Reason
 from accountant.records import First, Source
 
@@ -16,6 +17,7 @@ MOST_IDS: Final = 1_000_000
 """How many ids one partition remembers; about 400 bytes each."""
 
 _BUCKET_MS: Final = 1000
+_ID_LENGTH: Final = 36
 
 
 def id_key(source: Source, dataset: str, who: str, request_id: str) -> str:
@@ -86,16 +88,34 @@ class IdTable:
         for second in [second for second in self._buckets if second < last]:
             self._size -= len(self._buckets.pop(second))
 
-    def oldest_tenth(self) -> int:
-        """Return the time of issue, in milliseconds, of the end of the oldest tenth."""
-        seen = 0
-        for second in sorted(self._buckets):
-            seen += len(self._buckets[second])
-            if seen * 10 >= self._size:
-                return (second + 1) * _BUCKET_MS - 1
-        return 0
+    def count_by_second(self, floor: int) -> Counter[int]:
+        """Return how many ids issued above the floor there are, by second of issue.
 
-    def count_above(self, floor: int) -> int:
-        """Return how many ids lie in seconds that end above the floor."""
-        last = (floor + 1) // _BUCKET_MS
-        return sum(len(bucket) for second, bucket in self._buckets.items() if second >= last)
+        Ids at or below the floor do not count even where they were not dropped yet: when that
+        happens depends on how input was batched, and no decision may depend on that.
+        """
+        edge = floor // _BUCKET_MS
+        counts = Counter({second: len(b) for second, b in self._buckets.items() if second > edge})
+        at_edge = self._buckets.get(edge, {})
+        counts[edge] = sum((issued_at(key[-_ID_LENGTH:]) or 0) > floor for key in at_edge)
+        return counts
+
+
+def second_of(issued: int) -> int:
+    """Return the second that an id is counted in."""
+    return issued // _BUCKET_MS
+
+
+def oldest_tenth(counts: Counter[int]) -> int:
+    """Return the time of issue, in milliseconds, of the end of the oldest tenth."""
+    total, seen = counts.total(), 0
+    for second in sorted(counts):
+        seen += counts[second]
+        if seen * 10 >= total:
+            return (second + 1) * _BUCKET_MS - 1
+    return 0
+
+
+def end_of_second_before(at: int) -> int:
+    """Return the last millisecond of a whole second that is not after `at`."""
+    return (at + 1) // _BUCKET_MS * _BUCKET_MS - 1

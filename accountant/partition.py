@@ -8,10 +8,17 @@ once the draft's records are committed. A draft that is dropped leaves no trace.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import Final, NamedTuple
 
 from accountant.clock import iso
-from accountant.ids import IdTable, Remembered
+from accountant.ids import (
+    IdTable,
+    Remembered,
+    end_of_second_before,
+    oldest_tenth,
+    second_of,
+)
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome
 from accountant.records import Decision, Genesis, NextOffsets, PartitionRow, Source, encode
@@ -19,6 +26,9 @@ from accountant.snapshots import snapshot
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
 """What the first decision of a log names as the one before it."""
+
+_SPARED_MS: Final = 60_000
+"""A full table of ids never forgets those of the last minute."""
 
 
 class Encoded(NamedTuple):
@@ -103,6 +113,7 @@ class Draft:
         self.ledgers: dict[str, Ledger] = {}
         self._ids: dict[str, tuple[int, Remembered]] = {}
         self._opened = 0
+        self._room = 0  # for at least so many more ids, once they were counted
 
     def ledger(self, dataset: str) -> Ledger | None:
         """Return a dataset's ledger as it is now, None if it was never opened."""
@@ -123,18 +134,34 @@ class Draft:
     def remember(self, issued: int, key: str, remembered: Remembered) -> None:
         """Remember an id from now on."""
         self._ids[key] = (issued, remembered)
+        self._room -= 1
 
     def has_room_for_id(self) -> bool:
         """Tell whether one more id can be remembered, raising the floor if that makes room.
 
         The floor rises to the time of issue of the oldest tenth, but leaves the last minute.
+        The answer depends on which ids above the floor are remembered, not on how they are
+        spread over drafts: deciding a log again, one record a draft, must give the same.
         """
         ids = self.partition.ids
-        if len(ids) + len(self._ids) < ids.most:
+        if self._room > 0 or len(ids) + len(self._ids) < ids.most:
             return True
-        self.floor = max(self.floor, min(ids.oldest_tenth(), self.decided_at - 60_000))
-        fresh = sum(1 for issued, _ in self._ids.values() if issued > self.floor)
-        return ids.count_above(self.floor) + fresh < ids.most
+        counts = self._count_ids()
+        if counts.total() >= ids.most:
+            # To whole seconds, so that a table which stays full is counted once a second.
+            spared = end_of_second_before(self.decided_at - _SPARED_MS)
+            raised = max(self.floor, min(oldest_tenth(counts), spared))
+            if raised == self.floor:
+                return False
+            self.floor = raised
+            counts = self._count_ids()
+        self._room = ids.most - counts.total()
+        return self._room > 0
+
+    def _count_ids(self) -> Counter[int]:
+        counts = self.partition.ids.count_by_second(self.floor)
+        counts.update(second_of(issued) for issued, _ in self._ids.values() if issued > self.floor)
+        return counts
 
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo the next decision, should deciding it raise."""
@@ -143,6 +170,7 @@ class Draft:
     def rewind(self, mark: Mark) -> None:
         """Go back to a mark. Only for an input on which deciding raised before `put`."""
         self.sequence, self.head, self.decided_at, self.floor, self.next = mark
+        self._room = 0  # it may have been counted above a floor that is lower again
 
     def append(self, decision: Decision, key: bytes | None) -> Encoded:
         """Take a decision as the next of the log and return its bytes."""
