@@ -192,7 +192,8 @@ class LocalBroker:
     def wait_until_ready(self) -> None:
         """Return when the broker lists itself in the metadata that it gives to clients."""
         deadline = time.monotonic() + self._start_timeout
-        while not answers(self.ports.clients):
+        cluster = self._cluster()
+        while not answers(self.ports.clients, cluster):
             if self._process is None or self._process.poll() is not None:
                 raise BrokerError(f"Kafka {self.version} ended at start:\n{self.log_tail()}")
             if time.monotonic() > deadline:
@@ -227,6 +228,10 @@ class LocalBroker:
         self._process = spawn(self._command(program, options=options), self._log)
         temporary = self.directory if self._given_directory is None else None
         self._watchdog = watchdog(self._process.pid, temporary)
+
+    def _cluster(self) -> str:
+        text = (self.directory / "data" / "meta.properties").read_text(encoding="utf-8")
+        return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)["cluster.id"]
 
     @property
     def _properties(self) -> Path:

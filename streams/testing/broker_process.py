@@ -18,8 +18,18 @@ _WATCHDOG = 'read -r _; kill -9 "$1" 2>/dev/null; [ -z "$2" ] || { sleep 1; rm -
 # What would change the Java program or its class path from outside.
 _IGNORED_ENVIRONMENT = ("CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
-# Loggers that print all settings at each start, some hundred lines.
-_CHATTY = ("kafka.server.KafkaConfig", "org.apache.kafka.common.config")
+# Loggers that say many lines for each start or each partition, and little that explains a test.
+_CHATTY = (
+    "kafka.cluster.Partition",
+    "kafka.log.LogManager",
+    "kafka.server.KafkaConfig",
+    "kafka.server.ReplicaFetcherManager",
+    "kafka.server.ReplicaManager",
+    "org.apache.kafka.common.config",
+    "org.apache.kafka.coordinator.common.runtime",
+    "org.apache.kafka.storage.internals.log",
+    "state.change.logger",
+)
 
 
 def java_command(
@@ -79,18 +89,21 @@ def watchdog(pid: int, temporary: Path | None) -> subprocess.Popen[bytes]:
     )
 
 
-def answers(port: int) -> bool:
-    """Return whether the broker at this port of loopback serves clients now.
+def answers(port: int, cluster: str) -> bool:
+    """Return whether the broker of this cluster id serves clients now at this loopback port.
 
-    It asks for Metadata v1 of no topics. A broker lists itself there only once the controller
-    lets it serve, which is later than when its port accepts connections.
+    It asks for Metadata v2 of no topics. A broker lists itself there only once the controller
+    lets it serve, which is later than when its port accepts connections. The cluster id tells it
+    from a stranger who took the port first.
     """
-    request = struct.pack(">hhihi", 3, 1, 0, -1, 0)
+    request = struct.pack(">hhihi", 3, 2, 0, -1, 0)
     try:
         with socket.create_connection((HOST, port), timeout=1.0) as connection:
             connection.settimeout(1.0)
             connection.sendall(struct.pack(">i", len(request)) + request)
-            answer = connection.recv(12, socket.MSG_WAITALL)
-    except OSError:
+            (length,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            answer = connection.recv(min(length, 4096), socket.MSG_WAITALL)
+            (brokers,) = struct.unpack_from(">i", answer, 4)
+    except (OSError, struct.error):
         return False
-    return len(answer) == 12 and struct.unpack(">iii", answer)[2] == 1
+    return brokers == 1 and cluster.encode() in answer

