@@ -129,6 +129,7 @@ class Processor:
         self._decide = decide
         self._reach = reach
         self._poison = Poison(self._tuning.batch)
+        self._pauses = 0  # taken since the last commit
         self._log = _log.bind(partition=genesis.partition)
 
     async def run(self) -> None:
@@ -138,13 +139,11 @@ class Processor:
         reason; the other partitions go on.
         """
         fault: BaseException | None = None
-        pauses = 0
         while await self._entitlement.may_own(fault):
             try:
                 await self._journal.own()
                 await self._reach("owned")
                 partition = await self._refold()
-                pauses = 0
                 await self._serve(partition)
             except asyncio.CancelledError:
                 self._observer.dropped(self._genesis.partition, None)
@@ -163,8 +162,8 @@ class Processor:
                 fault = error
             finally:
                 await self._journal.drop()
-            await asyncio.sleep(_PAUSES[min(pauses, len(_PAUSES) - 1)])
-            pauses += 1
+            await asyncio.sleep(_PAUSES[min(self._pauses, len(_PAUSES) - 1)])
+            self._pauses += 1
 
     def _halt(self, error: BaseException) -> None:
         self._log.error("partition_halted", error=type(error).__name__, why=str(error))
@@ -228,6 +227,7 @@ class Processor:
                 self._poison.suspect(records)
                 await self._commit(partition, records, now)
                 self._poison.cleared(len(records))
+                self._pauses = 0
 
     async def _commit(self, partition: Partition, records: Sequence[Input], now: int) -> None:
         draft = Draft(partition)

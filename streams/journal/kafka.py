@@ -1,0 +1,165 @@
+"""One partition of the log on Kafka: the commit protocol of docs/decisions, and no more."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, Protocol
+
+from aiokafka import TopicPartition
+
+from accountant.inputs import Input
+from accountant.records import Source
+from streams.errors import Refused, Unavailable
+from streams.journal.port import Commit, DeadLetter
+from streams.kafka.errors import translating
+from streams.kafka.producer import Record, TransactionalProducer
+from streams.kafka.reader import StableReader
+from streams.topics import TopicNames
+
+DEAD_LETTER_BYTES: Final = 4096
+_LOOK_BACK: Final = 1_000
+
+
+class Inputs(Protocol):
+    """The consumer of the inputs, shared by the partitions of a worker."""
+
+    def seek(self, partition: TopicPartition, offset: int) -> None: ...
+
+    def resume(self, *partitions: TopicPartition) -> None: ...
+
+    async def getmany(
+        self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
+    ) -> Any: ...
+
+
+class KafkaJournal:
+    """The journal of one partition on Kafka.
+
+    Args:
+        bootstrap: `host:port` of a broker.
+        application: with the partition number, names the transactional id.
+        topics: their names.
+        partition: which one.
+        inputs: to which both inputs of the partition are assigned, paused.
+    """
+
+    def __init__(
+        self, bootstrap: str, application: str, topics: TopicNames, partition: int, inputs: Inputs
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._application = application
+        self._topics = topics
+        self._partition = partition
+        self._inputs = inputs
+        self._producer: TransactionalProducer | None = None
+        self._reader: StableReader | None = None
+        self._tp: dict[str, TopicPartition] = {
+            name: TopicPartition(topics.of(name), partition)
+            for name in ("requests", "admin", "decisions", "state")
+        }
+
+    @property
+    def partition(self) -> int:
+        return self._partition
+
+    async def own(self) -> None:
+        await self.drop()
+        producer = TransactionalProducer(self._bootstrap, f"{self._application}-{self._partition}")
+        self._producer = producer
+        await producer.start()
+        reader = StableReader(self._bootstrap, [self._tp["decisions"], self._tp["state"]])
+        self._reader = await reader.__aenter__()
+        begin = reader.spans[self._tp["decisions"]].begin
+        if begin > 0:
+            raise Refused(
+                f"{self._topics.decisions}, partition {self._partition}, begins at offset {begin}: "
+                "decisions were deleted. Restore the topic, then run `accountant topics check`"
+            )
+
+    async def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
+        tp = self._tp["state"]
+        reader = self._opened_reader
+        async for record in reader.read(tp, reader.spans[tp].begin):
+            yield record.key, record.value
+
+    async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
+        tp = self._tp["decisions"]
+        reader = self._opened_reader
+        begin, end = reader.spans[tp]
+        start = begin
+        if since is not None:
+            found = await reader.offset_at(tp, since)
+            start = max(begin, end - _LOOK_BACK) if found is None else found
+        while True:
+            # Markers of transactions take offsets too: what was skipped to may hold no record.
+            some = False
+            async for record in reader.read(tp, start):
+                some = True
+                yield record.value
+            if some or start <= begin:
+                return
+            start = max(begin, start - _LOOK_BACK)
+
+    async def seek(self, offsets: Mapping[Source, int]) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.close()
+        for source, offset in offsets.items():
+            self._inputs.seek(self._tp[source], offset)
+            self._inputs.resume(self._tp[source])
+
+    async def read(self, most: int, wait: float) -> list[Input]:
+        with translating():
+            got = await self._inputs.getmany(
+                self._tp["admin"],
+                self._tp["requests"],
+                timeout_ms=int(wait * 1000),
+                max_records=most,
+            )
+        sources: tuple[Source, Source] = ("admin", "requests")
+        return [
+            Input(source, record.offset, record.key, record.value, record.timestamp)
+            for source in sources
+            for record in got.get(self._tp[source], ())
+        ]
+
+    async def commit(self, commit: Commit) -> None:
+        if self._producer is None:
+            raise Unavailable("not owned")
+        await self._producer.transact(
+            self._partition,
+            {
+                self._topics.decisions: [
+                    Record(e.key, e.value, e.timestamp) for e in commit.decisions
+                ],
+                self._topics.state: [Record(key, value) for key, value in commit.rows],
+                self._topics.dead_letters: [_dead(letter) for letter in commit.dead_letters],
+            },
+        )
+
+    async def drop(self) -> None:
+        producer, self._producer = self._producer, None
+        reader, self._reader = self._reader, None
+        if producer is not None:
+            producer.drop()
+        if reader is not None:
+            await reader.close()
+
+    @property
+    def _opened_reader(self) -> StableReader:
+        if self._reader is None:
+            raise Unavailable("not owned")
+        return self._reader
+
+
+def _dead(letter: DeadLetter) -> Record:
+    record, reason = letter
+    value = record.value or b""
+    headers = (
+        ("reason", str(reason).encode()),
+        ("source", record.source.encode()),
+        ("offset", str(record.offset).encode()),
+        ("sha256", hashlib.sha256(value).hexdigest().encode()),
+    )
+    return Record(record.key, value[:DEAD_LETTER_BYTES], None, headers)

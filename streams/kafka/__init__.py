@@ -1,0 +1,1 @@
+"""What the product does with Kafka's clients, below the journal, the worker and the gateway."""

@@ -1,0 +1,176 @@
+"""A transactional producer that reports a commit only where there was one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from typing import Any, Final, NamedTuple, TypeVar
+
+from aiokafka import AIOKafkaProducer
+from aiokafka import errors as kafka
+from aiokafka.protocol.transaction import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    TxnOffsetCommitRequest,
+)
+
+from streams.errors import CommitUnknown, JournalFault
+from streams.kafka.errors import LostResponse, translating
+
+_DECISIVE: Final = (
+    EndTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddOffsetsToTxnRequest,
+    TxnOffsetCommitRequest,
+)
+_LOST: Final = (kafka.KafkaConnectionError, kafka.RequestTimedOutError, kafka.NodeNotReadyError)
+
+REQUEST_TIMEOUT_MS: Final = 4_000
+TRANSACTION_TIMEOUT_MS: Final = 10_000
+# The broker answers NOT_ENOUGH_REPLICAS while the last transaction's markers are written;
+# the client's default of 100 ms before trying again costs a factor of five.
+RETRY_BACKOFF_MS: Final = 5
+# Below the smallest topic limit, 1 MiB, with room for a batch's own header.
+BATCH_BYTES: Final = 900_000
+_PATIENCE_S: Final = 15.0
+
+T = TypeVar("T")
+
+
+class Record(NamedTuple):
+    """One record to write.
+
+    Attributes:
+        timestamp: milliseconds since 1970, None for now.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class TransactionalProducer:
+    """One partition's writer. Starting it fences and aborts every predecessor.
+
+    Args:
+        bootstrap: `host:port`.
+        transactional_id: one for each partition of an application.
+    """
+
+    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=bootstrap,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            retry_backoff_ms=RETRY_BACKOFF_MS,
+            max_batch_size=BATCH_BYTES,
+            max_request_size=4 * BATCH_BYTES,
+            linger_ms=0,
+        )
+        self._last: dict[str, int] = {}
+
+    async def start(self) -> None:
+        """Connect, fence the predecessor and abort what it left open.
+
+        Raises: JournalFault, Refused.
+        """
+        with translating():
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._producer.start()
+            except BaseException:
+                self.drop()
+                raise
+        self._make_lost_responses_fatal()
+
+    def _make_lost_responses_fatal(self) -> None:
+        client: Any = self._producer.client
+        send = client.send
+
+        async def guarded(node: Any, request: Any, **options: Any) -> Any:
+            try:
+                return await send(node, request, **options)
+            except _LOST as error:
+                if isinstance(request, _DECISIVE):
+                    raise LostResponse(f"{type(request).__name__}: {error}") from error
+                raise
+
+        client.send = guarded
+
+    async def transact(self, partition: int, records: dict[str, Iterable[Record]]) -> None:
+        """Write records to topics, all at the same partition number, in one transaction.
+
+        Returns once the broker has said that the transaction is committed.
+        Raises: JournalFault: whether it was committed is unknown.
+        """
+        with translating(committing=True):
+            producer = self._producer
+            await producer.begin_transaction()
+            sent = []
+            for topic, batch_records in records.items():
+                for batch in self._batches(batch_records):
+                    future = await self._patiently(
+                        producer.send_batch(batch, topic, partition=partition)
+                    )
+                    sent.append((topic, future))
+            # commit_transaction() reports success after a failed send, so each is awaited.
+            for topic, future in sent:
+                metadata = await self._patiently(future)
+                self._check_moved_on(topic, metadata.offset)
+            await self._patiently(producer.commit_transaction())
+
+    def _batches(self, records: Iterable[Record]) -> list[Any]:
+        batches = [self._producer.create_batch()]
+        empty = True
+        for key, value, timestamp, headers in records:
+            fields = {"key": key, "value": value, "timestamp": timestamp, "headers": [*headers]}
+            if batches[-1].append(**fields) is None:
+                batches.append(self._producer.create_batch())
+                if batches[-1].append(**fields) is None:
+                    raise kafka.MessageSizeTooLargeError("a record is larger than a batch may be")
+            empty = False
+        return [] if empty else batches
+
+    def _check_moved_on(self, topic: str, offset: int) -> None:
+        """Notice a topic that was deleted and made anew under us: its offsets begin again.
+
+        Raises: JournalFault.
+        """
+        if offset <= self._last.get(topic, -1):
+            raise JournalFault(f"offset {offset} of {topic} after {self._last[topic]}: recreated?")
+        self._last[topic] = offset
+
+    async def _patiently(self, work: Awaitable[T]) -> T:
+        """Wait for the client, but not for one whose sender has died, and not for ever."""
+        future = asyncio.ensure_future(work)
+        sender = self._producer._sender.sender_task
+        waited = {future} if sender is None else {future, sender}
+        done, _ = await asyncio.wait(
+            waited, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        if future in done:
+            return future.result()
+        future.add_done_callback(_forget)
+        if sender is not None and sender in done and not sender.cancelled():
+            error = sender.exception()
+            raise CommitUnknown(f"the producer died: {error!r}") from error
+        raise CommitUnknown(f"no answer in {_PATIENCE_S:.0f} s")
+
+    def drop(self) -> None:
+        """Close the socket and nothing else: no flush, no abort, no last word to the broker."""
+        producer: Any = self._producer
+        producer._closed = True
+        sender = getattr(producer, "_sender", None)
+        if sender is not None and sender.sender_task is not None:
+            sender.sender_task.cancel()
+            sender.sender_task.add_done_callback(_forget)
+        closing = asyncio.ensure_future(producer.client.close())
+        closing.add_done_callback(_forget)
+
+
+def _forget(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,136 @@
+"""Read a partition of a topic to an end that is known to be final."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
+from streams.errors import Unavailable
+from streams.kafka.errors import translating
+
+STABLE_WITHIN_S: Final = 12.0
+_FETCH_BYTES: Final = 1 << 22
+_STALLED_S: Final = 15.0
+
+
+class Span(NamedTuple):
+    """From where to where a partition of a topic may be read."""
+
+    begin: int
+    end: int
+
+
+def consumer(bootstrap: str, *, committed: bool) -> Any:
+    """Return a consumer without group, that never resets an offset on its own."""
+    return AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        isolation_level="read_committed" if committed else "read_uncommitted",
+        auto_offset_reset="none",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=20,
+        request_timeout_ms=6_000,
+        max_partition_fetch_bytes=_FETCH_BYTES,
+        retry_backoff_ms=50,
+    )
+
+
+class StableReader:
+    """Reads committed records of a few partitions, up to where their logs end right now.
+
+    An open transaction of anybody hides what lies behind it from committed readers. Reading
+    to the last stable offset would then stop short of decisions already made, and they would
+    be made again; so the end is the high watermark, waited for.
+    """
+
+    def __init__(self, bootstrap: str, partitions: list[TopicPartition]) -> None:
+        self._committed = consumer(bootstrap, committed=True)
+        self._uncommitted = consumer(bootstrap, committed=False)
+        self._partitions = partitions
+        self.spans: dict[TopicPartition, Span] = {}
+
+    async def __aenter__(self) -> Self:
+        try:
+            with translating():
+                async with asyncio.timeout(STABLE_WITHIN_S):
+                    await self._committed.start()
+                    await self._uncommitted.start()
+            self._committed.assign(self._partitions)
+            await self._settle()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Disconnect."""
+        for each in (self._committed, self._uncommitted):
+            try:
+                async with asyncio.timeout(2):
+                    await each.stop()
+            except Exception:  # noqa: S110 (closing: nothing is read from it any more)
+                pass
+
+    async def _settle(self) -> None:
+        """Fix the ends once every transaction before them has ended.
+
+        Raises: Unavailable: a transaction stays open; the message names the partition.
+        """
+        deadline = time.monotonic() + STABLE_WITHIN_S
+        while True:
+            with translating():
+                high = await self._uncommitted.end_offsets(self._partitions)
+                stable = await self._committed.end_offsets(self._partitions)
+                begin = await self._committed.beginning_offsets(self._partitions)
+            open_ones = [tp for tp in self._partitions if stable[tp] < high[tp]]
+            if not open_ones:
+                self.spans = {tp: Span(begin[tp], high[tp]) for tp in self._partitions}
+                return
+            if time.monotonic() > deadline:
+                tp = open_ones[0]
+                raise Unavailable(
+                    f"a transaction on {tp.topic}, partition {tp.partition}, is open at offset "
+                    f"{stable[tp]}: find it with `kafka-transactions.sh find-hanging`"
+                )
+            await asyncio.sleep(0.05)
+
+    async def offset_at(self, tp: TopicPartition, since: int) -> int | None:
+        """Return the first offset of a record at or after a time in milliseconds."""
+        with translating():
+            found = (await self._committed.offsets_for_times({tp: since}))[tp]
+        return None if found is None else int(found.offset)
+
+    async def read(self, tp: TopicPartition, start: int) -> AsyncIterator[ConsumerRecord]:
+        """Yield the committed records from an offset to the fixed end.
+
+        Raises: Unavailable: no progress, or the log lost its beginning meanwhile.
+        """
+        end = self.spans[tp].end
+        self._committed.seek(tp, start)
+        moved = time.monotonic()
+        while True:
+            with translating():
+                position = await self._committed.position(tp)
+                if position >= end:
+                    return
+                got = await self._committed.getmany(tp, timeout_ms=200)
+            records = got.get(tp, [])
+            if records or await self._committed.position(tp) > position:
+                moved = time.monotonic()
+            elif time.monotonic() - moved > _STALLED_S:
+                raise Unavailable(f"{tp.topic}, partition {tp.partition}: no record at {position}")
+            for record in records:
+                if record.offset < end:
+                    yield record

@@ -1,0 +1,131 @@
+"""Follow `state` and `decisions` as they become visible: the read side's only source."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+
+from accountant.records import (
+    Decision,
+    Snapshot,
+    decode_decision,
+    decode_snapshot,
+    partition_row_key,
+)
+from streams.clock import Clock, SystemClock
+from streams.errors import JournalFault
+from streams.kafka.errors import translating
+from streams.kafka.reader import StableReader, consumer
+from streams.topics import Deployment
+
+_log = structlog.get_logger(__name__)
+_AGAIN_S: Final = 1.0
+
+OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]
+OnDecisions = Callable[[int, list[tuple[bytes, Decision]]], Awaitable[None]]
+
+
+class Tail:
+    """Reads every snapshot once, then every decision from `history_ms` ago on, for ever.
+
+    Events may come twice and, across a reconnection, the callbacks must not mind: every
+    decision carries running totals and its dataset's sequence.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        on_snapshot: OnSnapshot,
+        on_decisions: OnDecisions,
+        history_ms: int = 0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._deployment = deployment
+        self._on_snapshot = on_snapshot
+        self._on_decisions = on_decisions
+        self._history_ms = history_ms
+        self._clock = clock or SystemClock()
+        self._positions: dict[TopicPartition, int] = {}
+        self._caught_up = asyncio.Event()
+        self.trouble: str | None = "starting"
+
+    async def caught_up(self) -> None:
+        """Return once all snapshots were read and the decisions are being followed."""
+        await self._caught_up.wait()
+
+    async def run(self) -> None:
+        """Follow until cancelled; reconnect where the broker goes away."""
+        while True:
+            try:
+                await self._follow()
+            except (JournalFault, msgspec.MsgspecError) as error:
+                self.trouble = f"decisions cannot be read: {type(error).__name__}: {error}"
+                _log.warning("tail_interrupted", why=str(error))
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _follow(self) -> None:
+        deployment = self._deployment
+        decisions = [
+            TopicPartition(deployment.topics.decisions, i) for i in range(deployment.partitions)
+        ]
+        follower: Any = consumer(deployment.bootstrap, committed=True)
+        try:
+            with translating():
+                async with asyncio.timeout(10):
+                    await follower.start()
+                    follower.assign(decisions)
+                    await self._place(follower, decisions)
+            if not self._caught_up.is_set():
+                await self._read_snapshots()
+                self._caught_up.set()
+            self.trouble = None
+            while True:
+                with translating():
+                    got = await follower.getmany(timeout_ms=1_000, max_records=2_000)
+                for tp, records in got.items():
+                    batch = [(record.value, decode_decision(record.value)) for record in records]
+                    await self._on_decisions(tp.partition, batch)
+                    self._positions[tp] = records[-1].offset + 1
+                if not got:
+                    with translating():
+                        async with asyncio.timeout(6):
+                            await follower.end_offsets(decisions[:1])
+        finally:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(2):
+                    await follower.stop()
+
+    async def _place(self, follower: Any, decisions: list[TopicPartition]) -> None:
+        """Seek to where we were, or the first time to `history_ms` ago."""
+        since = max(0, self._clock.now() - self._history_ms)
+        found = await follower.offsets_for_times(dict.fromkeys(decisions, since))
+        ends = await follower.end_offsets(decisions)
+        begins = await follower.beginning_offsets(decisions)
+        for tp in decisions:
+            start = self._positions.get(tp)
+            if start is None or not begins[tp] <= start <= ends[tp]:
+                start = ends[tp] if found[tp] is None else found[tp].offset
+            self._positions[tp] = start
+            follower.seek(tp, start)
+
+    async def _read_snapshots(self) -> None:
+        names = self._deployment.topics
+        tps = [TopicPartition(names.state, i) for i in range(self._deployment.partitions)]
+        async with StableReader(self._deployment.bootstrap, tps) as reader:
+            for tp in tps:
+                rows: dict[bytes, bytes] = {}
+                async for record in reader.read(tp, reader.spans[tp].begin):
+                    if record.value is None:
+                        rows.pop(record.key, None)
+                    else:
+                        rows[record.key] = record.value
+                rows.pop(partition_row_key(tp.partition), None)
+                for value in rows.values():
+                    await self._on_snapshot(tp.partition, decode_snapshot(value))

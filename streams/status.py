@@ -1,0 +1,91 @@
+"""What a process's partitions are doing, for `/readyz` and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accountant.partition import Partition
+from streams.errors import Fenced
+from streams.processor import Committed, Observer
+from streams.service import Readiness
+
+
+class Status:
+    """An observer that remembers each partition's phase and why it is not serving.
+
+    Attributes:
+        fencings: how often an owner was fenced, by partition.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, str] = {}
+        self._serving: set[int] = set()
+        self._trouble: dict[str, str] = {}
+        self.fencings: dict[int, int] = {}
+
+    def assigned(self, partition: int) -> None:
+        """A partition is to be served from here on."""
+        self._waiting[partition] = f"partition {partition} is being refolded"
+
+    def revoked(self, partition: int) -> None:
+        """A partition is no longer this process's concern."""
+        self._waiting.pop(partition, None)
+        self._serving.discard(partition)
+
+    def trouble(self, what: str, why: str | None) -> None:
+        """Note a trouble of the whole process, or with None that it is over."""
+        if why is None:
+            self._trouble.pop(what, None)
+        else:
+            self._trouble[what] = why
+
+    @property
+    def serving(self) -> frozenset[int]:
+        """The partitions that are being decided."""
+        return frozenset(self._serving)
+
+    def readiness(self) -> Readiness:
+        """Tell whether every partition of this process is being decided."""
+        reasons = [*self._trouble.values(), *self._waiting.values()]
+        return Readiness(ready=not reasons, reasons=reasons)
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        self._serving.add(partition.genesis.partition)
+        self._waiting.pop(partition.genesis.partition, None)
+
+    def committed(self, committed: Committed) -> None:
+        pass
+
+    def dropped(self, partition: int, error: BaseException | None) -> None:
+        self._serving.discard(partition)
+        if isinstance(error, Fenced):
+            self.fencings[partition] = self.fencings.get(partition, 0) + 1
+        if error is not None:
+            self._waiting[partition] = f"partition {partition}: {type(error).__name__}: {error}"
+
+    def halted(self, partition: int, error: BaseException) -> None:
+        self._serving.discard(partition)
+        self._waiting[partition] = f"partition {partition} halted: {error}"
+
+
+class Observers:
+    """Several observers as one."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = tuple(observers)
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        for observer in self._observers:
+            observer.refolded(partition, seconds)
+
+    def committed(self, committed: Committed) -> None:
+        for observer in self._observers:
+            observer.committed(committed)
+
+    def dropped(self, partition: int, error: BaseException | None) -> None:
+        for observer in self._observers:
+            observer.dropped(partition, error)
+
+    def halted(self, partition: int, error: BaseException) -> None:
+        for observer in self._observers:
+            observer.halted(partition, error)

@@ -1,0 +1,261 @@
+"""The topics: their names, the settings that the durability argument needs, their genesis."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiokafka import TopicPartition
+from aiokafka import errors as kafka
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from accountant.partition import genesis_decision
+from accountant.records import Genesis
+from streams.errors import Refused
+from streams.kafka.errors import translating
+from streams.kafka.producer import Record, TransactionalProducer
+from streams.kafka.reader import StableReader
+
+_FOREVER: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
+_INPUT: Final = {
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "LogAppendTime",
+    "compression.type": "uncompressed",
+    "max.message.bytes": "262144",
+}
+
+SETTINGS: Final[dict[str, dict[str, str]]] = {
+    "requests": _INPUT,
+    "admin": _INPUT,
+    "decisions": {
+        "cleanup.policy": "delete",
+        **_FOREVER,
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "1048588",
+    },
+    "state": {
+        "cleanup.policy": "compact",
+        "segment.bytes": "16777216",
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "1048588",
+    },
+    "dead_letters": {"cleanup.policy": "delete"},
+    "alerts": {"cleanup.policy": "delete"},
+}
+"""What each topic is created with, and what `check` insists on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNames:
+    """The names of the topics, each with the same prefix."""
+
+    prefix: str = ""
+
+    def of(self, topic: str) -> str:
+        """Return the name of one of `SETTINGS`."""
+        return f"{self.prefix}{topic.replace('_', '-')}"
+
+    @property
+    def requests(self) -> str:
+        """Mechanism requests."""
+        return self.of("requests")
+
+    @property
+    def admin(self) -> str:
+        """Owners' records."""
+        return self.of("admin")
+
+    @property
+    def decisions(self) -> str:
+        """The ledger."""
+        return self.of("decisions")
+
+    @property
+    def state(self) -> str:
+        """The cache of it."""
+        return self.of("state")
+
+    @property
+    def dead_letters(self) -> str:
+        """Inputs set aside."""
+        return self.of("dead_letters")
+
+    @property
+    def alerts(self) -> str:
+        """Thresholds crossed."""
+        return self.of("alerts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Where the topics are and what their genesis says.
+
+    Attributes:
+        bootstrap: `host:port`.
+        application: prefix of transactional ids, and the consumer group.
+        partitions: of every topic.
+        replication: copies of each partition; 3 in production.
+        window_ms, skew_ms: see `records.Genesis`.
+    """
+
+    bootstrap: str
+    application: str = "accountant"
+    topics: TopicNames = TopicNames()
+    partitions: int = 4
+    replication: int = 1
+    window_ms: int = 3_600_000
+    skew_ms: int = 300_000
+
+    def genesis(self, partition: int) -> Genesis:
+        """Return decision 0 of a partition."""
+        return Genesis(
+            application=self.application,
+            partition=partition,
+            partitions=self.partitions,
+            window_ms=self.window_ms,
+            skew_ms=self.skew_ms,
+        )
+
+
+async def create(deployment: Deployment) -> list[str]:
+    """Create the topics that are missing, and the genesis of each empty decision log.
+
+    Safe to repeat, also beside running workers: where decisions exist, nothing is written.
+
+    Returns: what was done, in words.
+    Raises: Refused: what exists is not as it must be. Unavailable.
+    """
+    admin = await _admin(deployment)
+    try:
+        done = await _create_missing(admin, deployment)
+    finally:
+        await admin.close()
+    await check(deployment)
+    for partition in range(deployment.partitions):
+        if await _write_genesis(deployment, partition):
+            done.append(f"wrote genesis of partition {partition}")
+    return done
+
+
+async def _create_missing(admin: Any, deployment: Deployment) -> list[str]:
+    with translating():
+        existing = set(await admin.list_topics())
+    done = []
+    for topic, settings in SETTINGS.items():
+        name = deployment.topics.of(topic)
+        if name in existing:
+            continue
+        copies = {"min.insync.replicas": str(max(1, deployment.replication - 1))}
+        new = NewTopic(
+            name,
+            deployment.partitions,
+            deployment.replication,
+            topic_configs={**settings, **copies},
+        )
+        with translating():
+            response = await admin.create_topics([new])
+            for _, code, *rest in response.topic_errors:
+                # Another `create` may have been faster; `check` looks at what came out.
+                if code not in (0, kafka.TopicAlreadyExistsError.errno):
+                    raise kafka.for_code(code)(str(rest))
+        done.append(f"created {name}")
+    return done
+
+
+async def check(deployment: Deployment) -> None:
+    """Verify partition counts and every setting.
+
+    Raises: Refused: something differs; the message names it and the command to run.
+    """
+    admin = await _admin(deployment)
+    try:
+        problems = await _problems(admin, deployment)
+    finally:
+        await admin.close()
+    if problems:
+        raise Refused("; ".join(problems))
+
+
+async def _problems(admin: Any, deployment: Deployment) -> list[str]:
+    with translating():
+        existing = set(await admin.list_topics())
+    names = {topic: deployment.topics.of(topic) for topic in SETTINGS}
+    missing = [name for name in names.values() if name not in existing]
+    if missing:
+        return [f"missing topics: {', '.join(missing)}. Run `accountant topics create`"]
+    with translating():
+        described = await admin.describe_topics(list(names.values()))
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names.values()]
+        responses = await admin.describe_configs(resources)
+    problems = []
+    for entry in described:
+        count = len(entry["partitions"])
+        if count != deployment.partitions:
+            problems.append(
+                f"{entry['topic']} has {count} partitions, the genesis says "
+                f"{deployment.partitions}: a dataset would be split. Restore the topic, or set "
+                "ACCOUNTANT_PARTITIONS to what `accountant topics create` was run with"
+            )
+    found = {
+        resource[3]: {config[0]: config[1] for config in resource[4]}
+        for response in responses
+        for resource in response.resources
+    }
+    for topic, name in names.items():
+        for key, wanted in SETTINGS[topic].items():
+            got = found.get(name, {}).get(key)
+            if got != wanted:
+                problems.append(
+                    f"{name}: {key} is {got}, must be {wanted}. Run `kafka-configs.sh --alter "
+                    f"--topic {name} --add-config {key}={wanted}`"
+                )
+    return problems
+
+
+async def _write_genesis(deployment: Deployment, partition: int) -> bool:
+    """Write decision 0 where there is none. Return whether it was written."""
+    if not await _is_empty(deployment, partition):
+        return False
+    producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{partition}")
+    try:
+        await producer.start()
+        # Owned now: nobody else can be writing, so what is empty stays empty.
+        if not await _is_empty(deployment, partition):
+            return False
+        first = genesis_decision(deployment.genesis(partition), time.time_ns() // 1_000_000)
+        record = Record(first.key, first.value, first.timestamp)
+        await producer.transact(partition, {deployment.topics.decisions: [record]})
+    finally:
+        producer.drop()
+    return True
+
+
+async def _is_empty(deployment: Deployment, partition: int) -> bool:
+    """Tell whether the decisions of a partition hold no committed record.
+
+    Raises: Refused: they are gone while `state` still holds what was spent.
+    """
+    decisions = TopicPartition(deployment.topics.decisions, partition)
+    state = TopicPartition(deployment.topics.state, partition)
+    async with StableReader(deployment.bootstrap, [decisions, state]) as reader:
+        if reader.spans[decisions].begin > 0:
+            return False
+        async for _ in reader.read(decisions, 0):
+            return False
+        async for _ in reader.read(state, reader.spans[state].begin):
+            raise Refused(
+                f"{decisions.topic}, partition {partition}, is empty, but {state.topic} is not: "
+                "the ledger was lost. Restore the decisions; nothing may be decided without them"
+            )
+    return True
+
+
+async def _admin(deployment: Deployment) -> Any:
+    admin = AIOKafkaAdminClient(
+        bootstrap_servers=deployment.bootstrap, request_timeout_ms=10_000, retry_backoff_ms=50
+    )
+    with translating():
+        await admin.start()
+    return admin

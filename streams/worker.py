@@ -1,0 +1,310 @@
+"""A worker: the partitions that its consumer group gives it, each with its processor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import structlog
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+
+from accountant.decide import decide as decide_record
+from streams import topics as kafka_topics
+from streams.clock import Clock
+from streams.errors import Fenced, JournalFault, Refused, Unavailable
+from streams.journal.kafka import KafkaJournal
+from streams.kafka.errors import translating
+from streams.kafka.reader import consumer as plain_consumer
+from streams.processor import Decide, Observer, Processor, Tuning
+from streams.status import Observers, Status
+from streams.topics import Deployment
+
+_log = structlog.get_logger(__name__)
+
+_RELEASE_S: Final = 2.0
+_FENCED_S: Final = 15.0
+_PROBE_S: Final = 3.0
+_CHECK_S: Final = 60.0
+_AGAIN_S: Final = 1.0
+
+
+async def _nowhere(_point: str) -> None:
+    pass
+
+
+class _Lease:
+    """Whether this worker may (still) own one partition.
+
+    A fenced owner may only come back in a new generation of the group, or after a while:
+    two workers that both insist would fence each other for ever.
+    """
+
+    def __init__(self, generation: Callable[[], int]) -> None:
+        self.revoked = False
+        self._generation = generation
+
+    async def may_own(self, fault: BaseException | None) -> bool:
+        if isinstance(fault, Fenced):
+            generation = self._generation()
+            deadline = time.monotonic() + _FENCED_S
+            while not self.revoked and time.monotonic() < deadline:
+                if self._generation() != generation:
+                    break
+                await asyncio.sleep(0.1)
+        return not self.revoked
+
+
+class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
+    """Serve the partitions assigned to one member of the group.
+
+    Args:
+        deployment: topics and genesis.
+        instance_id: the static member's name, the same after a restart: the partitions of a
+            killed worker then wait for it, and no other member is disturbed.
+        observers: told of every partition's fate, after `status`.
+        tuning, clock, decide, reach: see `Processor`.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        instance_id: str,
+        observers: Iterable[Observer] = (),
+        tuning: Tuning | None = None,
+        clock: Clock | None = None,
+        decide: Decide = decide_record,
+        reach: Callable[[str], Awaitable[None]] = _nowhere,
+    ) -> None:
+        self.status = Status()
+        self._deployment = deployment
+        self._instance_id = instance_id
+        self._observer = Observers([self.status, *observers])
+        self._tuning = tuning
+        self._clock = clock
+        self._decide = decide
+        self._reach = reach
+        self._inputs: Any = None
+        self._generation = 0
+        self._tasks: dict[int, tuple[asyncio.Task[None], _Lease]] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._main: asyncio.Task[None] | None = None
+        self._held = False  # the topics are not as they must be: nothing is served
+
+    async def start(self) -> None:
+        """Begin, without waiting for the broker."""
+        self._main = asyncio.create_task(self._run(), name="worker")
+
+    async def wait_fatal(self) -> None:
+        """Return once stopped; raise what ended the worker otherwise.
+
+        Raises: Refused: the start is refused; LedgerFault.
+        """
+        if self._main is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(self._main)
+
+    async def stop(self) -> None:
+        """Let go of every partition and leave. Safe to repeat, also after a failed start."""
+        main, self._main = self._main, None
+        if main is not None:
+            main.cancel()
+            await asyncio.wait([main])
+        await self._release(list(self._tasks))
+        inputs, self._inputs = self._inputs, None
+        if inputs is not None:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(_RELEASE_S):
+                    await inputs.stop()
+
+    async def _run(self) -> None:
+        await self._first_check()
+        while self._inputs is None:
+            try:
+                await self._join()
+            except Unavailable as error:
+                self.status.trouble("broker", f"the broker does not answer: {error}")
+                await asyncio.sleep(_AGAIN_S)
+        checked = time.monotonic()
+        while True:
+            await asyncio.sleep(_PROBE_S)
+            await self._probe()
+            if self._held or time.monotonic() - checked >= _CHECK_S:
+                checked = time.monotonic()
+                await self._check_again()
+            await self._hint()
+
+    async def _first_check(self) -> None:
+        """Wait for the broker, and refuse the start if the topics are wrong."""
+        self.status.trouble("start", "starting")
+        while True:
+            try:
+                await kafka_topics.check(self._deployment)
+            except Unavailable as error:
+                self.status.trouble("broker", f"the broker does not answer: {error}")
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                self.status.trouble("broker", None)
+                return
+
+    async def _join(self) -> None:
+        deployment = self._deployment
+        inputs = AIOKafkaConsumer(
+            bootstrap_servers=deployment.bootstrap,
+            group_id=deployment.application,
+            group_instance_id=self._instance_id,
+            partition_assignment_strategy=(RangePartitionAssignor,),
+            # An analyst's own open transaction must not stall the partition.
+            isolation_level="read_uncommitted",
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=1_000,
+            rebalance_timeout_ms=8_000,
+            request_timeout_ms=10_000,
+            retry_backoff_ms=100,
+            fetch_max_wait_ms=20,
+            max_partition_fetch_bytes=1 << 20,
+        )
+        inputs.subscribe([deployment.topics.requests, deployment.topics.admin], listener=self)
+        self._inputs = inputs
+        try:
+            with translating():
+                await inputs.start()
+        except BaseException:
+            self._inputs = None
+            with contextlib.suppress(Exception):
+                await inputs.stop()
+            raise
+        self.status.trouble("start", None)
+        _log.info("worker_joined", group=deployment.application, instance=self._instance_id)
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        """Let go, before another member may own."""
+        await self._release({tp.partition for tp in revoked})
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        """Serve what is assigned, in a new generation."""
+        self._generation += 1
+        by_partition: dict[int, list[TopicPartition]] = {}
+        for tp in assigned:
+            by_partition.setdefault(tp.partition, []).append(tp)
+        for partition, tps in sorted(by_partition.items()):
+            for tp in tps:
+                # A position of our own keeps the client from looking for one in the group's
+                # offsets, which are a hint; paused, nothing is fetched before the refold.
+                self._inputs.seek(tp, 0)
+                self._inputs.pause(tp)
+            if not self._held:
+                self._serve(partition)
+        _log.info("partitions_assigned", partitions=sorted(by_partition))
+
+    def _serve(self, partition: int) -> None:
+        if partition in self._tasks:
+            return
+        lease = _Lease(lambda: self._generation)
+        deployment = self._deployment
+        journal = KafkaJournal(
+            deployment.bootstrap,
+            deployment.application,
+            deployment.topics,
+            partition,
+            self._inputs,
+        )
+        processor = Processor(
+            journal,
+            deployment.genesis(partition),
+            self._observer,
+            entitlement=lease,
+            clock=self._clock,
+            tuning=self._tuning,
+            decide=self._decide,
+            reach=self._reach,
+        )
+        self.status.assigned(partition)
+        task = asyncio.create_task(processor.run(), name=f"partition-{partition}")
+        self._tasks[partition] = task, lease
+
+    async def _release(self, partitions: Iterable[int]) -> None:
+        tasks = []
+        for partition in partitions:
+            task, lease = self._tasks.pop(partition, (None, None))
+            if task is None or lease is None:
+                continue
+            lease.revoked = True
+            task.cancel()
+            tasks.append(task)
+            self.status.revoked(partition)
+            self._observer.dropped(partition, None)
+            self._forget_ends(partition)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_RELEASE_S)
+
+    async def _probe(self) -> None:
+        """Ask the broker for the ends of our logs: is it there, and are they the same topics?"""
+        names = self._deployment.topics
+        tps = [
+            TopicPartition(topic, partition)
+            for partition in self._tasks
+            for topic in (names.decisions, names.state)
+        ]
+        probe = plain_consumer(self._deployment.bootstrap, committed=False)
+        try:
+            with translating():
+                async with asyncio.timeout(_PROBE_S):
+                    await probe.start()
+                    ends = await probe.end_offsets(tps) if tps else {}
+        except JournalFault as error:
+            self.status.trouble("broker", f"the broker does not answer: {error}")
+            return
+        finally:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(_RELEASE_S):
+                    await probe.stop()
+        self.status.trouble("broker", None)
+        shrunk = {tp.partition for tp, end in ends.items() if end < self._ends.get(tp, 0)}
+        self._ends.update(ends)
+        for partition in shrunk & self._tasks.keys():
+            _log.warning("topic_recreated", partition=partition, then="refold")
+            self._forget_ends(partition)
+            await self._release([partition])
+            self._serve(partition)
+
+    def _forget_ends(self, partition: int) -> None:
+        for tp in [tp for tp in self._ends if tp.partition == partition]:
+            del self._ends[tp]
+
+    async def _check_again(self) -> None:
+        """Compare the topics' settings; serve nothing until they are right."""
+        try:
+            await kafka_topics.check(self._deployment)
+        except Refused as error:
+            if not self._held:
+                _log.error("topics_wrong", why=str(error))
+            self._held = True
+            self.status.trouble("topics", str(error))
+            await self._release(list(self._tasks))
+        except JournalFault:
+            pass  # the probe tells that the broker is away
+        else:
+            self.status.trouble("topics", None)
+            if self._held:
+                self._held = False
+                for tp in sorted(self._inputs.assignment()):
+                    self._serve(tp.partition)
+
+    async def _hint(self) -> None:
+        """Commit the group's offsets, for lag displays only."""
+        positions = {}
+        for tp in self._inputs.assignment():
+            if tp.partition in self.status.serving:
+                with contextlib.suppress(Exception):
+                    positions[tp] = await self._inputs.position(tp)
+        if positions:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(_RELEASE_S):
+                    await self._inputs.commit(positions)
