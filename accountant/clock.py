@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LENGTH: Final = len("2026-11-21T10:00:00.012Z")
 # A UUID of version 7 begins with its time in milliseconds, 48 bits.
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -16,7 +17,7 @@ _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}
 def iso(at: int) -> str:
     """Return `2026-11-21T10:00:00.012Z` for a time in milliseconds since 1970."""
     moment = _EPOCH + timedelta(milliseconds=at)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 @lru_cache(maxsize=4096)
@@ -25,7 +26,9 @@ def from_iso(text: str) -> int:
 
     Raises: ValueError: not such a time.
     """
-    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(text)  # a tenth of strptime's time, and it takes more forms
+    if len(text) != _LENGTH or text[-1] != "Z":
+        raise ValueError(f"not a time of the log: {text[:80]}")
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
