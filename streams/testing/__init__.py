@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streams.testing.broker import BrokerError, LocalBroker
+    from streams.testing.broker import LocalBroker
+    from streams.testing.broker_settings import BrokerError
     from streams.testing.kafka_install import KafkaUnavailable
 
 __all__ = ["BrokerError", "KafkaUnavailable", "LocalBroker"]
 
 _HOMES = {
-    "BrokerError": "streams.testing.broker",
+    "BrokerError": "streams.testing.broker_settings",
     "KafkaUnavailable": "streams.testing.kafka_install",
     "LocalBroker": "streams.testing.broker",
 }

@@ -24,13 +24,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from streams.testing.broker_process import answers, java_command, spawn, watchdog
-from streams.testing.broker_settings import HOST, Ports, free_ports, server_properties
+from streams.testing.broker_process import answers, java_command, problems, spawn, watchdog
+from streams.testing.broker_settings import (
+    HOST,
+    BrokerError,
+    Ports,
+    free_ports,
+    server_properties,
+)
 from streams.testing.kafka_install import java, kafka_jars, kafka_version
-
-
-class BrokerError(RuntimeError):
-    """The broker does not start, does not answer, or ended; the message has its last log lines."""
 
 
 class LocalBroker:
@@ -75,6 +77,7 @@ class LocalBroker:
         self._heap_mb = heap_mb
         self._start_timeout = start_timeout
         self._cache = cache
+        self._log_start = 0  # where this start begins in the log
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
 
@@ -136,6 +139,7 @@ class LocalBroker:
         for tries_left in (2, 1, 0):
             first = self._ports is None
             self._ports = self._ports or free_ports(clients=self._given_port)
+            self._log_start = self._log.stat().st_size if self._log.exists() else 0
             try:
                 self._format()
                 self._spawn()
@@ -195,11 +199,11 @@ class LocalBroker:
         cluster = self._cluster()
         while not answers(self.ports.clients, cluster):
             if self._process is None or self._process.poll() is not None:
-                raise BrokerError(f"Kafka {self.version} ended at start:\n{self.log_tail()}")
+                raise BrokerError(f"Kafka {self.version} ended at start:\n{self._explanation()}")
             if time.monotonic() > deadline:
                 raise BrokerError(
                     f"Kafka {self.version} does not answer on {self.bootstrap} after "
-                    f"{self._start_timeout:g} s:\n{self.log_tail()}"
+                    f"{self._start_timeout:g} s:\n{self._explanation()}"
                 )
             time.sleep(0.02)
 
@@ -208,6 +212,12 @@ class LocalBroker:
         if not self._log.exists():
             return ""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _explanation(self) -> str:
+        with self._log.open("rb") as log:
+            log.seek(self._log_start)
+            latest = log.read().decode(errors="replace")
+        return f"{problems(latest)}\n--- end of {self._log}:\n{self.log_tail(20)}"
 
     def _format(self) -> None:
         data = self.directory / "data"
@@ -220,7 +230,7 @@ class LocalBroker:
             quick = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
             program = ("kafka.tools.StorageTool", "format", *arguments)
             if spawn(self._command(program, options=quick), self._log).wait() != 0:
-                raise BrokerError(f"cannot format {data}:\n{self.log_tail()}")
+                raise BrokerError(f"cannot format {data}:\n{self._explanation()}")
 
     def _spawn(self) -> None:
         program = ("kafka.Kafka", self._properties)

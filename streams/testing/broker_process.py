@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -30,6 +31,9 @@ _CHATTY = (
     "org.apache.kafka.storage.internals.log",
     "state.change.logger",
 )
+
+# How the log says what went wrong: an error line, an exception at the head of a trace, its cause.
+_PROBLEM = re.compile(r"^\S+ \[.*?\] ERROR |^(?:Caused by: )?[\w.$]+(?:Exception|Error)\b")
 
 
 def java_command(
@@ -87,6 +91,12 @@ def watchdog(pid: int, temporary: Path | None) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
+
+
+def problems(log: str, *, limit: int = 12) -> str:
+    """Return the first lines of a log that name an error; a shutdown says much after them."""
+    found = [line for line in log.splitlines() if _PROBLEM.search(line)]
+    return "\n".join(found[:limit])
 
 
 def answers(port: int, cluster: str) -> bool:

@@ -15,6 +15,10 @@ HOST = "127.0.0.1"
 _PORTS = range(20_000, 32_000)
 
 
+class BrokerError(RuntimeError):
+    """The broker does not start, does not answer, or ended; the message has its last log lines."""
+
+
 class Ports(NamedTuple):
     """The TCP ports of one broker, all on loopback."""
 
@@ -28,7 +32,12 @@ def free_ports(*, clients: int | None = None) -> Ports:
     """Return four ports that nobody listens on now; `clients` fixes the first.
 
     Another process may still take one before the broker does: the broker then draws again.
+
+    Raises:
+        BrokerError: somebody listens on `clients`.
     """
+    if clients is not None and not _free(clients):
+        raise BrokerError(f"port {clients} of {HOST} is already in use")
     drawn: list[int] = [] if clients is None else [clients]
     while len(drawn) < len(Ports._fields):
         # Spread, so that processes rarely collide; nothing secret.

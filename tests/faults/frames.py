@@ -1,0 +1,84 @@
+"""Frames of the Kafka protocol, and what may befall one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import struct
+import threading
+from dataclasses import dataclass, field
+
+_FRAME_MAX = 64 * 1024 * 1024  # bytes; above it the peer does not speak Kafka
+
+
+class Api(enum.IntEnum):
+    """The request kinds that tests name; others pass through under their number."""
+
+    PRODUCE = 0
+    FETCH = 1
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    FIND_COORDINATOR = 10
+    INIT_PRODUCER_ID = 22
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
+    TXN_OFFSET_COMMIT = 28
+
+
+class Action(enum.Enum):
+    """What happens to the chosen request."""
+
+    LOSE_RESPONSE = "done by the broker; this and later responses of the connection vanish"
+    DELAY_RESPONSE = "done by the broker; this and later responses are late by `seconds`"
+    RESET_AFTER = "done by the broker; the client sees its connection reset instead"
+    RESET_BEFORE = "never reaches the broker; the client sees its connection reset"
+    FORWARD_LATE = "the client sees a reset at once; the broker gets it `seconds` later"
+
+
+@dataclass(eq=False)
+class Fault:
+    """One fault, struck once. `wait` blocks: in a coroutine use `asyncio.to_thread(fault.wait)`."""
+
+    api: int
+    action: Action
+    nth: int
+    seconds: float
+    client_id: str | None
+    struck: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self, timeout: float = 30.0) -> None:
+        """Return once it struck (FORWARD_LATE: once the broker answered the late request)."""
+        if not self.struck.wait(timeout):
+            raise TimeoutError(f"{self.action.name} of api {self.api} did not strike")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request frame as the client sent it, without its length."""
+
+    frame: bytes
+    api: int
+    correlation: int
+    client_id: str | None
+
+    @classmethod
+    def parse(cls, frame: bytes) -> Request:
+        """Read the fields that every version of the request header begins with."""
+        api, _, correlation, length = struct.unpack_from(">hhih", frame)
+        client_id = frame[10 : 10 + length].decode() if length >= 0 else None
+        return cls(frame, api, correlation, client_id)
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """Read one length-prefixed frame."""
+    (length,) = struct.unpack(">i", await reader.readexactly(4))
+    if not 0 <= length <= _FRAME_MAX:
+        raise OSError(f"not a Kafka frame: length {length}")
+    return await reader.readexactly(length)
+
+
+async def write_frame(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    """Write one length-prefixed frame."""
+    writer.write(struct.pack(">i", len(frame)) + frame)
+    await writer.drain()
