@@ -5,12 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from typing import Protocol
 
 from accountant.inputs import Input
 from accountant.records import Source
 from streams.errors import Unavailable
 
 MOST_WAITING = 10_000
+
+
+class Inputs(Protocol):
+    """Where an embedded journal reads: this inbox, or `handoff.Handoff`."""
+
+    def seek(self, offsets: Mapping[Source, int]) -> None:
+        """Number the next inputs from these offsets."""
+        ...
+
+    async def take(self, most: int, wait: float) -> list[Input]:
+        """Return the next inputs, waiting at most `wait` seconds for the first."""
+        ...
 
 
 class Inbox:

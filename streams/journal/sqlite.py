@@ -10,7 +10,7 @@ import apsw
 from accountant.inputs import Input
 from accountant.records import Source
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
-from streams.journal.inbox import Inbox
+from streams.journal.inbox import Inputs
 from streams.journal.port import Commit
 from streams.journal.sqlite_file import DEAD_LETTER_BYTES, connect_writer
 
@@ -28,7 +28,7 @@ class SqliteJournal:
         inbox: where the inputs wait.
     """
 
-    def __init__(self, path: Path, *, inbox: Inbox) -> None:
+    def __init__(self, path: Path, *, inbox: Inputs) -> None:
         self._path = path
         self._inbox = inbox
         self._db: apsw.Connection | None = None

@@ -1,0 +1,231 @@
+"""A ledger in one SQLite file, decided in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Self
+
+import apsw
+
+from accountant.clock import issued_at
+from accountant.decide import decide as decide_record
+from accountant.ids import id_key
+from accountant.records import Genesis, Source
+from accountant.views import DatasetView, UsageView
+from streams.broadcast import Broadcast, Subscription
+from streams.clock import Clock, SystemClock
+from streams.errors import Refused, Unavailable
+from streams.journal import sqlite_file
+from streams.journal.handoff import BlockingTicket, Handoff, LoopTicket
+from streams.journal.sqlite import SqliteJournal
+from streams.metrics.source import Lag
+from streams.metrics.standing import Standing
+from streams.processor import Committed, Decide, Entitlement, Observer, Processor
+from streams.service import Answer, Readiness
+from streams.settings import PREFIX, Settings
+from streams.writer_thread import WriterThread
+
+_FIXED: Final = ("application", "window_ms", "skew_ms")
+_SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
+
+
+class EmbeddedService:
+    """The embedded ledger as a `Service`; made by `open`.
+
+    Any thread and any event loop may call it. One thread of its own writes; readers never
+    wait for it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        genesis: Genesis,
+        settings: Settings,
+        *,
+        lock: sqlite_file.FileLock,
+        clock: Clock,
+        decide: Decide,
+    ) -> None:
+        self._path = path
+        self._lock = lock
+        self._clock = clock
+        self._inbox = Handoff(settings.most_waiting)
+        self._events = Broadcast()
+        self._reader = _Reader(path)
+        self.standing = Standing(clock, lags=self._lags)
+
+        def make(observer: Observer, entitlement: Entitlement) -> Processor:
+            return Processor(
+                SqliteJournal(path, inbox=self._inbox),
+                genesis,
+                observer,
+                entitlement=entitlement,
+                clock=clock,
+                tuning=settings.tuning(),
+                decide=decide,
+            )
+
+        self._writer = WriterThread(make, self._inbox, self.standing, clock, publish=self._publish)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        decide: Decide = decide_record,
+    ) -> Self:
+        """Open the file, made if it is not there, and return once it can be decided on.
+
+        Raises:
+            Refused: another process has it open, a setting differs from what the file was
+                made with, or it is no ledger or damaged.
+            LogDamaged: the log in it contradicts itself.
+        """
+        clock = clock or SystemClock()
+        lock = sqlite_file.FileLock(path)
+        try:
+            lock.take()
+        except OSError as error:
+            raise Refused(f"{path} cannot be opened: {error}") from error
+        try:
+            wanted = settings.genesis(0, 1)
+            sqlite_file.create(path, wanted, clock.now())
+            stored = sqlite_file.stored_genesis(path)
+            _check_genesis(path, stored, wanted)
+            service = cls(path, stored, settings, lock=lock, clock=clock, decide=decide)
+            service._writer.start()
+        except BaseException:
+            lock.release()
+            raise
+        return service
+
+    def submit_sync(self, source: Source, body: bytes, wait: float) -> Answer:
+        """Do as `submit` does, blocking this thread.
+
+        Raises: Unavailable: as `submit`.
+        """
+        ticket = BlockingTicket()
+        self._writer.check()
+        self._inbox.put(source, body, self._clock.now(), ticket)
+        return Answer(decision=ticket.wait(wait), partition=0, offset=ticket.offset)
+
+    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+        ticket = LoopTicket()
+        self._writer.check()
+        self._inbox.put(source, body, self._clock.now(), ticket)
+        if wait <= 0:
+            return Answer(decision=None, partition=0)
+        # `asyncio.wait` leaves the future alone when time is up: the decision still comes.
+        await asyncio.wait([ticket.future], timeout=wait)
+        decision = ticket.future.result() if ticket.future.done() else None
+        return Answer(decision=decision, partition=0, offset=ticket.offset)
+
+    def find_sync(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        """Do as `find` does, in this thread."""
+        issued = issued_at(request_id)
+        if issued is None:
+            return None
+        partition = self._writer.partition
+        if partition is None:
+            raise Unavailable("; ".join(self._writer.reasons) or "refolding")
+        for source in _SOURCES:
+            known = partition.ids.get(issued, id_key(source, dataset, who, request_id))
+            if known is not None:
+                return self._reader.decision(known.partition_sequence)
+        return None
+
+    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        return self.find_sync(dataset, who, request_id)
+
+    async def datasets(self) -> list[DatasetView]:
+        self._check_readable()
+        return list(self.standing.datasets().values())
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        self._check_readable()
+        return self.standing.dataset(name)
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        self._check_readable()
+        return self.standing.usage(dataset)
+
+    def events(self) -> Subscription:
+        return self._events.subscribe()
+
+    def readiness(self) -> Readiness:
+        reasons = self._writer.reasons
+        return Readiness(ready=not reasons, reasons=reasons)
+
+    def publish_address(self, address: str) -> None:
+        """Tell other processes, through the lock's file, where this one answers HTTP."""
+        self._lock.publish(address)
+
+    def on_end(self, callback: Callable[[BaseException], None]) -> None:
+        """Have `callback` called, in another thread, if nothing can be decided ever again."""
+        self._writer.on_end(callback)
+
+    def close_sync(self) -> None:
+        """Do as `close` does, blocking this thread."""
+        self._writer.stop()
+        self._events.end()
+        self._reader.close()
+        self._lock.release()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.close_sync)
+
+    def _check_readable(self) -> None:
+        if self._writer.partition is None:
+            raise Unavailable("; ".join(self._writer.reasons))
+
+    def _publish(self, committed: Committed) -> None:
+        if self._events.heard:
+            self._events.send([encoded.decision for _, encoded in committed.records])
+
+    def _lags(self) -> list[Lag]:
+        return [Lag("requests", 0, len(self._inbox))]
+
+
+def _check_genesis(path: Path, stored: Genesis, wanted: Genesis) -> None:
+    for name in _FIXED:
+        was, now = getattr(stored, name), getattr(wanted, name)
+        if was != now:
+            raise Refused(
+                f"{path} was made with {name} {was}, the setting is {now}: "
+                f"set {PREFIX}{name.upper()}={was}"
+            )
+    if (stored.partition, stored.partitions) != (0, 1):
+        raise Refused(f"{path} holds partition {stored.partition} of {stored.partitions}")
+
+
+class _Reader:
+    """A connection that only reads, shared by the threads that look decisions up."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._one_at_a_time = threading.Lock()
+        self._db: apsw.Connection | None = None
+
+    def decision(self, sequence: int) -> bytes | None:
+        with self._one_at_a_time:
+            try:
+                if self._db is None:
+                    flags = apsw.SQLITE_OPEN_READONLY
+                    self._db = apsw.Connection(str(self._path), flags=flags)
+                    self._db.set_busy_timeout(1000)
+                query = "SELECT value FROM decisions WHERE sequence = ?"
+                value = self._db.execute(query, (sequence,)).get
+            except apsw.Error as error:
+                raise Unavailable(f"{self._path} cannot be read: {error}") from error
+        return None if value is None else bytes(value)
+
+    def close(self) -> None:
+        with self._one_at_a_time:
+            if self._db is not None:
+                self._db.close()
+                self._db = None

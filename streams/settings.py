@@ -1,0 +1,184 @@
+"""Settings of every command, from the environment: `ACCOUNTANT_` and the field's name.
+
+Each field states its unit; `docs/reference/settings.md` lists them all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from accountant.errors import BudgetError
+from accountant.inputs import MOST_BYTES
+from accountant.records import Genesis
+from streams.errors import Refused
+from streams.processor import Tuning
+
+PREFIX: Final = "ACCOUNTANT_"
+DEFAULT_URL: Final = "sqlite:///accountant.db"
+_APPLICATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_BROKER = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}")
+
+Kind = Literal["sqlite", "http", "kafka"]
+
+
+class AddressInvalid(BudgetError, ValueError):
+    """A ledger's address cannot be understood."""
+
+
+class LedgerUrl(NamedTuple):
+    """Where a ledger is.
+
+    Attributes:
+        kind: in a file of this machine, behind a gateway, or on Kafka.
+        target: a path (`sqlite`), a URL without a slash at its end (`http`), or
+            `host:port`, several separated by commas (`kafka`).
+    """
+
+    kind: Kind
+    target: str
+
+
+def ledger_url(text: str) -> LedgerUrl:
+    """Return what an address names.
+
+    Args:
+        text: `sqlite:///relative.db`, `sqlite:////absolute.db`, `http://host:port`,
+            `https://host`, or `kafka://host:port`.
+    Raises: AddressInvalid: none of these. A user name or password is never repeated.
+    """
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        raise AddressInvalid(
+            f"url must begin with sqlite:///, http://, https:// or kafka://, got {text[:80]}"
+        )
+    if "@" in rest and scheme != "sqlite":
+        raise AddressInvalid("url must hold no user name or password")
+    if scheme == "sqlite":
+        path = rest.removeprefix("/")
+        if path == rest or not path or path.endswith("/"):
+            raise AddressInvalid(
+                f"url must be sqlite:///FILE, or sqlite:////FILE from the root, got {text[:80]}"
+            )
+        return LedgerUrl("sqlite", path)
+    if scheme in {"http", "https"}:
+        parts = urlsplit(text)
+        if not parts.hostname or parts.query or parts.fragment:
+            raise AddressInvalid(f"url must be {scheme}://HOST:PORT, got {text[:80]}")
+        return LedgerUrl("http", text.rstrip("/"))
+    if scheme == "kafka":
+        brokers = rest.rstrip("/")
+        if not all(_BROKER.fullmatch(broker) for broker in brokers.split(",")):
+            raise AddressInvalid(f"url must be kafka://HOST:PORT[,HOST:PORT], got {text[:80]}")
+        return LedgerUrl("kafka", brokers)
+    raise AddressInvalid(f"url must not begin with {scheme[:20]}://: use sqlite, http or kafka")
+
+
+def _known(text: str) -> str:
+    ledger_url(text)
+    return text
+
+
+def _named(text: str) -> str:
+    if _APPLICATION.fullmatch(text) is None:
+        raise ValueError("must be 1 to 100 letters, digits, '.', '_' or '-'")
+    return text
+
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Settings(BaseSettings):
+    """What the commands and clients need to know, each with its default.
+
+    The four that a log fixes for ever in its decision 0 (`application`, `partitions`,
+    `window_ms`, `skew_ms`) must stay as they were when it was made: another value is a
+    refused start. An embedded ledger always has one partition.
+    """
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    url: Annotated[str, AfterValidator(_known)] = Field(
+        DEFAULT_URL, description="where the ledger is: sqlite:///, http:// or kafka://"
+    )
+    application: Annotated[str, AfterValidator(_named)] = Field(
+        "accountant", description="prefix of transactional ids and the consumer group"
+    )
+    partitions: int = Field(4, ge=1, le=1000, description="partitions of each topic (Kafka)")
+    window_ms: int = Field(
+        3_600_000,
+        ge=60_000,
+        le=86_400_000,
+        description="how long an id is remembered after its issue, in milliseconds",
+    )
+    skew_ms: int = Field(
+        300_000,
+        ge=1_000,
+        le=3_600_000,
+        description="how far an id's time may be ahead of the clock, in milliseconds",
+    )
+    unauthenticated_bind: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="address to listen at; whoever reaches it is the owner",
+    )
+    port: Port = Field(8000, description="TCP port of the HTTP door; 0 picks a free one")
+    metrics_port: Port = Field(8001, description="TCP port of a worker's metrics")
+    batch: int = Field(500, ge=1, le=10_000, description="most records a transaction")
+    wait_seconds: float = Field(
+        0.1,
+        gt=0,
+        le=10,
+        description="longest wait for the first record of a batch, in seconds",
+    )
+    most_waiting: int = Field(
+        10_000, ge=1, le=1_000_000, description="most requests that wait for their decision"
+    )
+    most_body: int = Field(
+        MOST_BYTES,
+        ge=1_024,
+        le=MOST_BYTES,
+        description="most bytes of a request's body",
+    )
+    instance_id: str | None = Field(
+        None,
+        max_length=100,
+        description="static member id of a worker; keep it across restarts",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="least severe messages that are logged"
+    )
+    log_format: Literal["console", "json"] = Field(
+        "console", description="how messages are logged, to standard error"
+    )
+
+    @property
+    def ledger(self) -> LedgerUrl:
+        """Where the ledger is, taken apart."""
+        return ledger_url(self.url)
+
+    def tuning(self) -> Tuning:
+        """Return how a processor trades latency for throughput."""
+        return Tuning(batch=self.batch, wait=self.wait_seconds)
+
+    def genesis(self, partition: int, partitions: int) -> Genesis:
+        """Return what a new log of this application fixes."""
+        return Genesis(self.application, partition, partitions, self.window_ms, self.skew_ms)
+
+
+def load(**given: object) -> Settings:
+    """Return the settings of the environment; what is given and not None goes before it.
+
+    Raises: Refused: a value breaks its rule; the message names the setting.
+    """
+    try:
+        return Settings(**{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        what = str(first["msg"]).removeprefix("Value error, ")
+        raise Refused(f"setting {PREFIX}{name.upper()}: {what}") from error
