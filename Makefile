@@ -17,7 +17,8 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 .PHONY: help setup demo test test-fast check format format-check lint types bench lock clean
 
 help:  ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
+	    printf '  make %-10s %s\n' "$${line%%:*}" "$${line#*  ## }" ;; esac; done < Makefile
 
 setup: $(READY)  ## make .venv with the locked packages and this project in it
 
