@@ -226,7 +226,8 @@ class LocalBroker:
         self._properties.write_text(text, encoding="utf-8")
         if not (data / "meta.properties").exists():
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-            arguments = ("--ignore-formatted", "-t", cluster, "-c", self._properties)
+            # An id may begin with "-": as a word of its own it would be taken for an option.
+            arguments = ("--ignore-formatted", f"--cluster-id={cluster}", "-c", self._properties)
             quick = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
             program = ("kafka.tools.StorageTool", "format", *arguments)
             if spawn(self._command(program, options=quick), self._log).wait() != 0:
@@ -254,8 +255,7 @@ class LocalBroker:
     def _command(
         self, program: Sequence[str | Path], *, options: Sequence[str]
     ) -> list[str | Path]:
-        jars = kafka_jars(self.version, cache=self._cache)
-        temporary = self.directory / "tmp"
+        jars, temporary = kafka_jars(self.version, cache=self._cache), self.directory / "tmp"
         temporary.mkdir(exist_ok=True)
         return java_command(java(), jars, program, temporary=temporary, options=options)
 
