@@ -17,6 +17,7 @@ from streams.errors import Refused
 from streams.kafka.errors import translating
 from streams.kafka.producer import Record, TransactionalProducer
 from streams.kafka.reader import StableReader
+from streams.settings import Settings
 
 _FOREVER: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
 _INPUT: Final = {
@@ -117,6 +118,25 @@ class Deployment:
             window_ms=self.window_ms,
             skew_ms=self.skew_ms,
         )
+
+
+def deployment_of(settings: Settings) -> Deployment:
+    """Return the deployment that the settings name.
+
+    Raises: Refused: the ledger they name is not on Kafka.
+    """
+    kind, target = settings.ledger
+    if kind != "kafka":
+        raise Refused(f"{settings.url} is not on Kafka: set ACCOUNTANT_URL=kafka://HOST:PORT")
+    return Deployment(
+        bootstrap=target,
+        application=settings.application,
+        topics=TopicNames(settings.topic_prefix),
+        partitions=settings.partitions,
+        replication=settings.replication,
+        window_ms=settings.window_ms,
+        skew_ms=settings.skew_ms,
+    )
 
 
 async def create(deployment: Deployment) -> list[str]:

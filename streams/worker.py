@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -19,6 +19,7 @@ from streams.errors import Fenced, JournalFault, Refused, Unavailable
 from streams.journal.kafka import KafkaJournal
 from streams.kafka.errors import translating
 from streams.kafka.reader import consumer as plain_consumer
+from streams.metrics.source import Lag
 from streams.processor import Decide, Observer, Processor, Tuning
 from streams.status import Observers, Status
 from streams.topics import Deployment
@@ -93,6 +94,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         self._tasks: dict[int, tuple[asyncio.Task[None], _Lease]] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._main: asyncio.Task[None] | None = None
+        self._lags: list[Lag] = []
         self._held = False  # the topics are not as they must be: nothing is served
 
     async def start(self) -> None:
@@ -120,6 +122,10 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_RELEASE_S):
                     await inputs.stop()
+
+    def lags(self) -> Sequence[Lag]:
+        """Return how far behind the inputs of the partitions served are, as last seen."""
+        return self._lags
 
     async def _run(self) -> None:
         await self._first_check()
@@ -298,12 +304,15 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
                     self._serve(tp.partition)
 
     async def _hint(self) -> None:
-        """Commit the group's offsets, for lag displays only."""
-        positions = {}
+        """Commit the group's offsets, for lag displays only, and note the lag ourselves."""
+        positions, lags = {}, []
         for tp in self._inputs.assignment():
             if tp.partition in self.status.serving:
                 with contextlib.suppress(Exception):
                     positions[tp] = await self._inputs.position(tp)
+                    behind = (self._inputs.highwater(tp) or positions[tp]) - positions[tp]
+                    lags.append(Lag(tp.topic, tp.partition, max(0, behind)))
+        self._lags = lags
         if positions:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_RELEASE_S):

@@ -1,0 +1,126 @@
+"""A worker's own HTTP: metrics, health and its tables; nothing here changes anything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import structlog
+import uvicorn
+from litestar import Litestar, Request, Response, get
+
+from accountant.records import encode
+from accountant.views import DatasetView, UsageView
+from streams.errors import Refused
+from streams.metrics.registry import exposition, make_registry
+from streams.metrics.source import MetricsSource
+from streams.service import Readiness
+
+_log = structlog.get_logger(__name__)
+
+
+def _json(value: object, *, status: int = 200) -> Response[bytes]:
+    return Response(encode(value), status_code=status, media_type="application/json")
+
+
+class _Server(uvicorn.Server):
+    """uvicorn inside a process whose signals belong to somebody else."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class WorkerDoor:
+    """Serves what Prometheus and a supervisor ask of a worker.
+
+    Args:
+        host, port: where to listen; port 0 picks a free one.
+        source: read at each scrape.
+        readiness: asked by /readyz.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        source: MetricsSource,
+        readiness: Callable[[], Readiness],
+    ) -> None:
+        registry = make_registry(source)
+
+        @get("/metrics", sync_to_thread=True)
+        def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
+            text, content_type = exposition(registry, request.headers.get("accept", ""))
+            return Response(text, headers={"Content-Type": content_type})
+
+        @get("/healthz", sync_to_thread=False)
+        def healthz() -> dict[str, str]:
+            return {"status": "alive"}
+
+        @get("/readyz", sync_to_thread=False)
+        def readyz() -> Response[dict[str, object]]:
+            ready = readiness()
+            body: dict[str, object] = {"ready": ready.ready, "reasons": list(ready.reasons)}
+            return Response(body, status_code=200 if ready.ready else 503)
+
+        @get("/datasets", sync_to_thread=False)
+        def datasets() -> Response[bytes]:
+            return _json([view for _, view in sorted(self._budgets.items())])
+
+        @get("/datasets/{name:str}", sync_to_thread=False)
+        def dataset(name: str) -> Response[bytes]:
+            view = self._budgets.get(name)
+            if view is None:
+                return _json({"error": f"no dataset {name[:100]} was seen"}, status=404)
+            used = [u for (of, _), u in sorted(self._usage.items()) if of == name]
+            return _json({"dataset": view, "usage": used})
+
+        app = Litestar([metrics, healthz, readyz, datasets, dataset], openapi_config=None)
+        config = uvicorn.Config(
+            app, host=host, port=port, log_config=None, access_log=False, lifespan="off"
+        )
+        self._server = _Server(config)
+        self._where = f"{host}:{port}"
+        self._task: asyncio.Task[None] | None = None
+        self._budgets: Mapping[str, DatasetView] = {}
+        self._usage: Mapping[tuple[str, str], UsageView] = {}
+
+    def show(
+        self,
+        budgets: Mapping[str, DatasetView],
+        usage: Mapping[tuple[str, str], UsageView],
+    ) -> None:
+        """Serve the tables of the read side under /datasets."""
+        self._budgets, self._usage = budgets, usage
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises: Refused: the address is taken.
+        """
+        self._task = asyncio.create_task(self._serve(), name="worker-door")
+        while not self._server.started:
+            if self._task.done():
+                self._task.result()
+            await asyncio.sleep(0.01)
+        address = self._server.servers[0].sockets[0].getsockname()
+        _log.info("worker_listens", host=address[0], port=address[1], serves="/metrics /readyz")
+
+    async def _serve(self) -> None:
+        try:
+            await self._server.serve()
+        except SystemExit as error:  # uvicorn's way to say that it cannot listen
+            raise Refused(
+                f"{self._where} cannot be listened at: set ACCOUNTANT_METRICS_PORT"
+            ) from error
+
+    async def stop(self) -> None:
+        """Stop listening. Safe to repeat."""
+        self._server.should_exit = True
+        task, self._task = self._task, None
+        if task is not None:
+            await asyncio.wait([task], timeout=3)
