@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.claims import ATOMS, AllOf, Claim, Repeat, checked
+from accountant.claims import ATOMS, MOST_DEPTH, AllOf, Claim, Repeat, checked
 from accountant.errors import RequestInvalid
 
 _BY_NAME: Final = {str(kind.__struct_config__.tag): kind for kind in ATOMS}
@@ -18,7 +18,8 @@ def claim_text(claim: Claim) -> str:
     if isinstance(claim, Repeat):
         return f"{claim.times}*{_grouped(claim.claim)}"
     if isinstance(claim, AllOf):
-        return "+".join(_grouped(part) for part in claim.claims)
+        # A batch of one ends in "+", or it would read back as its part.
+        return "+".join(map(_grouped, claim.claims)) + "+" * (len(claim.claims) == 1)
     name = str(claim.__struct_config__.tag)
     fields = msgspec.structs.asdict(claim)
     if len(fields) == 1:
@@ -36,19 +37,23 @@ def parse_claim(text: str) -> Claim:
 
     Raises: RequestInvalid: unknown kind, missing or unknown field, or a value out of range.
     """
-    claim = _parse(text.strip(), text)
+    claim = _parse(text.strip(), text, 0)
     return checked(claim).claim
 
 
-def _parse(text: str, whole: str) -> Claim:
+def _parse(text: str, whole: str, level: int) -> Claim:
+    if level > 2 * MOST_DEPTH + 1:  # each nesting takes a sign and a parenthesis
+        raise RequestInvalid("claim", f"must nest at most {MOST_DEPTH} deep", whole)
     parts = _split(text, "+", whole)
     if len(parts) > 1:
-        return AllOf(tuple(_parse(part, whole) for part in parts))
+        if not parts[-1]:
+            parts.pop()
+        return AllOf(tuple(_parse(part, whole, level + 1) for part in parts))
     times, star, rest = text.partition("*")
     if star and times.strip().isdecimal() and len(times) < 10:
-        return Repeat(_parse(rest.strip(), whole), int(times))
+        return Repeat(_parse(rest.strip(), whole, level + 1), int(times))
     if text.startswith("(") and text.endswith(")"):
-        return _parse(text[1:-1].strip(), whole)
+        return _parse(text[1:-1].strip(), whole, level + 1)
     return _parse_atom(text, whole)
 
 

@@ -295,10 +295,21 @@ def _keys(claim: Claim) -> int:
     return 1 + len(fields) - len(at_default)
 
 
-@lru_cache(maxsize=65_536)
 def checked(claim: Claim) -> CheckedClaim:
     """Return the claim with its fields checked.
 
     Raises: RequestInvalid: a field breaks its rule.
     """
+    # A batch may take 64 KiB, so batches are not kept: their parts' prices are.
+    return CheckedClaim(claim) if _is_batch(claim) else _checked(claim)
+
+
+@lru_cache(maxsize=16_384)
+def _checked(claim: Claim) -> CheckedClaim:
     return CheckedClaim(claim)
+
+
+def _is_batch(claim: Claim) -> bool:
+    while isinstance(claim, Repeat):
+        claim = claim.claim
+    return isinstance(claim, AllOf)

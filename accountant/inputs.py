@@ -23,11 +23,19 @@ from accountant.records import Amend, Body, Close, MechanismRequest, Open, Sourc
 MOST_BYTES: Final = 65_536
 MOST_NESTED: Final = 16
 MOST_PURPOSE: Final = 200
+_SHOWN: Final = 200
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_LONGEST_NAME: Final = 100
 _SPACE: Final = b" \t\r\n"
+
+
+class _NoRequest(msgspec.Struct, tag_field="type", tag="-"):
+    """Makes `type` a field that must be there: a lone kind of record may leave it out."""
+
+
 _DECODERS: Final = {
-    "requests": msgspec.json.Decoder(MechanismRequest).decode,
+    "requests": msgspec.json.Decoder(MechanismRequest | _NoRequest).decode,
     "admin": msgspec.json.Decoder(Open | Amend | Close).decode,
 }
 _REQUEST_KEYS: Final = 8  # without `purpose`, which may be left out
@@ -110,6 +118,8 @@ def check(source: Source, body: bytes) -> Checked:
         decoded = _DECODERS[source](body)
         if isinstance(decoded, MechanismRequest):
             return _check_request(decoded, body)
+        if isinstance(decoded, _NoRequest):
+            raise RequestInvalid("type", "must be request", "-")
         return _check_admin(decoded, body)
     except RequestInvalid:
         _parse(body)  # a broken rule is only told of where the whole body is sound
@@ -165,7 +175,7 @@ def _check_names(request_id: str, dataset: str, who_field: str, who: str) -> int
     if issued is None:
         raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
     for field, name in (("dataset", dataset), (who_field, who)):
-        if not is_name(name):
+        if len(name) > _LONGEST_NAME or not is_name(name):  # no cache of long texts
             raise RequestInvalid(field, "must be 1 to 100 letters, digits, '.', '_' or '-'", name)
     return issued
 
@@ -244,4 +254,6 @@ def _translate(error: msgspec.ValidationError, body: bytes) -> NoReturn:
             value = value.get(part, "nothing")
         elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
+    # A field's name may be the sender's: shown in part, or the decision outgrows its record.
+    path, rule = path[:_SHOWN], rule[:_SHOWN]
     raise RequestInvalid(path or "body", rule, value) from None

@@ -26,7 +26,6 @@ _STEPS: Final = 12
 _STEPS_BACK: Final = 3
 
 
-@lru_cache(maxsize=16_384)
 def largest(
     claim: Claim, kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]
 ) -> str | None:
@@ -41,17 +40,19 @@ def largest(
         single = price(checked(claim.claim), kind.sums)
         times = kind.count(capacity, spent, single)
         return claim_text(Repeat(claim.claim, times)) if times else None
-    return _search(claim, claim.knob, kind, capacity, spent)
+    return _search(claim, kind, capacity, spent)
 
 
+@lru_cache(maxsize=16_384)
 def _search(
-    claim: Claim, knob: str, kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]
+    claim: Claim, kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]
 ) -> str | None:
     """Solve log(cost) = log(what is left) in the logarithm of the knob.
 
     Costs grow about as a power of the knob, between 1 and 2, so a secant is there in a few
     steps; the result is rounded toward a smaller cost, and checked.
     """
+    knob = claim.knob
     room = kind.left(capacity, spent)[0]
     asked = float(getattr(claim, knob))
     if room <= 0 or not asked:

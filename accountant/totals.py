@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, cast
 
 from accountant.amounts import INFINITE, Units, cost_up, format_units
-from accountant.claims import CheckedClaim, atoms
+from accountant.claims import CheckedClaim, Claim, atoms
 from accountant.promises import Amount, Promise, promise
 
 
@@ -62,9 +63,14 @@ def price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
 def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
     amounts: list[Units] = [0] * len(sums)
     for atom, times in atoms(claim.claim):
-        worth = promise(atom)
-        for i, name in enumerate(sums):
-            # Each mechanism is rounded up on its own, so a batch costs what its parts cost.
-            amounts[i] += SUMS[name](worth) * times
+        # Each mechanism is rounded up on its own, so a batch costs what its parts cost.
+        for i, amount in enumerate(_amounts(atom, sums)):
+            amounts[i] += amount * times
     wire = {name: format_units(amount) for name, amount in zip(sums, amounts, strict=True)}
     return Price(mechanisms=claim.mechanisms, amounts=tuple(amounts), wire=wire)
+
+
+@lru_cache(maxsize=16_384)
+def _amounts(atom: Claim, sums: tuple[str, ...]) -> tuple[Units, ...]:
+    worth = promise(atom)
+    return tuple([SUMS[name](worth) for name in sums])
