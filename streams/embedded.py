@@ -19,14 +19,14 @@ from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable
 from streams.journal import sqlite_file
-from streams.journal.handoff import BlockingTicket, Handoff, LoopTicket
+from streams.journal.handoff import BlockingTicket, Entry, Handoff, LoopTicket
 from streams.journal.sqlite import SqliteJournal
 from streams.metrics.source import Lag
 from streams.metrics.standing import Standing
 from streams.processor import Committed, Decide, Entitlement, Observer, Processor
 from streams.service import Answer, Readiness
 from streams.settings import PREFIX, Settings
-from streams.writer_thread import WriterThread
+from streams.writer import Writer, pause
 
 _FIXED: Final = ("application", "window_ms", "skew_ms")
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
@@ -35,8 +35,8 @@ _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 class EmbeddedService:
     """The embedded ledger as a `Service`; made by `open`.
 
-    Any thread and any event loop may call it. One thread of its own writes; readers never
-    wait for it.
+    Any thread and any event loop may call it. There is one writer at a time, and readers
+    never wait for it.
     """
 
     def __init__(
@@ -66,9 +66,10 @@ class EmbeddedService:
                 clock=clock,
                 tuning=settings.tuning(),
                 decide=decide,
+                sleep=pause,
             )
 
-        self._writer = WriterThread(make, self._inbox, self.standing, clock, publish=self._publish)
+        self._writer = Writer(make, self._inbox, self.standing, clock, publish=self._publish)
 
     @classmethod
     def open(
@@ -110,14 +111,12 @@ class EmbeddedService:
         Raises: Unavailable: as `submit`.
         """
         ticket = BlockingTicket()
-        self._writer.check()
-        self._inbox.put(source, body, self._clock.now(), ticket)
+        self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=True)
         return Answer(decision=ticket.wait(wait), partition=0, offset=ticket.offset)
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
         ticket = LoopTicket()
-        self._writer.check()
-        self._inbox.put(source, body, self._clock.now(), ticket)
+        self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=False)
         if wait <= 0:
             return Answer(decision=None, partition=0)
         # `asyncio.wait` leaves the future alone when time is up: the decision still comes.

@@ -119,6 +119,7 @@ class Processor:
         tuning: Tuning | None = None,
         decide: Decide = decide,
         reach: Callable[[str], Awaitable[None]] = _nowhere,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._journal = journal
         self._genesis = genesis
@@ -128,6 +129,7 @@ class Processor:
         self._tuning = tuning or Tuning()
         self._decide = decide
         self._reach = reach
+        self._sleep = sleep
         self._poison = Poison(self._tuning.batch)
         self._pauses = 0  # taken since the last commit
         self._log = _log.bind(partition=genesis.partition)
@@ -162,7 +164,7 @@ class Processor:
                 fault = error
             finally:
                 await self._journal.drop()
-            await asyncio.sleep(_PAUSES[min(self._pauses, len(_PAUSES) - 1)])
+            await self._sleep(_PAUSES[min(self._pauses, len(_PAUSES) - 1)])
             self._pauses += 1
 
     def _halt(self, error: BaseException) -> None:
@@ -206,7 +208,7 @@ class Processor:
             refold.take_decision(value)
             taken += 1
             if taken % _YIELD_EVERY == 0:
-                await asyncio.sleep(0)
+                await self._sleep(0)
         return refold, keys
 
     async def _rewrite(self, partition: Partition, keys: Sequence[bytes]) -> None:

@@ -1,8 +1,4 @@
-"""The inputs of an embedded partition, handed from many threads to the one that writes.
-
-The writer's thread has nothing to do but to decide, so it blocks here, and a waiting caller
-blocks on a lock: two thread switches a request and no event loop between them.
-"""
+"""The inputs of an embedded partition: bodies from many threads, for whoever writes."""
 
 from __future__ import annotations
 
@@ -10,8 +6,8 @@ import asyncio
 import queue
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Generator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from accountant.inputs import Input
 from accountant.records import Source
@@ -21,8 +17,8 @@ from streams.errors import Unavailable
 class Ticket(Protocol):
     """Someone who waits for one decision."""
 
-    def settle(self, offset: int, decision: bytes | None, error: Exception | None) -> None:
-        """Take the decision's bytes, or why there are none. Called once at most."""
+    def settle(self, offset: int | None, decision: bytes | None, error: Exception | None) -> None:
+        """Take the decision's bytes, or why there are none. Called once."""
         ...
 
 
@@ -38,7 +34,7 @@ class BlockingTicket:
         self._error: Exception | None = None
         self.offset: int | None = None
 
-    def settle(self, offset: int, decision: bytes | None, error: Exception | None) -> None:
+    def settle(self, offset: int | None, decision: bytes | None, error: Exception | None) -> None:
         self.offset, self._decision, self._error = offset, decision, error
         self._decided.release()
 
@@ -64,7 +60,7 @@ class LoopTicket:
         self.future: asyncio.Future[bytes] = self.loop.create_future()
         self.offset: int | None = None
 
-    def settle(self, offset: int, decision: bytes | None, error: Exception | None) -> None:
+    def settle(self, offset: int | None, decision: bytes | None, error: Exception | None) -> None:
         self.offset = offset
         _call(self.loop, [(self, decision, error)])
 
@@ -93,6 +89,35 @@ def _call(loop: asyncio.AbstractEventLoop, settled: list[_Settled]) -> None:
         return  # the loop is closed, and nobody waits in it any more
 
 
+class Entry(NamedTuple):
+    """A body as it was received.
+
+    Attributes:
+        received: milliseconds since 1970, its append time.
+    """
+
+    source: Source
+    body: bytes
+    received: int
+    ticket: Ticket
+
+
+class Wanted:
+    """What the journal waits for: at most `most` entries, the first within `wait` seconds.
+
+    Awaiting it suspends the processor; whoever runs it on sends it the entries.
+    """
+
+    __slots__ = ("most", "wait")
+
+    def __init__(self, most: int, wait: float) -> None:
+        self.most = most
+        self.wait = wait
+
+    def __await__(self) -> Generator[Wanted, Sequence[Entry], Sequence[Entry]]:
+        return (yield self)
+
+
 class Handoff:
     """Bodies waiting to be decided, numbered as they are taken out.
 
@@ -104,55 +129,59 @@ class Handoff:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._waiting: queue.SimpleQueue[tuple[Source, bytes, int, Ticket] | None]
-        self._waiting = queue.SimpleQueue()
-        self._taken: deque[tuple[Source, int, Ticket]] = deque()
+        self._waiting: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+        self._taken: deque[tuple[int, Ticket]] = deque()
         self._next: dict[Source, int] = {"requests": 0, "admin": 0}
-        self._stopped = False
 
     def __len__(self) -> int:
         return self._waiting.qsize()
 
-    def put(self, source: Source, body: bytes, now: int, ticket: Ticket) -> None:
-        """Queue a body received at `now`, milliseconds since 1970.
+    def put(self, entry: Entry) -> None:
+        """Queue a body.
 
         Raises: Unavailable: too many are waiting.
         """
         if self._waiting.qsize() >= self._most:
             raise Unavailable(f"{self._most} requests are waiting already: retry later")
-        self._waiting.put((source, body, now, ticket))
+        self._waiting.put(entry)
+
+    def wake(self) -> None:
+        """Let `gather` return early."""
+        self._waiting.put(None)
+
+    def gather(self, wanted: Wanted) -> list[Entry]:
+        """Return what waits, blocking this thread until there is something or time is up."""
+        entries: list[Entry] = []
+        try:
+            entry = self._waiting.get(timeout=wanted.wait)
+            while entry is not None:
+                entries.append(entry)
+                if len(entries) >= wanted.most:
+                    break
+                entry = self._waiting.get_nowait()
+        except queue.Empty:
+            pass
+        return entries
 
     def seek(self, offsets: Mapping[Source, int]) -> None:
         """Number the next inputs from these offsets."""
         self._next = dict(offsets)
 
     async def take(self, most: int, wait: float) -> list[Input]:
-        """Return the next inputs, blocking the thread at most `wait` seconds for the first.
-
-        Raises: asyncio.CancelledError: `stop` was called.
-        """
-        waiting, records = self._waiting, list[Input]()
-        try:
-            entry = waiting.get(timeout=wait)
-            while True:
-                if entry is None or self._stopped:
-                    raise asyncio.CancelledError
-                source, body, now, ticket = entry
-                offset = self._next[source]
-                self._next[source] = offset + 1
-                self._taken.append((source, offset, ticket))
-                records.append(Input(source, offset, None, body, now))
-                if len(records) == most:
-                    return records
-                entry = waiting.get_nowait()
-        except queue.Empty:
-            return records
+        """Return the next inputs; suspends until the writer brings some, or none."""
+        records: list[Input] = []
+        for source, body, received, ticket in await Wanted(most, wait):
+            offset = self._next[source]
+            self._next[source] = offset + 1
+            self._taken.append((offset, ticket))
+            records.append(Input(source, offset, None, body, received))
+        return records
 
     def answer(self, decisions: Sequence[bytes]) -> None:
         """Tell whoever waits for the inputs taken last that they were decided, in order."""
         by_loop: dict[asyncio.AbstractEventLoop, list[_Settled]] = {}
         for decision in decisions:
-            _, offset, ticket = self._taken.popleft()
+            offset, ticket = self._taken.popleft()
             if isinstance(ticket, LoopTicket):
                 ticket.offset = offset
                 by_loop.setdefault(ticket.loop, []).append((ticket, decision, None))
@@ -161,20 +190,18 @@ class Handoff:
         for loop, settled in by_loop.items():
             _call(loop, settled)
 
-    def fail(self, error: Exception, *, waiting: bool) -> None:
-        """Tell those whose outcome is unknown, and with `waiting` those still queued."""
+    def fail_taken(self, error: Exception) -> None:
+        """Tell those whose outcome is unknown."""
         while self._taken:
-            _, offset, ticket = self._taken.popleft()
+            offset, ticket = self._taken.popleft()
             ticket.settle(offset, None, error)
-        while waiting:
+
+    def fail_waiting(self, error: Exception) -> None:
+        """Tell those still queued, which were not decided."""
+        while True:
             try:
                 entry = self._waiting.get_nowait()
             except queue.Empty:
                 return
             if entry is not None:
-                entry[3].settle(-1, None, error)
-
-    def stop(self) -> None:
-        """End the writer's waiting, now and from now on."""
-        self._stopped = True
-        self._waiting.put(None)
+                entry.ticket.settle(None, None, error)

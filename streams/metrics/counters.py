@@ -65,12 +65,16 @@ class Counters:
         state.ready, state.refold_seconds = True, seconds
 
     def committed(self, committed: Committed) -> None:
+        self.count(committed, self._clock.now())
+
+    def count(self, committed: Committed, now: int) -> None:
+        """Count a commit that became visible at `now`, milliseconds since 1970."""
         partition, records, seconds = committed
         state = self._states.setdefault(partition.genesis.partition, _State(ready=True))
         state.take(partition)
         state.commits += 1
         self._commit_seconds.observe(seconds)
-        now, outcomes, ledgers = self._clock.now(), state.outcomes, partition.ledgers
+        outcomes, ledgers = state.outcomes, partition.ledgers
         for record, encoded in records:
             decision = encoded.decision
             name = decision.dataset
