@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,8 @@ _INPUT: Final = {
     "compression.type": "uncompressed",
     "max.message.bytes": "262144",
 }
+
+_KNOWN_TRIES: Final = 100
 
 SETTINGS: Final[dict[str, dict[str, str]]] = {
     "requests": _INPUT,
@@ -150,6 +153,7 @@ async def create(deployment: Deployment) -> list[str]:
     admin = await _admin(deployment)
     try:
         done = await _create_missing(admin, deployment)
+        await _until_known(admin, deployment)
     finally:
         await admin.close()
     await check(deployment)
@@ -182,6 +186,16 @@ async def _create_missing(admin: Any, deployment: Deployment) -> list[str]:
                     raise kafka.for_code(code)(str(rest))
         done.append(f"created {name}")
     return done
+
+
+async def _until_known(admin: Any, deployment: Deployment) -> None:
+    """Wait a while until the broker's metadata tells of topics that it has just created."""
+    wanted = {deployment.topics.of(topic) for topic in SETTINGS}
+    for _ in range(_KNOWN_TRIES):
+        with translating():
+            if wanted <= set(await admin.list_topics()):
+                return
+        await asyncio.sleep(0.1)
 
 
 async def check(deployment: Deployment) -> None:
