@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import structlog
 
+from streams.log_rate import RateLimit
 from streams.settings import Settings
 
 _NEVER: Final = frozenset({"authorization", "body", "cookie", "password", "request", "value"})
@@ -60,8 +61,11 @@ def logging_config(settings: Settings) -> dict[str, Any]:
                 "class": "logging.StreamHandler",
                 "stream": "ext://sys.stderr",
                 "formatter": "ours",
+                "filters": ["away"],
             }
         },
+        # While a broker is away its client logs some twenty errors a second.
+        "filters": {"away": {"()": RateLimit, "library": "aiokafka"}},
         "root": {"level": settings.log_level.upper(), "handlers": ["stderr"]},
         "loggers": {name: {"level": "WARNING"} for name in _CHATTY},
     }

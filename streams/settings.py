@@ -109,6 +109,14 @@ class Settings(BaseSettings):
         "accountant", description="prefix of transactional ids and the consumer group"
     )
     partitions: int = Field(4, ge=1, le=1000, description="partitions of each topic (Kafka)")
+    replication: int = Field(
+        1, ge=1, le=15, description="copies of each partition that `topics create` asks for"
+    )
+    topic_prefix: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9._-]{0,100}$",
+        description="what the names of all topics begin with",
+    )
     window_ms: int = Field(
         3_600_000,
         ge=60_000,
@@ -143,6 +151,9 @@ class Settings(BaseSettings):
         ge=1_024,
         le=MOST_BYTES,
         description="most bytes of a request's body",
+    )
+    read_side: bool = Field(
+        True, description="keep tables of budgets and usage in a worker, and publish alerts"
     )
     instance_id: str | None = Field(
         None,
