@@ -1,0 +1,78 @@
+"""`accountant ask`: one request, one decision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from streams.cli.exits import Exit, explained, fail
+from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url
+
+if TYPE_CHECKING:
+    from accountant.policy import Neighbours
+
+
+def ask(
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    claim: Annotated[
+        str, typer.Argument(help="As in pure:0.01 or gaussian:sigma=20,sensitivity=1.")
+    ],
+    analyst: Annotated[
+        str,
+        typer.Option(envvar="ACCOUNTANT_ANALYST", help="Opaque id of who asks; kept for ever."),
+    ],
+    unit: Unit = "person",
+    neighbours: NeighboursOption = "add_remove",
+    purpose: Annotated[str, typer.Option(help="For people, at most 200 characters.")] = "",
+    request_id: Annotated[
+        str | None, typer.Option("--id", help="UUIDv7 of an earlier attempt, to retry it.")
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(min=0, max=600, help="Seconds to wait for the decision.")
+    ] = 10.0,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Ask whether a mechanism may run once on a dataset.
+
+    Exit code 0 if granted, also where this is the retry of a grant; 1 otherwise. A refusal
+    costs nothing and says what would fit.
+    """
+    from accountant.claim_text import parse_claim
+    from accountant.outcomes import Outcome
+    from streams.cli.output import print_json, stdout
+    from streams.cli.tables import explain, verdict
+    from streams.calls import new_id
+    from streams.client import Accountant
+    from streams.clock import SystemClock
+    from streams.errors import Unavailable
+
+    with explained():
+        wanted = parse_claim(claim)
+        if neighbours not in {"add_remove", "replace"}:
+            fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {neighbours}")
+        sent_id = request_id or new_id(SystemClock())
+        with Accountant(url) as ledger:
+            try:
+                decision = ledger.ask(
+                    dataset,
+                    wanted,
+                    analyst=analyst,
+                    unit=unit,
+                    neighbours=cast("Neighbours", neighbours),
+                    purpose=purpose,
+                    request_id=sent_id,
+                    wait=wait,
+                )
+            except Unavailable as error:
+                # Whether it will be decided is unknown: only the same id is safe to send.
+                hint = f"the same command with --id {sent_id}; it is never charged twice"
+                fail(Exit.UNAVAILABLE, str(error), hint=hint)
+    if json:
+        print_json(decision)
+    else:
+        for line in explain(decision):
+            stdout().print(line, soft_wrap=True)
+    outcome, _ = verdict(decision)
+    raise typer.Exit(Exit.OK if outcome is Outcome.GRANTED else Exit.FAILED)

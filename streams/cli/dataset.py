@@ -1,0 +1,150 @@
+"""`accountant dataset`: open, show, list and close."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.exits import Exit, explained, fail
+from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url
+
+if TYPE_CHECKING:
+    from accountant.policy import Policy
+    from accountant.records import Decision
+
+app = typer.Typer(help="Open, show, list and close datasets.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
+By = Annotated[
+    str, typer.Option(envvar="ACCOUNTANT_OWNER", help="Who you are; recorded, not verified.")
+]
+Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
+
+
+@app.command("open")
+def open_(
+    name: Name,
+    epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
+    delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
+    filter_name: Annotated[
+        str, typer.Option("--filter", help="basic, fully_adaptive, zcdp or zcdp_tight.")
+    ] = "zcdp_tight",
+    rho: Annotated[str | None, typer.Option(help="Budget of filter zcdp, in nats.")] = None,
+    delta_for_claims: Annotated[
+        str | None, typer.Option(help="The part of delta that claims may spend.")
+    ] = None,
+    unit: Unit = "person",
+    neighbours: NeighboursOption = "add_remove",
+    horizon: Annotated[
+        str | None, typer.Option(help="How long the budget is to last: P365D.")
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="JSON of the whole policy, with odometers; replaces the options."),
+    ] = None,
+    by: By = "owner",
+    reason: Reason = "",
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Open a dataset under a policy. The budget is fixed from then on.
+
+    Exit code 1 if the name was ever opened before.
+    """
+    import msgspec
+
+    from accountant.plan import open_plan
+    from accountant.policy import Policy, resolve
+    from accountant.records import decode_policy
+    from streams.client import Accountant
+
+    with explained():
+        if policy is not None:
+            try:
+                wanted = decode_policy(policy.read_bytes())
+            except msgspec.MsgspecError as error:
+                fail(Exit.USAGE, f"{policy} is no policy: {error}")
+        else:
+            wanted = Policy(
+                filter=filter_name,
+                epsilon=epsilon,
+                rho=rho,
+                delta=delta,
+                delta_for_claims=delta_for_claims,
+                unit=unit,
+                neighbours=neighbours,  # type: ignore[arg-type]  # checked by the next line
+                horizon=horizon,
+            )
+        _check_neighbours(wanted)
+        open_plan(resolve(wanted))
+        with Accountant(url) as ledger:
+            decision = ledger.open(name, wanted, by=by, reason=reason)
+    _tell(decision, json)
+
+
+def _check_neighbours(policy: Policy) -> None:
+    if policy.neighbours not in {"add_remove", "replace"}:
+        fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {policy.neighbours}")
+
+
+@app.command("close")
+def close(
+    name: Name, by: By = "owner", reason: Reason = "", url: Url = DEFAULT_URL, json: Json = False
+) -> None:
+    """Close a dataset: nothing more is granted, and its name is used up."""
+    from streams.client import Accountant
+
+    with explained(), Accountant(url) as ledger:
+        decision = ledger.close_dataset(name, by=by, reason=reason)
+    _tell(decision, json)
+
+
+@app.command("show")
+def show(name: Name, url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """Show one dataset: its guarantee, what is spent and left, its odometers."""
+    from streams.cli.output import print_json, stdout
+    from streams.cli.tables import dataset_details
+    from streams.cli.views import open_views
+
+    with explained(), open_views(url) as views:
+        found = [view for view in views.read() if view.dataset == name]
+    if not found:
+        hint = "`accountant dataset list` shows those there are"
+        fail(Exit.FAILED, f"no dataset {name} was ever opened", hint=hint)
+    if json:
+        print_json(found[0])
+    else:
+        stdout().print(dataset_details(found[0]))
+
+
+@app.command("list")
+def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """List every dataset with its budget; as JSON, one a line."""
+    from streams.cli.output import print_json, stdout
+    from streams.cli.tables import dataset_table
+    from streams.cli.views import open_views
+
+    with explained(), open_views(url) as views:
+        found = views.read()
+    if json:
+        for view in found:
+            print_json(view)
+    else:
+        stdout().print(dataset_table(found))
+
+
+def _tell(decision: Decision, json: bool) -> None:
+    from accountant.outcomes import Outcome
+    from streams.cli.output import print_json, stdout
+    from streams.cli.tables import explain, verdict
+
+    if json:
+        print_json(decision)
+    else:
+        for line in explain(decision):
+            stdout().print(line, soft_wrap=True)
+    outcome, _ = verdict(decision)
+    done = outcome in {Outcome.OPENED, Outcome.CLOSED, Outcome.AMENDED}
+    raise typer.Exit(Exit.OK if done else Exit.FAILED)

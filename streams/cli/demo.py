@@ -1,0 +1,157 @@
+"""`accountant demo`: a week of five analysts' requests, decided, shown and audited."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.exits import Exit, explained, fail
+from streams.cli.options import Json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from streams.cli.demo_screen import Screen
+    from streams.client import AsyncAccountant
+    from streams.demo.week import Ask, Opening
+
+
+def demo(
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="Start a real one-node Kafka and a worker for it.")
+    ] = False,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Use a running ledger, such as a gateway.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Keep the ledger in this file; default a temporary one.")
+    ] = None,
+    requests: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Requests of the week.")
+    ] = 400,
+    json: Json = False,
+) -> None:
+    """Replay a week of five analysts' requests on three datasets, then audit the log.
+
+    Uses an embedded ledger in a temporary file unless told otherwise. With --json the last
+    line is one object: requests, granted, refused (by reason), audit, seconds.
+    """
+    from streams.cli.demo_screen import Screen
+    from streams.cli.output import print_json, stdout
+    from streams.demo import week
+
+    if sum((kafka, url is not None, file is not None)) > 1:
+        fail(Exit.USAGE, "--kafka, --url and --file exclude one another")
+    console = stdout()
+    started = time.perf_counter()
+    asks = week(requests)
+    screen = Screen(console, requests)
+    # A ledger that others use gets datasets of its own; names are never used twice.
+    suffix = (
+        "" if url is None and file is None else f"-{time.time_ns() // 1_000_000 & 0xFFFFFF:06x}"
+    )
+    with explained(), _place(console, kafka=kafka, url=url, file=file) as where:
+        asyncio.run(_run(where, asks, screen, suffix))
+        audit, audited = _audited(where)
+    seconds = time.perf_counter() - started
+    shown = where if kafka or url or file else "a temporary file; --file keeps it"
+    screen.summary(audit=audit, audited=audited, seconds=seconds, where=shown)
+    if json:
+        others = {k: n for k, n in screen.outcomes.items() if k not in {"granted", "refused"}}
+        print_json(
+            {
+                "requests": screen.outcomes.total(),
+                "granted": screen.outcomes["granted"],
+                "refused": dict(screen.reasons),
+                **others,
+                "audit": audit,
+                "seconds": round(seconds, 3),
+            }
+        )
+    raise typer.Exit(Exit.OK if audit in {"ok", "skipped"} else Exit.FAILED)
+
+
+@contextmanager
+def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None) -> Iterator[str]:
+    from streams.demo.places import ledger_file, local_kafka
+
+    if url is not None:
+        yield url
+    elif not kafka:
+        with ledger_file(file) as where:
+            yield where
+    else:
+        from streams.cli.output import stderr
+        from streams.testing import BrokerError, KafkaUnavailable
+
+        try:
+            with stderr().status("starting a one-node Kafka (the first time it is downloaded)"):
+                place = local_kafka()
+                where = place.__enter__()
+        except KafkaUnavailable as error:
+            hint = "pip install 'streaming-privacy-accountant[local-kafka]'"
+            fail(Exit.UNAVAILABLE, str(error), hint=hint)
+        except BrokerError as error:
+            fail(Exit.UNAVAILABLE, str(error))
+        console.print(f"[dim]Kafka answers at {where}; one worker decides[/]")
+        try:
+            yield where
+        finally:
+            place.__exit__(None, None, None)
+
+
+async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None:
+    from accountant.outcomes import Outcome
+    from streams.cli.output import progress, stdout
+    from streams.client import AsyncAccountant
+    from streams.demo.replay import open_datasets, replay
+
+    async with AsyncAccountant(where) as ledger:
+        for decision in await open_datasets(ledger, suffix):
+            if decision.outcome is not Outcome.OPENED:
+                fail(Exit.FAILED, f"{decision.dataset} cannot be opened: {decision.reason}")
+        names = {opening.dataset + suffix for opening in _openings()}
+        day = asks[0].day
+        with progress(console=stdout(), wanted=not screen.every_line) as bars:
+            task = bars.add_task("deciding", total=len(asks))
+            async for batch in replay(ledger, asks, suffix):
+                if batch[0].ask.day != day:
+                    await _show(ledger, names, screen, day)
+                    day = batch[0].ask.day
+                screen.decided(batch)
+                bars.advance(task, len(batch))
+        await _show(ledger, names, screen, day)
+
+
+def _openings() -> tuple[Opening, ...]:
+    from streams.demo import DATASETS
+
+    return DATASETS
+
+
+async def _show(ledger: AsyncAccountant, names: set[str], screen: Screen, day: int) -> None:
+    from streams.demo.week import DAYS
+
+    views = [view for view in await ledger.datasets() if view.dataset in names]
+    screen.budgets(views, f"budgets on {DAYS[day]} evening")
+
+
+def _audited(where: str) -> tuple[str, int]:
+    from streams.cli.audit import audited
+    from streams.cli.log_source import log_source
+    from streams.settings import ledger_url
+
+    if ledger_url(where).kind == "http":
+        return "skipped", 0
+    reports = audited(log_source(where))
+    wrong = [r.first_disagreement for _, r in reports if r.first_disagreement is not None]
+    if wrong:
+        first = wrong[0]
+        return f"failed: decision {first.partition_sequence}, {first.what}", 0
+    return ("ok" if reports else "failed: empty"), sum(report.records for _, report in reports)

@@ -1,0 +1,114 @@
+"""What the demo shows: decisions as they come, budgets beside odometers, a summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from accountant.claim_text import claim_text
+from accountant.outcomes import Outcome, Reason
+from accountant.views import DatasetView
+from streams.cli.output import outcome_text, short
+from streams.cli.tables import dataset_table
+from streams.demo.replay import Decided
+from streams.demo.week import DAYS
+
+_MOST_LINES: Final = 1_000
+_ANALYST_STYLE: Final = {
+    "ana": "cyan",
+    "ben": "magenta",
+    "chloe": "blue",
+    "dev": "yellow",
+    "eve": "bright_red",
+}
+
+
+class Screen:
+    """Prints the week.
+
+    Attributes:
+        outcomes: how many requests had each outcome.
+        reasons: why requests were refused.
+        every_line: each decision is shown, not only the days.
+    """
+
+    def __init__(self, console: Console, requests: int) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self._console = console
+        self.every_line = requests <= _MOST_LINES
+        self._day = -1
+
+    def decided(self, batch: Sequence[Decided]) -> None:
+        """Show some decisions."""
+        for ask, decision in batch:
+            self.outcomes[decision.outcome] += 1
+            if decision.outcome is Outcome.REFUSED and decision.reason is not None:
+                self.reasons[decision.reason] += 1
+            if ask.day != self._day:
+                self._day = ask.day
+                self._console.print(Rule(f"[bold]{DAYS[ask.day]}", style="dim", align="left"))
+            if self.every_line:
+                self._line(Decided(ask, decision))
+
+    def budgets(self, views: Sequence[DatasetView], title: str) -> None:
+        """Show the filters and, beside them, the odometers."""
+        self._console.print(dataset_table(views, title=title))
+
+    def _line(self, decided: Decided) -> None:
+        ask, decision = decided
+        wide = self._console.width >= 110
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(f"{ask.purpose[4:9]}  ", style="dim")
+        line.append(f"{ask.analyst:<6}", style=_ANALYST_STYLE.get(ask.analyst, ""))
+        line.append(f"{ask.dataset:<8}")
+        if wide:
+            line.append(f"{ask.question:<31}", style="dim")
+        line.append(f"{claim_text(ask.claim):<41} ")
+        line.append_text(outcome_text(decision.outcome))
+        if decision.reason is not None:
+            line.append(f" {decision.reason}", style="red")
+        if decision.crossed:
+            crossed = ", ".join(f"{float(ratio) * 100:g} %" for ratio in decision.crossed)
+            line.append(f"  crossed {crossed}", style="yellow")
+        self._console.print(line)
+        if decision.reason is Reason.EXHAUSTED and decision.left and decision.asked:
+            name, left = next(iter(decision.left.items()))
+            more = Text(no_wrap=True, overflow="ellipsis", style="dim")
+            more.append(f"       └ asked {name} {short(decision.asked[name], 3)}")
+            more.append(f", left {short(left, 3)}; would fit: ")
+            more.append(decision.fits or "nothing of this kind", style="not dim")
+            self._console.print(more)
+
+    def summary(self, *, audit: str, audited: int, seconds: float, where: str) -> None:
+        """Show what became of the week."""
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column()
+        grid.add_row("requests", str(self.outcomes.total()))
+        for outcome, count in self.outcomes.most_common():
+            why = ""
+            if outcome == Outcome.REFUSED:
+                parts = [f"{count} {reason}" for reason, count in self.reasons.most_common()]
+                why = f"  ({', '.join(parts)})"
+            grid.add_row(outcome_text(outcome), f"{count}{why}")
+        style = "green" if audit == "ok" else "yellow" if audit == "skipped" else "bold red"
+        told = {
+            "ok": f"ok: {audited} decisions, each decided again; chain and sums agree",
+            "skipped": "skipped: a gateway does not serve the whole log",
+        }.get(audit, audit)
+        grid.add_row("audit", Text(told, style=style))
+        grid.add_row("seconds", f"{seconds:.1f}")
+        grid.add_row("ledger", where)
+        self._console.print(Rule("[bold]The week", style="dim", align="left"))
+        self._console.print(grid)
+        self._console.print(
+            "[dim]The guarantee is the policy's constant. An odometer may stand above it: it may "
+            "be read at any time, and promises more.[/]"
+        )

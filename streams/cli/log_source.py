@@ -1,0 +1,171 @@
+"""Where a decision log can be read whole: a ledger's file, an exported log, or Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from streams.cli.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from streams.topics import Deployment
+
+_SQLITE: Final = b"SQLite format 3\x00"
+_MOST_LINE: Final = 4 << 20  # far above any decision
+_FETCHED: Final = 1000
+
+
+class Part(NamedTuple):
+    """One partition of a log.
+
+    Attributes:
+        number: of the partition.
+        values: the bytes of its decisions, to be read before the next part is asked for.
+        total: how many they are, if that is known.
+        head: number and hash of the last one as `state` has them, if that is known.
+    """
+
+    number: int
+    values: Iterator[bytes]
+    total: int | None = None
+    head: tuple[int, str] | None = None
+
+
+class LogSource(Protocol):
+    """A log of one or more partitions."""
+
+    def parts(self) -> Iterator[Part]:
+        """Yield each partition.
+
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteLog:
+    """The log in an embedded ledger's file, read beside its writer."""
+
+    path: Path
+
+    def parts(self) -> Iterator[Part]:
+        from accountant.records import decode_partition_row, partition_row_key
+        from streams.journal.sqlite_file import read_decisions, reader
+
+        with reader(self.path) as db:
+            # One statement, so one moment: a writer may be at work.
+            last, row = db.execute(
+                "SELECT (SELECT max(sequence) FROM decisions),"
+                " (SELECT value FROM state WHERE key = ?)",
+                (partition_row_key(0),),
+            ).fetchall()[0]
+        head = None
+        if row is not None:
+            assert isinstance(row, bytes)
+            decoded = decode_partition_row(row)
+            head = decoded.partition_sequence, decoded.head
+        # What is appended from now on is left out, so that the count is right.
+        count = 0 if last is None else int(last) + 1
+        yield Part(0, read_decisions(self.path, most=count), count, head)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedLog:
+    """JSON lines, as `log export` and `decide` write them, one partition after another."""
+
+    path: Path
+
+    def parts(self) -> Iterator[Part]:
+        from streams.cli.lines import read_lines
+
+        with self.path.open("rb") as file:
+            lines = _numbered(read_lines(file, _MOST_LINE))
+            for number, group in groupby(lines, key=lambda pair: pair[0]):
+                yield Part(number, (line for _, line in group))
+
+
+def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield each line with the partition that its log's genesis names."""
+    import msgspec
+
+    from accountant.records import decode_decision
+
+    number = 0
+    for line in lines:
+        if b'"genesis"' in line:
+            # What cannot be read is left to the auditor, who says where it stands.
+            with suppress(msgspec.MsgspecError):
+                genesis = decode_decision(line).genesis
+                number = number if genesis is None else genesis.partition
+        yield number, line
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaLog:
+    """The log on Kafka: what is committed when it is opened."""
+
+    deployment: Deployment
+
+    def parts(self) -> Iterator[Part]:
+        from aiokafka import TopicPartition
+
+        from streams.kafka.reader import StableReader
+
+        topic = self.deployment.topics.decisions
+        for number in range(self.deployment.partitions):
+            place = TopicPartition(topic, number)
+            with asyncio.Runner() as runner:
+                reader = StableReader(self.deployment.bootstrap, [place])
+                runner.run(reader.__aenter__())
+                try:
+                    records = reader.read(place, reader.spans[place].begin)
+                    yield Part(number, _values(runner, records))
+                finally:
+                    runner.run(reader.close())
+
+
+def _values(runner: asyncio.Runner, records: AsyncIterator[Any]) -> Iterator[bytes]:
+    async def some() -> list[bytes]:
+        fetched: list[bytes] = []
+        async for record in records:
+            fetched.append(bytes(record.value))
+            if len(fetched) == _FETCHED:
+                break
+        return fetched
+
+    while fetched := runner.run(some()):
+        yield from fetched
+
+
+def log_source(address: str) -> LogSource:
+    """Return the log that a path or an address names.
+
+    Raises: AddressInvalid: it names none; FileNotFoundError.
+    """
+    from streams.settings import ledger_url, load
+
+    if "://" not in address:
+        return _of_file(Path(address))
+    where = ledger_url(address)
+    if where.kind == "sqlite":
+        return _of_file(Path(where.target))
+    if where.kind == "kafka":
+        from streams.topics import deployment_of
+
+        return KafkaLog(deployment_of(load(url=address)))
+    return fail(
+        Exit.USAGE,
+        "a gateway does not serve the whole log",
+        hint="the log itself: --url sqlite:///FILE, or --url kafka://HOST:PORT",
+    )
+
+
+def _of_file(path: Path) -> LogSource:
+    with path.open("rb") as file:
+        is_sqlite = file.read(len(_SQLITE)) == _SQLITE
+    return SqliteLog(path) if is_sqlite else ExportedLog(path)

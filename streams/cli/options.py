@@ -1,0 +1,23 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+DEFAULT_URL = "sqlite:///accountant.db"
+
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        envvar="ACCOUNTANT_URL",
+        help="The ledger: sqlite:///FILE, http://HOST:PORT or kafka://HOST:PORT.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+Unit = Annotated[str, typer.Option("--unit", help="Unit of privacy, as the dataset's policy has.")]
+NeighboursOption = Annotated[
+    str, typer.Option("--neighbours", help="Neighbouring relation: add_remove or replace.")
+]

@@ -1,0 +1,101 @@
+"""How commands print: tables for people, one JSON object a line for scripts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
+
+_WIDE = 120  # of a table that goes to a file: lines are not folded at 80
+
+OUTCOME_STYLE = {
+    "granted": "green",
+    "refused": "red",
+    "repeated": "cyan",
+    "conflict": "magenta",
+    "expired": "yellow",
+    "invalid": "magenta",
+    "opened": "blue",
+    "closed": "blue",
+    "amended": "blue",
+}
+
+
+@lru_cache(maxsize=1)
+def stdout() -> Console:
+    """Return the console of results."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+
+
+@lru_cache(maxsize=1)
+def stderr() -> Console:
+    """Return the console of progress and errors."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.flush()
+
+
+def write_lines(lines: Iterable[bytes]) -> None:
+    """Write each as a line, byte for byte."""
+    out = sys.stdout.buffer
+    for line in lines:
+        out.write(line + b"\n")
+    out.flush()
+
+
+def progress(*, console: Console | None = None, wanted: bool = True) -> Progress:
+    """Return a progress display, gone when it is done; nothing where there is no terminal.
+
+    Args:
+        console: where lines are printed meanwhile; default stderr, for what is silent.
+    """
+    shown = console or stderr()
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=shown,
+        transient=True,
+        disable=not (wanted and shown.is_terminal),
+    )
+
+
+def outcome_text(outcome: str) -> Text:
+    """Return an outcome in its colour."""
+    return Text(outcome, style=OUTCOME_STYLE.get(outcome, ""))
+
+
+def short(amount: str, digits: int = 6) -> str:
+    """Return a wire decimal with few digits, for tables; exact amounts are in the JSON."""
+    if amount == "inf":
+        return "∞"
+    return f"{float(amount):.{digits}g}"
+
+
+def spent_bar(ratio: float, width: int = 12) -> Text:
+    """Return a bar of the spent part of a budget, with its percentage."""
+    style = "green" if ratio < 0.8 else "yellow" if ratio < 0.95 else "red"
+    full = min(width, round(ratio * width))
+    # Rounded down: 100 % is only shown once nothing is left.
+    percent = int(ratio * 1000) / 10
+    bar = Text("█" * full, style=style)
+    return bar.append("░" * (width - full), style="dim").append(f" {percent:5.1f} %", style="")

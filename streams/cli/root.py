@@ -1,0 +1,81 @@
+"""The command's root: its help, its version, and where each group of commands is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams.cli import (
+    ask,
+    audit,
+    dataset,
+    decide,
+    demo,
+    fits,
+    log,
+    topics,
+    watch,
+    worker,
+)
+
+_HELP = """Decide differentially private requests exactly once, and keep the ledger.
+
+A dataset's policy fixes its budget. Each request to run a mechanism gets one decision, and a
+grant is its own charge in the decision log.
+
+Exit codes: 0 done or granted; 1 refused, does not fit, or an audit that disagrees; 2 wrong
+usage; 3 the ledger does not answer; 4 an operator must act; 130 interrupted.
+"""
+
+app = typer.Typer(
+    name="accountant",
+    help=_HELP,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"accountant {version('streaming-privacy-accountant')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    from streams.logs import configure
+    from streams.settings import Settings
+
+    # Commands that serve set up their own logging; in the others only troubles are said.
+    # Not read from the environment: a wrong variable is told by the command that needs it.
+    configure(Settings.model_construct(log_level="warning", log_format="console"))
+
+
+_USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
+
+app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
+app.command("ask", rich_help_panel=_USE)(ask.ask)
+app.command("watch", rich_help_panel=_USE)(watch.watch)
+app.add_typer(log.app, name="log", rich_help_panel=_USE)
+app.command("audit", rich_help_panel=_USE)(audit.audit)
+app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
+app.command("decide", rich_help_panel=_OFFLINE)(decide.decide)
+app.command("demo", rich_help_panel=_RUN)(demo.demo)
+app.command("worker", rich_help_panel=_RUN)(worker.worker)
+app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    app()

@@ -1,0 +1,145 @@
+"""Datasets and decisions as people see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from accountant.claim_text import claim_text
+from accountant.outcomes import Outcome, Reason
+from accountant.records import Decision, MechanismRequest
+from accountant.views import DatasetView
+from streams.cli.output import outcome_text, short, spent_bar
+
+_MEANS = {
+    Reason.UNKNOWN_DATASET: "no such dataset: `accountant dataset list` shows those there are",
+    Reason.ALREADY_OPENED: "opened before: a budget is never reset, choose another name",
+    Reason.CLOSED: "the dataset is closed: nothing more is granted",
+    Reason.UNIT_MISMATCH: "the claim is for another unit or neighbours than the policy's",
+    Reason.CLAIM_NOT_ACCEPTED: "the dataset's filter has no finite cost for this kind of claim",
+    Reason.OVERLOADED: "too many requests: retry the same request in a minute",
+    Reason.ISSUED_IN_FUTURE: "the id's time is ahead of the ledger's clock: set this machine's",
+}
+
+
+def guarantee(view: DatasetView) -> str:
+    """Return a dataset's guarantee: its policy's constants."""
+    policy = view.policy
+    name, amount = ("ρ", policy.rho) if policy.epsilon is None else ("ε", policy.epsilon)
+    return f"{name} = {amount}, δ = {policy.delta}"
+
+
+def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> Table:
+    """Return the table of budgets: the guarantee, what is spent and left, the odometers."""
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    table.add_column("dataset", style="bold", no_wrap=True)
+    table.add_column("guarantee, filter", no_wrap=True)
+    table.add_column("spent, left", no_wrap=True)
+    table.add_column("odometers (nats)", no_wrap=True)
+    table.add_column("granted, refused", justify="right")
+    for view in views:
+        name, left = next(iter(view.left.items()))
+        state = "closed" if view.closed else "exhausted" if view.exhausted else ""
+        table.add_row(
+            Text(view.dataset).append(f"\n{state}", style="not bold dim"),
+            Text(guarantee(view)).append(f"\n{view.policy.filter}", style="dim"),
+            spent_bar(view.spent_ratio).append(f"\n{name} {short(left, 4)}", style="dim"),
+            odometers(view.odometers),
+            Text(str(view.outcomes.get("granted", 0)), style="green").append(
+                f"\n{view.outcomes.get('refused', 0)}", style="red"
+            ),
+        )
+    return table
+
+
+def odometers(readings: dict[str, str], separator: str = "\n") -> str:
+    """Return the odometers' readings, one a line."""
+    return separator.join(f"{name} {short(value, 4)}" for name, value in readings.items()) or "–"
+
+
+def dataset_details(view: DatasetView) -> RenderableType:
+    """Return all there is to see of one dataset."""
+    policy = view.policy
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    rows: list[tuple[str, RenderableType]] = [
+        ("guarantee", f"{guarantee(view)}  (for everything ever released, per {policy.unit})"),
+        ("filter", f"{policy.filter}, δ for claims {policy.delta_for_claims}"),
+        ("neighbours", policy.neighbours),
+        ("spent", spent_bar(view.spent_ratio, 24)),
+        *((f"  {name}", f"{view.totals[name]} of {view.budget[name]}") for name in view.budget),
+        *((f"  {name} left", amount) for name, amount in view.left.items()),
+        ("odometers", odometers(view.odometers)),
+        ("mechanisms", str(view.totals["mechanisms"])),
+        ("alerts crossed", ", ".join(view.crossed) or "none"),
+        ("opened", view.opened_at),
+        ("last decision", f"{view.last_decided_at} (number {view.sequence})"),
+        ("budget is to last until", view.horizon_ends_at or "–"),
+        ("state", "closed" if view.closed else "exhausted" if view.exhausted else "open"),
+    ]
+    for label, value in rows:
+        grid.add_row(label, value)
+    return Group(Text(view.dataset, style="bold"), grid)
+
+
+def request_of(decision: Decision) -> dict[str, Any]:
+    """Return the request that a decision repeats, empty if it repeats none."""
+    body = bytes(decision.request)
+    value = json.loads(body) if body else {}
+    return value if isinstance(value, dict) else {}
+
+
+def claim_of(decision: Decision) -> str:
+    """Return the claim of a decision's request as text, empty if there is none."""
+    import msgspec
+
+    try:
+        request = msgspec.json.decode(bytes(decision.request), type=MechanismRequest)
+    except msgspec.MsgspecError:
+        return ""
+    return claim_text(request.claim)
+
+
+def verdict(decision: Decision) -> tuple[Outcome, Reason | None]:
+    """Return what a request was told, the first time if this is a repeat."""
+    if decision.outcome is Outcome.REPEATED and decision.first is not None:
+        return decision.first.outcome, decision.first.reason
+    return decision.outcome, decision.reason
+
+
+def explain(decision: Decision) -> list[Text]:
+    """Return the decision for people, line by line; a refusal says what would fit."""
+    head = outcome_text(decision.outcome)
+    if decision.reason is not None:
+        head.append(f" ({decision.reason})")
+    first = decision.first
+    if first is not None:
+        head.append(f": first decided {first.outcome} at {first.decided_at}", style="")
+    lines = [head]
+    if decision.error is not None:
+        error = decision.error
+        lines.append(Text(f"  {error.field} {error.rule}, got {error.value}"))
+    if decision.reason in _MEANS:
+        lines.append(Text(f"  {_MEANS[decision.reason]}"))
+    for label, amounts in (("cost", decision.cost), ("asked", decision.asked)):
+        if amounts and decision.left:
+            shown = ", ".join(f"{name} {short(amounts[name])}" for name in decision.left)
+            lines.append(Text(f"  {label:<6}{shown}"))
+    if decision.left:
+        shown = ", ".join(f"{name} {short(amount)}" for name, amount in decision.left.items())
+        lines.append(Text(f"  left  {shown}"))
+    if decision.reason is Reason.EXHAUSTED:
+        lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
+    if decision.odometers and decision.outcome is Outcome.GRANTED:
+        lines.append(Text(f"  odometers {odometers(decision.odometers, ', ')}"))
+    if decision.crossed:
+        crossed = ", ".join(decision.crossed)
+        lines.append(Text(f"  crossed {crossed} of the budget", style="yellow"))
+    return lines

@@ -1,0 +1,94 @@
+"""`accountant topics`: make and verify what a ledger on Kafka needs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.exits import Exit, explained, fail
+from streams.cli.options import Json
+
+if TYPE_CHECKING:
+    from streams.topics import Deployment
+
+app = typer.Typer(help="Make and verify the topics of a ledger on Kafka.", no_args_is_help=True)
+
+KafkaUrl = Annotated[
+    str, typer.Option("--url", envvar="ACCOUNTANT_URL", help="The broker: kafka://HOST:PORT.")
+]
+Partitions = Annotated[
+    int | None,
+    typer.Option(
+        envvar="ACCOUNTANT_PARTITIONS", help="Partitions of each topic; fixed for ever. Default 4."
+    ),
+]
+Replication = Annotated[
+    int | None,
+    typer.Option(envvar="ACCOUNTANT_REPLICATION", help="Copies of each partition. Default 1."),
+]
+
+
+@app.command("create")
+def create(
+    url: KafkaUrl,
+    partitions: Partitions = None,
+    replication: Replication = None,
+    json: Json = False,
+) -> None:
+    """Make the topics that are missing and write each log's genesis; safe to repeat.
+
+    Exit code 4 if what exists is not as it must be.
+    """
+    from streams.cli.output import print_json
+    from streams.topics import create as create_topics
+
+    with explained():
+        done = asyncio.run(create_topics(deployment(url, partitions, replication)))
+    if json:
+        print_json({"done": done})
+        return
+    for line in done:
+        typer.echo(line)
+    typer.echo("topics are ready" if done else "topics were ready already")
+
+
+@app.command("check")
+def check(
+    url: KafkaUrl,
+    partitions: Partitions = None,
+    replication: Replication = None,
+    json: Json = False,
+) -> None:
+    """Verify partition counts and every setting that the ledger's durability needs.
+
+    Exit code 4 if something differs; the message names it and the command to run.
+    """
+    from streams.cli.output import print_json
+    from streams.errors import Refused
+    from streams.topics import check as check_topics
+
+    with explained():
+        try:
+            asyncio.run(check_topics(deployment(url, partitions, replication)))
+        except Refused as error:
+            problems = str(error).split("; ")
+            if not json:
+                raise
+            print_json({"ok": False, "problems": problems})
+            raise typer.Exit(Exit.OPERATOR) from None
+    if json:
+        print_json({"ok": True, "problems": []})
+    else:
+        typer.echo("topics are as they must be")
+
+
+def deployment(url: str, partitions: int | None, replication: int | None) -> Deployment:
+    """Return the deployment that an address and the settings name."""
+    from streams.settings import ledger_url, load
+    from streams.topics import deployment_of
+
+    if ledger_url(url).kind != "kafka":
+        fail(Exit.USAGE, f"topics are on Kafka, and {url} is not", hint="--url kafka://HOST:PORT")
+    return deployment_of(load(url=url, partitions=partitions, replication=replication))

@@ -1,0 +1,42 @@
+"""`accountant worker`: decide the partitions that the group gives this process."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams.cli.exits import Exit, explained, fail
+
+
+def worker(
+    url: Annotated[
+        str, typer.Option("--url", envvar="ACCOUNTANT_URL", help="The broker: kafka://HOST:PORT.")
+    ],
+    instance_id: Annotated[
+        str | None,
+        typer.Option(
+            envvar="ACCOUNTANT_INSTANCE_ID",
+            help="Static member id; keep it across restarts.",
+        ),
+    ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(envvar="ACCOUNTANT_METRICS_PORT", help="TCP port of /metrics. Default 8001."),
+    ] = None,
+) -> None:
+    """Run a worker on Kafka until SIGTERM or SIGINT.
+
+    It waits for a broker that is away. Exit code 4 if topics or log are not as they must be.
+    """
+    from streams.settings import ledger_url, load
+
+    with explained():
+        if ledger_url(url).kind != "kafka":
+            hint = "`accountant serve` decides an embedded ledger; else --url kafka://HOST:PORT"
+            fail(Exit.USAGE, f"a worker needs Kafka, and {url} is not", hint=hint)
+        settings = load(url=url, instance_id=instance_id, metrics_port=metrics_port)
+        from streams.app import run_worker
+
+        code = run_worker(settings)
+    raise typer.Exit(Exit.OPERATOR if code else Exit.OK)
