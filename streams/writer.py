@@ -27,6 +27,8 @@ from streams.processor import AlwaysEntitled, Committed, Entitlement, Observer, 
 
 _log = structlog.get_logger(__name__)
 _STOP_S: Final = 10.0
+_LOOK_S: Final = 0.5
+_PATIENCE_S: Final = 10.0
 
 
 class Pause:
@@ -106,10 +108,16 @@ class Writer:
     def start(self) -> None:
         """Start, and return once requests can be decided.
 
-        Raises: Refused, LogDamaged, Unavailable: they never can be; the thread has ended.
+        Raises: Refused, LogDamaged, Unavailable: they cannot be; the thread has ended.
         """
         self._thread.start()
-        self._began.wait()
+        # A refold takes as long as it takes; a fault may pass, but is not waited for for ever.
+        waited = 0.0
+        while not self._began.wait(_LOOK_S):
+            waited += _LOOK_S
+            if self._trouble is not None and waited >= _PATIENCE_S:
+                self.stop()
+                raise self._trouble
         if self.fatal is not None:
             self._thread.join()
             raise self.fatal

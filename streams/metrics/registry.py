@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -24,7 +24,7 @@ def make_registry(source: MetricsSource | None) -> CollectorRegistry:
         registry.register(RequestCollector(source))
     ProcessCollector(registry=registry)
     build = Info("privacy_accountant_build", "What is running.", registry=registry)
-    build.info({"version": _version(), "rules": str(RULES), "python": platform.python_version()})
+    build.info({"version": version(), "rules": str(RULES), "python": platform.pythonversion()})
     return registry
 
 
@@ -34,8 +34,9 @@ def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     return encoder(registry), content_type
 
 
-def _version() -> str:
+def version() -> str:
+    """Return the version of this distribution."""
     try:
-        return version("streaming-privacy-accountant")
-    except PackageNotFoundError:
+        return metadata.version("streaming-privacy-accountant")
+    except metadata.PackageNotFoundError:
         return "unknown"

@@ -1,0 +1,166 @@
+"""What clients send: bodies made once, so that every retry has the same bytes."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from accountant.claim_text import parse_claim
+from accountant.claims import Claim
+from accountant.clock import uuid7
+from accountant.inputs import Checked, Undecodable, canonical, check
+from accountant.outcomes import Outcome, Reason
+from accountant.policy import Neighbours, Policy
+from accountant.records import VERSION, Close, Decision, MechanismRequest, Source, encode
+from streams.clock import Clock
+
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 2.0
+_RETRIES: Final = 6
+
+
+class Call(NamedTuple):
+    """One body, checked, and where its decision can be looked up.
+
+    Attributes:
+        who: the analyst, or the owner.
+    """
+
+    source: Source
+    body: bytes
+    dataset: str
+    who: str
+    request_id: str
+
+
+class _Kind(msgspec.Struct):
+    type: str
+
+
+_decode_kind = msgspec.json.Decoder(_Kind).decode
+
+
+def check_body(source: Source, body: bytes) -> Checked:
+    """Return what a body asks for, checked by the very rules of the processor.
+
+    Raises:
+        Undecodable: no JSON object, a key twice, too long or nested too deep.
+        RequestInvalid: a field breaks its rule.
+    """
+    return check(source, canonical(body))
+
+
+def source_of(body: bytes) -> Source:
+    """Return which input a body is meant for, by its `type`.
+
+    Raises: Undecodable: it is no JSON object with a `type`.
+    """
+    try:
+        return "requests" if _decode_kind(body).type == "request" else "admin"
+    except (msgspec.MsgspecError, RecursionError):
+        what = "the body must be a JSON object with a field `type`"
+        raise Undecodable(Reason.UNDECODABLE, what) from None
+
+
+def call_of(body: bytes) -> Call:
+    """Return the call that a body is.
+
+    Raises: Undecodable, RequestInvalid.
+    """
+    source = source_of(body)
+    checked = check_body(source, body)
+    request = checked.body
+    return Call(source, body, request.dataset, checked.who, request.request_id)
+
+
+def new_id(clock: Clock) -> str:
+    """Return a new request id: a UUIDv7 of this moment."""
+    return uuid7(clock.now(), os.urandom(10))
+
+
+def request_call(
+    dataset: str,
+    claim: str | Claim,
+    *,
+    analyst: str,
+    purpose: str,
+    unit: str,
+    neighbours: Neighbours,
+    request_id: str,
+) -> Call:
+    """Return the call that asks to run one mechanism.
+
+    Raises: RequestInvalid.
+    """
+    request = MechanismRequest(
+        version=VERSION,
+        request_id=request_id,
+        analyst=analyst,
+        dataset=dataset,
+        claim=parse_claim(claim) if isinstance(claim, str) else claim,
+        unit=unit,
+        neighbours=neighbours,
+        purpose=purpose,
+    )
+    body = encode(request)
+    check_body("requests", body)
+    return Call("requests", body, dataset, analyst, request_id)
+
+
+def open_call(
+    dataset: str, policy: Policy | Mapping[str, Any], *, by: str, reason: str, request_id: str
+) -> Call:
+    """Return the call that opens a dataset.
+
+    Raises: RequestInvalid.
+    """
+    record = {
+        "version": VERSION,
+        "type": "open",
+        "request_id": request_id,
+        "dataset": dataset,
+        "by": by,
+        "policy": _given(policy),
+        "reason": reason,
+    }
+    body = encode(record)
+    check_body("admin", body)
+    return Call("admin", body, dataset, by, request_id)
+
+
+def _given(policy: Policy | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a policy without the defaults, which the opening resolves and records."""
+    if not isinstance(policy, Policy):
+        return policy
+    fields = msgspec.structs.fields(policy)
+    values = {field.name: getattr(policy, field.name) for field in fields}
+    defaults = {field.name: field.default for field in fields}
+    return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+def close_call(dataset: str, *, by: str, reason: str, request_id: str) -> Call:
+    """Return the call that closes a dataset.
+
+    Raises: RequestInvalid.
+    """
+    record = Close(version=VERSION, request_id=request_id, dataset=dataset, by=by, reason=reason)
+    body = encode(record)
+    check_body("admin", body)
+    return Call("admin", body, dataset, by, request_id)
+
+
+def pauses() -> Iterator[float]:
+    """Yield the seconds to wait before each retry: growing, with jitter, a bounded number."""
+    longest = _FIRST_PAUSE_S
+    for _ in range(_RETRIES):
+        yield longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+        longest = min(2 * longest, _LONGEST_PAUSE_S)
+
+
+def is_echo(decision: Decision, *, retried: bool) -> bool:
+    """Tell whether a retry only heard that its own first attempt was decided."""
+    return retried and decision.outcome is Outcome.REPEATED

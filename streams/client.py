@@ -1,0 +1,208 @@
+"""What an analyst's program imports: `Accountant`, and `AsyncAccountant` for event loops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from typing import Any, Self, TypeVar
+
+from accountant.claims import Claim
+from accountant.policy import Neighbours, Policy
+from accountant.records import Decision, decode_decision
+from accountant.views import DatasetView, UsageView
+from streams.async_client import WAIT_S, AsyncAccountant, undecided
+from streams.calls import (
+    Call,
+    call_of,
+    close_call,
+    is_echo,
+    new_id,
+    open_call,
+    pauses,
+    request_call,
+)
+from streams.clock import Clock
+from streams.connect import connect_here, connect_kafka
+from streams.embedded import EmbeddedService
+from streams.errors import Unavailable
+from streams.portal import Portal
+from streams.service import Answer
+from streams.settings import Settings
+
+__all__ = ["Accountant", "AsyncAccountant"]
+
+T = TypeVar("T")
+
+
+class Accountant:
+    """A ledger, for notebooks and scripts; connected once made, let go by `disconnect`.
+
+    The same as `AsyncAccountant` without an event loop. With a sqlite URL the ledger runs in
+    this process, unless another process holds the file and answers at an address.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = AsyncAccountant(url, settings=settings, clock=clock)
+        self._clock = self._client.clock
+        self._portal: Portal | None = None
+        self._connected = False
+        here = connect_here(self._client.settings, self._clock)
+        self._embedded = here if isinstance(here, EmbeddedService) else None
+        self._client.attach(here or self._call(connect_kafka(self._client.settings)))
+        self._connected = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Let go of the ledger."""
+        if self._connected:
+            self._connected = False
+            self._call(self._client.disconnect())
+        if self._portal is not None:
+            self._portal.close()
+            self._portal = None
+
+    def ask(
+        self,
+        dataset: str,
+        claim: str | Claim,
+        *,
+        analyst: str,
+        purpose: str = "",
+        unit: str = "person",
+        neighbours: Neighbours = "add_remove",
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Ask to run one mechanism on a dataset.
+
+        Args:
+            dataset: its name.
+            claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`)
+                or as a value of `accountant.claims`.
+            analyst: who asks.
+            purpose: for people, at most 200 characters.
+            unit, neighbours: what the promise is for; those of the dataset's policy.
+            request_id: of an earlier call, to ask again; without it a new one.
+            wait: seconds to wait for the decision.
+        Raises: RequestInvalid, Unavailable, Refused.
+        """
+        call = request_call(
+            dataset,
+            claim,
+            analyst=analyst,
+            purpose=purpose,
+            unit=unit,
+            neighbours=neighbours,
+            request_id=request_id or new_id(self._clock),
+        )
+        return self._decided(call, wait)
+
+    def submit(self, body: bytes, *, wait: float = WAIT_S) -> Decision:
+        """Send a body of your own, a request or an admin record; retries send the same bytes."""
+        return self._decided(call_of(body), wait)
+
+    def open(
+        self,
+        dataset: str,
+        policy: Policy | Mapping[str, Any],
+        *,
+        by: str,
+        reason: str = "",
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Open a dataset under a policy; the budget is fixed then.
+
+        Args:
+            policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
+            by: its owner.
+        """
+        request_id = request_id or new_id(self._clock)
+        call = open_call(dataset, policy, by=by, reason=reason, request_id=request_id)
+        return self._decided(call, wait)
+
+    def close(
+        self,
+        dataset: str,
+        *,
+        by: str,
+        reason: str = "",
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Close a dataset: nothing more is granted."""
+        request_id = request_id or new_id(self._clock)
+        call = close_call(dataset, by=by, reason=reason, request_id=request_id)
+        return self._decided(call, wait)
+
+    def datasets(self) -> list[DatasetView]:
+        """Return every dataset, by name."""
+        return self._call(self._client.datasets())
+
+    def dataset(self, name: str) -> DatasetView | None:
+        """Return one dataset, None if it was never opened."""
+        return self._call(self._client.dataset(name))
+
+    def usage(self, dataset: str) -> list[UsageView]:
+        """Return who used a dataset since its door began to look."""
+        return self._call(self._client.usage(dataset))
+
+    def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
+        """Return the decision on a request of the last hour, None if it is not known.
+
+        Older ones are in the log: `accountant log export --id`.
+        """
+        return self._call(self._client.decision(dataset, analyst, request_id))
+
+    def events(self) -> Iterator[Decision]:
+        """Yield decisions as they become visible; who reads too slowly loses the oldest."""
+        events = self._call(self._subscribe())
+        while True:
+            try:
+                yield self._call(_next(events))
+            except StopAsyncIteration:
+                return
+
+    async def _subscribe(self) -> AsyncIterator[Decision]:
+        return self._client.events()
+
+    def _decided(self, call: Call, wait: float) -> Decision:
+        if self._embedded is None:
+            return self._call(self._client.decided(call, wait))
+        answer, retried = self._answer(self._embedded, call, wait)
+        if answer.decision is None:
+            raise undecided(call, wait)
+        decision = decode_decision(answer.decision)
+        if is_echo(decision, retried=retried):
+            return self.decision(call.dataset, call.who, call.request_id) or decision
+        return decision
+
+    def _answer(self, ledger: EmbeddedService, call: Call, wait: float) -> tuple[Answer, bool]:
+        retried = False
+        for pause in pauses():
+            try:
+                return ledger.submit_sync(call.source, call.body, wait), retried
+            except Unavailable:
+                retried = True
+                time.sleep(pause)
+        return ledger.submit_sync(call.source, call.body, wait), retried
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._portal is None:
+            self._portal = Portal()
+        return self._portal.call(coroutine)
+
+
+async def _next(events: AsyncIterator[Decision]) -> Decision:
+    return await anext(events)

@@ -1,0 +1,36 @@
+"""What every handler needs, kept in the application's state."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from litestar import Request
+from litestar.datastructures import State
+from prometheus_client import CollectorRegistry
+
+from streams.service import Service
+from streams.settings import Settings
+
+HttpRequest = Request[None, None, State]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The door's surroundings.
+
+    Attributes:
+        stopping: set once the server is to end, so that streams do.
+    """
+
+    service: Service
+    settings: Settings
+    registry: CollectorRegistry
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def context_of(request: HttpRequest) -> Context:
+    """Return the context that `create_app` was given."""
+    context = request.app.state.context
+    assert isinstance(context, Context)
+    return context

@@ -1,0 +1,93 @@
+"""The OpenAPI document: bodies described by the wire types themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+import msgspec
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import (
+    Components,
+    OpenAPIMediaType,
+    OpenAPIResponse,
+    Operation,
+    RequestBody,
+    Schema,
+)
+
+from accountant.records import Close, Decision, MechanismRequest, Open
+from accountant.views import DatasetView, UsageView
+from streams.gateway.problems import JSON, Problem
+
+_TYPES: Final = (MechanismRequest, Open, Close, Decision, DatasetView, UsageView, Problem)
+_REFERENCES, _COMPONENTS = msgspec.json.schema_components(
+    [type_ for type_ in _TYPES if type_ is not Decision and type_ is not Problem],
+    ref_template="#/components/schemas/{name}",
+)
+
+
+def _body(name: str) -> RequestBody:
+    schema = cast(Schema, {"$ref": f"#/components/schemas/{name}"})
+    return RequestBody(content={JSON: OpenAPIMediaType(schema=schema)}, required=True)
+
+
+_RESPONSES: Final = {
+    "200": "the decision: granted, refused, repeated, expired, opened or closed",
+    "202": "not decided in time: look at Location, or send the same bytes again",
+    "400": "the body is not JSON; nothing was appended",
+    "409": "the id was used for another body; the decision says for what outcome",
+    "413": "the body is too long",
+    "415": "the body is not declared as plain JSON",
+    "422": "a field breaks its rule",
+    "503": "nothing can be decided now: retry with the same bytes after Retry-After seconds",
+}
+
+
+@dataclass
+class _Submission(Operation):
+    def __post_init__(self) -> None:
+        self.responses = {
+            status: OpenAPIResponse(description=what) for status, what in _RESPONSES.items()
+        }
+
+
+@dataclass
+class RequestOperation(_Submission):
+    """POST /requests."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.request_body = _body("MechanismRequest")
+
+
+@dataclass
+class OpenOperation(_Submission):
+    """POST /datasets."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.request_body = _body("Open")
+
+
+@dataclass
+class CloseOperation(_Submission):
+    """POST /datasets/{dataset}/close."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.request_body = _body("Close")
+
+
+def openapi_config(version: str) -> OpenAPIConfig:
+    """Return the configuration of the document at /schema/openapi.json."""
+    # Pages that render it load scripts from elsewhere, so there is only the document.
+    return OpenAPIConfig(
+        title="Streaming privacy accountant",
+        version=version,
+        description="Decides differentially private requests, each exactly once.",
+        path="/schema",
+        render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        components=Components(schemas=_COMPONENTS),
+    )

@@ -1,0 +1,66 @@
+"""A page for people: every dataset on one line."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+from litestar import Response, get
+
+from accountant.views import DatasetView
+from streams.errors import Unavailable
+from streams.gateway.context import HttpRequest, context_of
+
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Cache-Control": "no-store",
+}
+_TOP: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="5">
+<title>Privacy accountant</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem; max-width: 70rem; }
+table { border-collapse: collapse; }
+th, td { padding: .3rem 1rem .3rem 0; text-align: left; vertical-align: top; }
+thead th { border-bottom: 1px solid; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+</style></head><body><h1>Datasets</h1>
+"""
+_HEAD: Final = ("dataset", "guarantee", "spent", "left", "odometers (epsilon)", "state")
+
+
+@get("/", include_in_schema=False)
+async def page(request: HttpRequest) -> Response[str]:
+    """Return a page with every dataset."""
+    try:
+        views = await context_of(request).service.datasets()
+        content = (
+            _table(views) if views else "<p>None is open yet: <code>POST /datasets</code>.</p>"
+        )
+    except Unavailable as error:
+        content = f"<p>Not ready: {escape(str(error))}</p>"
+    end = (
+        '<p><a href="/schema/openapi.json">API</a> <a href="/metrics">metrics</a></p></body></html>'
+    )
+    return Response(_TOP + content + end, media_type="text/html", headers=_HEADERS)
+
+
+def _table(views: list[DatasetView]) -> str:
+    head = "".join(f"<th scope=col>{name}</th>" for name in _HEAD)
+    rows = "".join(_row(view) for view in views)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _row(view: DatasetView) -> str:
+    policy = view.policy
+    main = f"epsilon {policy.epsilon}" if policy.epsilon else f"rho {policy.rho}"
+    state = "closed" if view.closed else "exhausted" if view.exhausted else "open"
+    cells = (
+        view.dataset,
+        f"{main}, delta {policy.delta}, {policy.unit}",
+        f"{view.spent_ratio:.2%}",
+        ", ".join(f"{unit} {amount[:12]}" for unit, amount in view.left.items()),
+        ", ".join(f"{name} {reading[:8]}" for name, reading in view.odometers.items()),
+        state,
+    )
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

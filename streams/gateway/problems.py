@@ -1,0 +1,92 @@
+"""What a caller is told when something is wrong: always field, rule and value, or what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from accountant.errors import LedgerFault, RequestInvalid
+from accountant.inputs import Undecodable
+from accountant.outcomes import Reason
+from accountant.records import encode
+
+_log = structlog.get_logger(__name__)
+JSON = "application/json"
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """The body of every answer that is no decision.
+
+    Attributes:
+        error: a code. `message`: the same in words.
+        field, rule, value: which rule is broken, and by what.
+        decision: the decision in the log, where there is one.
+    """
+
+    error: str
+    message: str
+    field: str | None = None
+    rule: str = ""
+    value: str = ""
+    decision: msgspec.Raw = msgspec.Raw(b"")
+
+
+def problem(
+    status: int,
+    error: str,
+    message: str,
+    *,
+    headers: dict[str, str] | None = None,
+    **more: Any,
+) -> Response[bytes]:
+    """Return the answer that tells of a problem."""
+    body = encode(Problem(error, message, **more))
+    return Response(body, status_code=status, media_type=JSON, headers=headers)
+
+
+def _invalid(_request: Request[Any, Any, Any], error: RequestInvalid) -> Response[bytes]:
+    return problem(
+        422,
+        Reason.INVALID_FIELD,
+        str(error),
+        field=error.field,
+        rule=error.rule,
+        value=error.value,
+    )
+
+
+def _undecodable(_request: Request[Any, Any, Any], error: Undecodable) -> Response[bytes]:
+    status = 413 if error.reason is Reason.OVERSIZE else 400
+    return problem(status, error.reason, str(error), field="body", rule=str(error))
+
+
+def _unavailable(_request: Request[Any, Any, Any], error: LedgerFault) -> Response[bytes]:
+    # Whatever the fault, the bytes may or may not be decided: the same ones tell.
+    return problem(503, "unavailable", str(error), headers={"Retry-After": "1"})
+
+
+def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    if error.status_code == 413:
+        most = request.app.state.context.settings.most_body
+        rule = f"the body must be at most {most} bytes"
+        return problem(413, Reason.OVERSIZE, rule, field="body", rule=rule)
+    code = "invalid_query" if error.status_code == 400 else "http_error"
+    return problem(error.status_code, code, error.detail, headers=dict(error.headers or {}))
+
+
+def _unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    _log.error("door_failed", path=request.url.path, error=type(error).__name__, exc_info=error)
+    return problem(500, "internal_error", "the door failed; its log says how")
+
+
+HANDLERS: dict[type[Exception] | int, Any] = {
+    RequestInvalid: _invalid,
+    Undecodable: _undecodable,
+    LedgerFault: _unavailable,
+    HTTPException: _http,
+    Exception: _unexpected,
+}

@@ -1,0 +1,210 @@
+"""uvicorn around the door, and the commands that run it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import structlog
+import uvicorn
+from litestar import Litestar
+from prometheus_client import CollectorRegistry
+
+from streams.connect import connect_kafka
+from streams.embedded import EmbeddedService
+from streams.errors import Refused
+from streams.gateway.app import create_app, is_loopback
+from streams.gateway.context import Context
+from streams.metrics.registry import make_registry
+from streams.service import Service
+from streams.settings import PREFIX, Settings
+from streams.writer import explained
+
+_log = structlog.get_logger(__name__)
+_GRACE_S: Final = 5
+_SWITCH_S: Final = 0.0005
+
+Listening = Callable[[str], None]
+
+
+def _silent(_address: str) -> None:
+    pass
+
+
+class GatewayServer(uvicorn.Server):
+    """A server whose `stop` also ends the streams of events, and that lets go of its service.
+
+    uvicorn would raise the signal that stopped it once more, before anything is closed.
+    """
+
+    def __init__(self, app: Litestar, *, on_started: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        super().__init__(config)
+        context = app.state.context
+        assert isinstance(context, Context)
+        self._stopping = context.stopping
+        self._on_started = on_started
+
+    def stop(self) -> None:
+        """End gracefully; to be called in the server's own loop."""
+        self._stopping.set()
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._on_started()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.stop)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Return a socket bound as the settings say.
+
+    Raises: Refused: the address is taken or not this machine's.
+    """
+    host, port = settings.unauthenticated_bind.strip("[]"), settings.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        what = f"cannot listen at {host} port {port}: {error.strerror or error}"
+        raise Refused(f"{what}; set {PREFIX}PORT or {PREFIX}UNAUTHENTICATED_BIND") from error
+    return made
+
+
+def address_of(listening: socket.socket) -> str:
+    """Return the URL at which this machine reaches a socket."""
+    host, port = listening.getsockname()[:2]
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - recognised, not bound to
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def warn_of_no_authentication(settings: Settings, address: str) -> None:
+    """Say on start-up who is taken for the owner."""
+    alone = is_loopback(settings.unauthenticated_bind)
+    _log.warning(
+        "no_authentication_yet",
+        address=address,
+        owner="whoever uses this machine" if alone else "WHOEVER REACHES THIS ADDRESS",
+    )
+
+
+async def run_gateway(
+    service: Service,
+    settings: Settings,
+    *,
+    registry: CollectorRegistry | None = None,
+    listening: Listening = _silent,
+    made: Callable[[GatewayServer], None] | None = None,
+) -> None:
+    """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
+
+    Args:
+        listening: called with the URL once connections are accepted.
+        made: called with the server before it starts.
+    Raises: Refused: the address cannot be listened at.
+    """
+    with bind(settings) as bound:
+        address = address_of(bound)
+
+        def started() -> None:
+            warn_of_no_authentication(settings, address)
+            listening(address)
+
+        app = create_app(service, settings, registry=registry)
+        server = GatewayServer(app, on_started=started)
+        if made is not None:
+            made(server)
+        await server.serve(sockets=[bound])
+
+
+def serve(settings: Settings, *, listening: Listening = _silent) -> None:
+    """Run an embedded ledger with its door until SIGINT or SIGTERM.
+
+    Raises:
+        Refused: it cannot start, or the disk failed: an operator must act.
+        LogDamaged: the log contradicts itself.
+    """
+    kind, target = settings.ledger
+    if kind != "sqlite":
+        raise Refused(f"serve needs a ledger in a file, {PREFIX}URL is {settings.url}")
+    service = EmbeddedService.open(Path(target), settings)
+    # The writer lets go of the interpreter at each step of SQLite, and waits this long for
+    # it to come back while the door is busy; the default is 5 ms.
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        why = asyncio.run(_serve(service, settings, listening))
+    finally:
+        service.close_sync()
+    if why is not None:
+        raise Refused(f"the ledger ended: {explained(why)}") from why
+
+
+async def _serve(
+    service: EmbeddedService, settings: Settings, listening: Listening
+) -> BaseException | None:
+    loop, ended = asyncio.get_running_loop(), list[BaseException]()
+
+    def made(server: GatewayServer) -> None:
+        def on_end(why: BaseException) -> None:
+            ended.append(why)
+            with contextlib.suppress(RuntimeError):  # the loop may have ended before the ledger
+                loop.call_soon_threadsafe(server.stop)
+
+        service.on_end(on_end)
+
+    def publish(address: str) -> None:
+        service.publish_address(address)
+        listening(address)
+
+    registry = make_registry(service.standing)
+    await run_gateway(service, settings, registry=registry, listening=publish, made=made)
+    return ended[0] if ended else None
+
+
+def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
+    """Run the door of a ledger on Kafka until SIGINT or SIGTERM.
+
+    Raises: Refused, Unavailable: the broker cannot be used.
+    """
+    if settings.ledger.kind != "kafka":
+        raise Refused(f"gateway needs kafka://HOST:PORT, {PREFIX}URL is {settings.url}")
+
+    async def run() -> None:
+        service = await connect_kafka(settings)
+        try:
+            await run_gateway(service, settings, listening=listening)
+        finally:
+            await service.close()
+
+    asyncio.run(run())

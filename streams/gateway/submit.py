@@ -1,0 +1,154 @@
+"""Bodies in, decisions out. The body's bytes are forwarded as they are."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+from litestar import Response, post
+
+from accountant.errors import RequestInvalid
+from accountant.inputs import Checked
+from accountant.outcomes import Outcome, Reason
+from accountant.records import Amend, Close, FieldError, MechanismRequest, Open, Source, encode
+from streams.calls import check_body
+from streams.gateway.context import HttpRequest, context_of
+from streams.gateway.openapi import CloseOperation, OpenOperation, RequestOperation
+from streams.gateway.prefer import wait_of
+from streams.gateway.problems import JSON, problem
+
+_STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422}
+
+
+class _Told(msgspec.Struct):
+    """The part of a decision that the status depends on."""
+
+    outcome: Outcome
+    reason: Reason | None = None
+    error: FieldError | None = None
+
+
+_decode_told = msgspec.json.Decoder(_Told).decode
+
+
+@post("/requests", operation_class=RequestOperation, status_code=200, tags=["requests"])
+async def submit_request(request: HttpRequest) -> Response[bytes]:
+    """Ask to run one mechanism.
+
+    200 with the decision: granted, refused, repeated or expired. 202 with a `Location` where
+    it is not decided in time (`Prefer: wait=N` seconds, 5 unless told, at most 30).
+    """
+    return await _submit(request, "requests", MechanismRequest)
+
+
+@post("/datasets", operation_class=OpenOperation, status_code=200, tags=["datasets"])
+async def open_dataset(request: HttpRequest) -> Response[bytes]:
+    """Open a dataset under a policy; its budget is fixed from then on."""
+    return await _submit(request, "admin", Open)
+
+
+@post(
+    "/datasets/{dataset:str}/close",
+    operation_class=CloseOperation,
+    status_code=200,
+    tags=["datasets"],
+)
+async def close_dataset(request: HttpRequest, dataset: str) -> Response[bytes]:
+    """Close a dataset: nothing more is granted."""
+    return await _submit(request, "admin", Close, dataset)
+
+
+async def _submit(
+    request: HttpRequest,
+    source: Source,
+    kind: type[MechanismRequest | Open | Amend | Close],
+    dataset: str | None = None,
+) -> Response[bytes]:
+    wrong = _wrong_content(request)
+    if wrong is not None:
+        return wrong
+    body = await request.body()
+    checked = check_body(source, body)
+    _check_kind(checked, kind, dataset)
+    wait = wait_of(request.headers.get("prefer"))
+    service = context_of(request).service
+    answer = await service.submit(source, body, wait=wait)
+    where = _location(checked)
+    if answer.decision is None:
+        pending = {"status": "pending", "location": where}
+        headers = {"Location": where, "Retry-After": "1"}
+        return Response(encode(pending), status_code=202, media_type=JSON, headers=headers)
+    return _answered(answer.decision, checked, where)
+
+
+def _wrong_content(request: HttpRequest) -> Response[bytes] | None:
+    """Return the refusal of a body that is not declared as plain JSON.
+
+    A page in the owner's browser can post forms and plain text to this machine, but JSON
+    only where we allow it, which we never do. What is compressed is not expanded.
+    """
+    coding = request.headers.get("content-encoding", "identity")
+    if coding != "identity":
+        rule = "must be left out: bodies are not expanded"
+        return problem(
+            415,
+            "unsupported_media_type",
+            f"content-encoding {rule}",
+            field="content-encoding",
+            rule=rule,
+            value=coding[:80],
+        )
+    declared = request.headers.get("content-type", "")
+    if declared.split(";")[0].strip().lower() != JSON:
+        rule = f"must be {JSON}"
+        return problem(
+            415,
+            "unsupported_media_type",
+            f"content-type {rule}",
+            field="content-type",
+            rule=rule,
+            value=declared[:80],
+        )
+    return None
+
+
+def _check_kind(
+    checked: Checked,
+    kind: type[MechanismRequest | Open | Amend | Close],
+    dataset: str | None,
+) -> None:
+    body = checked.body
+    if not isinstance(body, kind):
+        rule = f"must be {kind.__struct_config__.tag} here"
+        raise RequestInvalid("type", rule, str(body.__struct_config__.tag))
+    if dataset is not None and body.dataset != dataset:
+        raise RequestInvalid("dataset", f"must be {dataset}, as in the address", body.dataset)
+
+
+def _location(checked: Checked) -> str:
+    body = checked.body
+    return f"/datasets/{body.dataset}/requests/{body.request_id}?analyst={quote(checked.who)}"
+
+
+def _answered(decision: bytes, checked: Checked, where: str) -> Response[bytes]:
+    told = _decode_told(decision)
+    if told.outcome is not Outcome.INVALID:
+        status = _STATUS.get(told.outcome, 200)
+        return Response(
+            decision, status_code=status, media_type=JSON, headers={"Content-Location": where}
+        )
+    error = told.error
+    if error is None and told.reason is Reason.ISSUED_IN_FUTURE:
+        rule = "must not be issued later than the ledger's clock allows: check this clock"
+        error = FieldError("request_id", rule, checked.body.request_id)
+    error = error or FieldError("body", "could not be decided", "")
+    return problem(
+        422,
+        told.reason or Reason.INVALID_FIELD,
+        f"{error.field} {error.rule}",
+        field=error.field,
+        rule=error.rule,
+        value=error.value,
+        decision=msgspec.Raw(decision),
+    )

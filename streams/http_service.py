@@ -1,0 +1,158 @@
+"""A ledger behind a gateway, as a `Service`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import httpx
+import msgspec
+
+from accountant.errors import RequestInvalid
+from accountant.inputs import Undecodable
+from accountant.outcomes import Reason
+from accountant.records import Decision, Source, decode_decision
+from accountant.views import DatasetView, UsageView, decode_dataset_view
+from streams.errors import Refused, Unavailable
+from streams.service import Answer, Readiness
+
+_MARGIN_S: Final = 5.0
+_AGAIN: Final = frozenset({429, 502, 503, 504})
+_decode_datasets = msgspec.json.Decoder(list[DatasetView]).decode
+_decode_usage = msgspec.json.Decoder(list[UsageView]).decode
+
+
+class _Place(msgspec.Struct):
+    type: str
+    dataset: str
+
+
+class _Problem(msgspec.Struct):
+    error: str = "unknown"
+    message: str = ""
+    field: str | None = None
+    rule: str = ""
+    value: str = ""
+    decision: msgspec.Raw = msgspec.Raw(b"")
+
+
+_decode_place = msgspec.json.Decoder(_Place).decode
+_decode_problem = msgspec.json.Decoder(_Problem).decode
+
+
+class HttpService:
+    """Speaks to one gateway; belongs to the event loop that first uses it.
+
+    Args:
+        url: `http://host:port`, without a path.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._trouble: str | None = None
+        host = urlsplit(url).hostname or ""
+        self._http = httpx.AsyncClient(
+            base_url=url,
+            # A proxy of the environment is never meant for this machine itself.
+            trust_env=host not in {"127.0.0.1", "localhost", "::1"},
+            timeout=_MARGIN_S,
+            follow_redirects=False,
+        )
+
+    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+        place = _decode_place(body)
+        path = "/requests" if source == "requests" else "/datasets"
+        if place.type in {"amend", "close"}:
+            path = f"/datasets/{quote(place.dataset, safe='')}/{place.type}"
+        seconds = max(0, math.ceil(wait))
+        response = await self._send(
+            "POST",
+            path,
+            content=body,
+            headers={"Content-Type": "application/json", "Prefer": f"wait={seconds}"},
+            timeout=httpx.Timeout(_MARGIN_S, read=seconds + _MARGIN_S),
+        )
+        if response.status_code in {200, 409}:
+            return Answer(decision=response.content, partition=0)
+        if response.status_code == 202:
+            return Answer(decision=None, partition=0)
+        problem = _problem(response)
+        if problem.decision:
+            return Answer(decision=bytes(problem.decision), partition=0)
+        raise _raised(response.status_code, problem, self._url)
+
+    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        path = f"/datasets/{quote(dataset, safe='')}/requests/{quote(request_id, safe='')}"
+        return await self._get(path, analyst=who)
+
+    async def datasets(self) -> list[DatasetView]:
+        return _decode_datasets(await self._get("/datasets") or b"[]")
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        found = await self._get(f"/datasets/{quote(name, safe='')}")
+        return None if found is None else decode_dataset_view(found)
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        found = await self._get(f"/datasets/{quote(dataset, safe='')}/usage")
+        return [] if found is None else _decode_usage(found)
+
+    async def events(self) -> AsyncIterator[Decision]:
+        try:
+            async with self._http.stream("GET", "/events", timeout=_UNBOUNDED_READ) as response:
+                async for line in response.aiter_lines():
+                    if line.startswith("data: "):
+                        yield decode_decision(line[6:])
+        except httpx.TransportError as error:
+            raise Unavailable(f"{self._url} does not answer: {_words(error)}") from error
+
+    def readiness(self) -> Readiness:
+        """Tell whether the last call was answered; the gateway's own is at `/readyz`."""
+        reasons = [] if self._trouble is None else [self._trouble]
+        return Readiness(ready=not reasons, reasons=reasons)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _get(self, path: str, **query: str) -> bytes | None:
+        response = await self._send("GET", path, params=query)
+        if response.status_code == 200:
+            return response.content
+        if response.status_code == 404:
+            return None
+        raise _raised(response.status_code, _problem(response), self._url)
+
+    async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            response = await self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            self._trouble = f"{self._url} does not answer: {_words(error)}"
+            raise Unavailable(self._trouble) from error
+        self._trouble = None
+        if response.status_code in _AGAIN:
+            self._trouble = _problem(response).message or f"{self._url} is not ready"
+            raise Unavailable(self._trouble)
+        return response
+
+
+_UNBOUNDED_READ: Final = httpx.Timeout(_MARGIN_S, read=None)
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _problem(response: httpx.Response) -> _Problem:
+    try:
+        return _decode_problem(response.content)
+    except msgspec.MsgspecError:
+        return _Problem(message=response.reason_phrase)
+
+
+def _raised(status: int, problem: _Problem, url: str) -> Exception:
+    if status == 422 and problem.field is not None:
+        return RequestInvalid(problem.field, problem.rule, problem.value)
+    if status in {400, 413} and problem.error in {Reason.UNDECODABLE, Reason.OVERSIZE}:
+        return Undecodable(Reason(problem.error), problem.message)
+    return Refused(f"{url} answered {status} ({problem.message}): is this a gateway's address?")
