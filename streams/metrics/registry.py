@@ -24,7 +24,7 @@ def make_registry(source: MetricsSource | None) -> CollectorRegistry:
         registry.register(RequestCollector(source))
     ProcessCollector(registry=registry)
     build = Info("privacy_accountant_build", "What is running.", registry=registry)
-    build.info({"version": version(), "rules": str(RULES), "python": platform.pythonversion()})
+    build.info({"version": version(), "rules": str(RULES), "python": platform.python_version()})
     return registry
 
 
