@@ -24,6 +24,7 @@ _SAFER: Final = {
 }
 _STEPS: Final = 12
 _STEPS_BACK: Final = 3
+_CLOSE: Final = 1e-6
 
 
 def largest(
@@ -68,7 +69,8 @@ def _search(
     try:
         solved = math.exp(_solve(excess, math.log(asked), claim.knob_sign))
         safer = _SAFER[claim.knob_sign]
-        value = safer.create_decimal_from_float(solved)
+        # A little too much first: what fits exactly (0.25) is then not rounded past (0.2499).
+        value = safer.create_decimal_from_float(solved * (1 + 2 * _CLOSE * claim.knob_sign))
         for _ in range(_STEPS_BACK):
             turned = msgspec.structs.replace(claim, **{knob: _plain(value)})
             if kind.charge(capacity, spent, price(CheckedClaim(turned), kind.sums)) is not None:
@@ -83,7 +85,7 @@ def _solve(excess: Callable[[float], float], start: float, sign: int) -> float:
     x, e = start, excess(start)
     slope = 1.5 * sign
     for _ in range(_STEPS):
-        if abs(e) < 1e-6:
+        if abs(e) < _CLOSE:
             break
         moved = x - e / slope
         e_moved = excess(moved)
