@@ -1,0 +1,313 @@
+"""Whatever the bytes are: one typed answer, and nothing charged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.outcomes import Outcome
+from accountant.records import Decision, decode_decision
+from accountant.refold import state_rows
+from tests.accountant.world import World, code, opened
+
+PURE = b'{"type": "pure", "epsilon": "0.01"}'
+
+
+def body(world: World, claim: bytes) -> bytes:
+    return world.request().replace(PURE, claim)
+
+
+BAD_NUMBERS = [
+    "1e-400",
+    "1e999",
+    "NaN",
+    "nan",
+    "Infinity",
+    "-0",
+    "-1",
+    "+1",
+    "0x1p3",
+    " 1",
+    "1 ",
+    "1_000",
+    "01",
+    ".5",
+    "5.",
+    "1E3",
+    "1e+3",
+    "1e003",
+    "",
+    "1" * 100_00,
+    "0." + "1" * 41,
+    "١",
+    "1\n",
+    "1e10",
+    "9999999999",
+    "1e-13",
+    "1001",
+    "1,5",
+]
+
+
+@pytest.mark.parametrize("number", BAD_NUMBERS)
+def test_a_number_that_is_no_plain_decimal_is_refused_by_field_rule_and_value(number: str) -> None:
+    world = opened()
+    decision = world.ask({"type": "pure", "epsilon": number})
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field == "claim.epsilon"
+    assert decision.error.rule.startswith("must be")
+    assert decision.error.value[:80] == number[:80]
+    assert world.ledger().mechanisms == 0
+
+
+@pytest.mark.parametrize(
+    "raw", [b"1", b"0.1", b"1e400", b"NaN", b"-Infinity", b"1" * 60_000, b"true", b"null", b"[]"]
+)
+def test_a_number_that_is_no_string_is_refused(raw: bytes) -> None:
+    world = opened()
+    decision = world.send("requests", body(world, PURE.replace(b'"0.01"', raw)))
+    assert decision.outcome is Outcome.INVALID
+    assert world.ledger().mechanisms == 0
+
+
+@pytest.mark.parametrize("number", ["1e-12", "0.1e1", "1.0", "0.0", "0", "0e5", "1e-6", "0.10"])
+def test_plain_decimals_are_taken(number: str) -> None:
+    world = opened(filter="basic", epsilon="2")
+    assert code(world.ask({"type": "pure", "epsilon": number})) == "granted"
+
+
+INVALID_CLAIMS: list[tuple[dict[str, object], str]] = [
+    ({"type": "laplace", "scale": "0", "sensitivity": "1"}, "claim.scale"),
+    ({"type": "gaussian", "sigma": "0", "sensitivity": "1"}, "claim.sigma"),
+    (
+        {"type": "gaussian", "sigma": "1e-9", "sensitivity": "1"},
+        "claim.sensitivity^2 / (2 sigma^2)",
+    ),
+    ({"type": "laplace", "scale": "1e9", "sensitivity": "1e-9"}, "claim.sensitivity / scale"),
+    ({"type": "approximate", "epsilon": "0.1", "delta": "1"}, "claim.delta"),
+    ({"type": "repeat", "times": 0, "claim": {"type": "pure", "epsilon": "0.1"}}, "claim.times"),
+    (
+        {"type": "repeat", "times": 1_000_001, "claim": {"type": "pure", "epsilon": "0.1"}},
+        "claim.times",
+    ),
+    (
+        {"type": "repeat", "times": 2, "claim": {"type": "pure", "epsilon": "x"}},
+        "claim.claim.epsilon",
+    ),
+    ({"type": "all_of", "claims": []}, "claim.claims"),
+    ({"type": "all_of", "claims": [{"type": "zcdp", "rho": "0.1"}] * 101}, "claim.claims"),
+    (
+        {"type": "all_of", "claims": [{"type": "zcdp", "rho": "0"}, {"type": "gdp", "mu": "-1"}]},
+        "claim.claims[1].mu",
+    ),
+    ({"type": "pure"}, "claim.epsilon"),
+    ({"type": "pure", "epsilon": "1", "delta": "0"}, "claim.delta"),
+    ({"type": "psychic", "epsilon": "1"}, "claim.type"),
+    ({"epsilon": "1"}, "claim.type"),
+]
+
+
+@pytest.mark.parametrize(("claim", "field"), INVALID_CLAIMS)
+def test_a_claim_that_breaks_a_rule_names_its_field(claim: dict[str, object], field: str) -> None:
+    decision = opened().ask(claim)
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field == field
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("dataset", "a b"),
+        ("dataset", ""),
+        ("dataset", "x" * 101),
+        ("dataset", "-x"),
+        ("dataset", "census/1"),
+        ("dataset", "census\n"),
+        ("analyst", "é"),
+        ("analyst", None),
+        ("request_id", "01a1fd8c-6900-4d4c-8e1f-5f3c2b1a0d9e"),
+        ("request_id", "01A1FD8C-6900-7D4C-8E1F-5F3C2B1A0D9E"),
+        ("request_id", "x"),
+        ("version", 2),
+        ("version", 1.0),
+        ("version", "1"),
+        ("type", "open"),
+        ("type", "-"),
+        ("neighbours", "both"),
+        ("purpose", "x" * 201),
+        ("extra", 1),
+    ],
+)
+def test_a_field_that_breaks_its_rule_is_named(field: str, value: object) -> None:
+    decision = opened().ask(**{field: value})
+    assert (decision.outcome, code(decision)) == (Outcome.INVALID, "invalid_field")
+    assert decision.error is not None
+    assert decision.error.field == field
+
+
+@pytest.mark.parametrize(
+    "field", ["version", "type", "request_id", "analyst", "dataset", "claim", "unit", "neighbours"]
+)
+def test_every_field_but_purpose_must_be_given(field: str) -> None:
+    world = opened()
+    request = json.loads(world.request())
+    del request[field]
+    decision = world.send("requests", json.dumps(request).encode())
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field == field
+    assert decision.error.rule == "must be given"
+
+
+def nested(depth: int) -> bytes:
+    return b'{"type":"repeat","times":1,"claim":' * depth + PURE + b"}" * depth
+
+
+TWICE: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("a field", lambda b: b[:-1] + b', "analyst": "bob"}'),
+    ("an escaped name", lambda b: b[:-1] + b', "an\\u0061lyst": "bob"}'),
+    ("the claim's field", lambda b: b.replace(b'"0.01"', b'"0.01", "epsilon": "5"')),
+    ("the claim's type", lambda b: b.replace(b'"0.01"', b'"0.01", "type": "zcdp"')),
+    (
+        "a field where the type is missing",
+        lambda b: b.replace(b'"type": "request", ', b"")[:-1] + b', "analyst": "bob"}',
+    ),
+    ("the purpose", lambda b: b[:-1] + b', "purpose": "x", "purpose": "y"}'),
+    ("a field beside a colon", lambda b: b[:-1] + b', "purpose": "a:b", "unit": "person"}'),
+]
+
+
+@pytest.mark.parametrize(("what", "edit"), TWICE)
+def test_a_key_that_stands_twice_is_undecodable(what: str, edit: Callable[[bytes], bytes]) -> None:
+    world = opened()
+    before = world.request()
+    after = edit(before)
+    assert after != before, what
+    assert code(world.send("requests", after)) == "undecodable"
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (None, "undecodable"),
+        (b"", "undecodable"),
+        (b" \n ", "undecodable"),
+        (b"null", "invalid_field"),
+        (b"[]", "invalid_field"),
+        (b"7", "invalid_field"),
+        (b"{}", "invalid_field"),
+        (b"{", "undecodable"),
+        (b"{}{}", "undecodable"),
+        (b"\xff\xfe", "undecodable"),
+        (b"\xef\xbb\xbf{}", "undecodable"),
+        ('{"version": 1}'.encode("utf-16"), "undecodable"),
+        (b"[" * 60_000, "undecodable"),
+        (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "undecodable"),
+        (b'"' + b"x" * 65_534 + b'"', "invalid_field"),
+        (b'"' + b"x" * 65_535 + b'"', "oversize"),
+        (b"\x1f\x8b" + b"\0" * 100_000, "oversize"),
+    ],
+)
+@pytest.mark.parametrize("source", ["requests", "admin"])
+def test_bytes_that_are_no_request_get_one_answer(
+    raw: bytes | None, expected: str, source: str
+) -> None:
+    world = opened()
+    before = world.ledger()
+    decision = world.send("admin" if source == "admin" else "requests", raw)
+    assert (decision.outcome, code(decision)) == (Outcome.INVALID, expected)
+    assert decision.dataset is None
+    assert world.ledger() is before
+    assert_readable(world, decision)
+
+
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [(3, "granted"), (4, "invalid_field"), (20, "undecodable"), (1500, "undecodable")],
+)
+def test_deep_nesting_is_refused(depth: int, expected: str) -> None:
+    world = opened()
+    assert code(world.send("requests", body(world, nested(depth)))) == expected
+
+
+def test_a_long_name_of_an_unknown_field_is_not_repeated_in_full() -> None:
+    world = opened()
+    decision = world.ask(**{"k" * 60_000: 1})
+    assert code(decision) == "invalid_field"
+    assert len(world.log[-1]) < 70_000
+    assert_readable(world, decision)
+
+
+def test_a_body_of_several_lines_is_one_line_in_the_log() -> None:
+    world = opened()
+    raw = json.dumps(json.loads(world.request()), indent=2).encode()
+    assert code(world.send("requests", raw)) == "granted"
+    assert b"\n" not in world.log[-1]
+    assert code(world.send("requests", raw)) == "repeated"
+
+
+def assert_readable(world: World, decision: Decision) -> None:
+    """Assert that the log reads back as what was decided, and refolds to the live state."""
+    again = decode_decision(world.log[-1])
+    assert bytes(again.request) == bytes(decision.request)
+    assert (again.outcome, again.error) == (decision.outcome, decision.error)
+    assert state_rows(world.refolded()) == world.rows()
+
+
+WORLD = opened()
+VALID = [WORLD.request(claim) for claim in ("pure:0.01", "3*gaussian:20,1", "pure:0.1+zcdp:0.1")]
+VALID += [
+    WORLD.admin("open", policy={"epsilon": "1", "delta": "1e-6"}, dataset="new"),
+    WORLD.admin("amend", alert_at=["0.5"], horizon="P3D"),
+]
+PIECES = [b'"', b"{", b"}", b"[", b"]", b":", b",", b"\\", b"\\ud800", b"\n", b"\0", b"\xff"]
+PIECES += [b"1e999", b"-0", b"null", b"true", b'"type"', b'"analyst":"x",', b"[" * 40, b"0" * 400]
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> bytes:
+    """A valid body with pieces cut out, put in, or repeated."""
+    raw = draw(st.sampled_from(VALID))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(raw)))
+        to = draw(st.integers(at, min(len(raw), at + 30)))
+        piece = draw(st.one_of(st.sampled_from(PIECES), st.binary(max_size=4)))
+        again = raw[at:to] if draw(st.booleans()) else b""
+        raw = raw[:at] + piece + again + raw[to:]
+    return raw
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> bytes:
+    """A valid body with one value replaced by any JSON."""
+    value = json.loads(draw(st.sampled_from(VALID)))
+    scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())
+    anything = st.recursive(
+        scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6
+    )
+    value[draw(st.sampled_from([*value, "purpose", "other"]))] = draw(anything)
+    return json.dumps(value, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.one_of(st.binary(max_size=200), mutations(), documents()),
+    st.sampled_from(["requests", "admin"]),
+)
+def test_no_bytes_raise_or_charge_unless_granted(raw: bytes, source: str) -> None:
+    world = opened()
+    before = world.ledger()
+    decision = world.send("admin" if source == "admin" else "requests", raw)
+    assert_readable(world, decision)
+    after = world.ledger()
+    if decision.outcome is Outcome.GRANTED:
+        assert after.mechanisms > before.mechanisms
+    else:
+        assert (after.totals, after.mechanisms) == (before.totals, before.mechanisms)
+        assert decision.cost is None
