@@ -41,9 +41,9 @@ def ask(
     """
     from accountant.claim_text import parse_claim
     from accountant.outcomes import Outcome
+    from streams.calls import new_id
     from streams.cli.output import print_json, stdout
     from streams.cli.tables import explain, verdict
-    from streams.calls import new_id
     from streams.client import Accountant
     from streams.clock import SystemClock
     from streams.errors import Unavailable

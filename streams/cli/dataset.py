@@ -97,7 +97,7 @@ def close(
     from streams.client import Accountant
 
     with explained(), Accountant(url) as ledger:
-        decision = ledger.close_dataset(name, by=by, reason=reason)
+        decision = ledger.close(name, by=by, reason=reason)
     _tell(decision, json)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,20 +90,17 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
         from streams.cli.output import stderr
         from streams.testing import BrokerError, KafkaUnavailable
 
-        try:
-            with stderr().status("starting a one-node Kafka (the first time it is downloaded)"):
-                place = local_kafka()
-                where = place.__enter__()
-        except KafkaUnavailable as error:
-            hint = "pip install 'streaming-privacy-accountant[local-kafka]'"
-            fail(Exit.UNAVAILABLE, str(error), hint=hint)
-        except BrokerError as error:
-            fail(Exit.UNAVAILABLE, str(error))
-        console.print(f"[dim]Kafka answers at {where}; one worker decides[/]")
-        try:
+        with ExitStack() as stack:
+            try:
+                with stderr().status("starting a one-node Kafka (downloaded the first time)"):
+                    where = stack.enter_context(local_kafka())
+            except KafkaUnavailable as error:
+                hint = "pip install 'streaming-privacy-accountant[local-kafka]'"
+                fail(Exit.UNAVAILABLE, str(error), hint=hint)
+            except BrokerError as error:
+                fail(Exit.UNAVAILABLE, str(error))
+            console.print(f"[dim]Kafka answers at {where}; one worker decides[/]")
             yield where
-        finally:
-            place.__exit__(None, None, None)
 
 
 async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None:

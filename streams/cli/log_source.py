@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from streams.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
+    from aiokafka import TopicPartition
+
+    from streams.kafka.reader import StableReader
     from streams.topics import Deployment
 
 _SQLITE: Final = b"SQLite format 3\x00"
@@ -114,19 +117,22 @@ class KafkaLog:
     def parts(self) -> Iterator[Part]:
         from aiokafka import TopicPartition
 
-        from streams.kafka.reader import StableReader
-
         topic = self.deployment.topics.decisions
         for number in range(self.deployment.partitions):
             place = TopicPartition(topic, number)
             with asyncio.Runner() as runner:
-                reader = StableReader(self.deployment.bootstrap, [place])
-                runner.run(reader.__aenter__())
+                reader = runner.run(_opened(self.deployment.bootstrap, place))
                 try:
                     records = reader.read(place, reader.spans[place].begin)
                     yield Part(number, _values(runner, records))
                 finally:
                     runner.run(reader.close())
+
+
+async def _opened(bootstrap: str, place: TopicPartition) -> StableReader:
+    from streams.kafka.reader import StableReader
+
+    return await StableReader(bootstrap, [place]).__aenter__()
 
 
 def _values(runner: asyncio.Runner, records: AsyncIterator[Any]) -> Iterator[bytes]:

@@ -13,7 +13,9 @@ from streams.cli import (
     decide,
     demo,
     fits,
+    gateway,
     log,
+    serve,
     topics,
     watch,
     worker,
@@ -33,6 +35,7 @@ app = typer.Typer(
     help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -57,9 +60,9 @@ def _root(
     from streams.logs import configure
     from streams.settings import Settings
 
-    # Commands that serve set up their own logging; in the others only troubles are said.
+    # Commands that serve set up their own logging; in the others only errors are said.
     # Not read from the environment: a wrong variable is told by the command that needs it.
-    configure(Settings.model_construct(log_level="warning", log_format="console"))
+    configure(Settings.model_construct(log_level="error", log_format="console"))
 
 
 _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
@@ -72,6 +75,8 @@ app.command("audit", rich_help_panel=_USE)(audit.audit)
 app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
 app.command("decide", rich_help_panel=_OFFLINE)(decide.decide)
 app.command("demo", rich_help_panel=_RUN)(demo.demo)
+app.command("serve", rich_help_panel=_RUN)(serve.serve)
+app.command("gateway", rich_help_panel=_RUN)(gateway.gateway)
 app.command("worker", rich_help_panel=_RUN)(worker.worker)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 

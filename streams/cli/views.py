@@ -91,7 +91,7 @@ class _ClientViews(Views):
         return self._client.datasets()
 
     def close(self) -> None:
-        self._client.close()
+        self._client.disconnect()
 
 
 def open_views(url: str) -> Views:

@@ -10,7 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from accountant.errors import LedgerFault
+from streams.errors import Unavailable
+
 _STOP_S: Final = 15
+_TOLD: Final = 2000
 
 
 @contextmanager
@@ -39,16 +43,27 @@ def local_kafka() -> Iterator[str]:
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        worker = subprocess.Popen(  # noqa: S603
-            [*command, "worker", "--url", url, "--metrics-port", "0"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            yield url
-        finally:
-            worker.terminate()
+        with tempfile.TemporaryFile() as told:
+            worker = subprocess.Popen(  # noqa: S603
+                [*command, "worker", "--url", url, "--metrics-port", "0"],
+                stdout=told,
+                stderr=told,
+            )
             try:
-                worker.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                worker.kill()
+                yield url
+            except LedgerFault as error:
+                if worker.poll() is None:
+                    raise
+                told.seek(0)
+                said = told.read().decode(errors="replace")[-_TOLD:]
+                raise Unavailable(f"the worker ended:\n{said}") from error
+            finally:
+                _end(worker)
+
+
+def _end(worker: subprocess.Popen[bytes]) -> None:
+    worker.terminate()
+    try:
+        worker.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        worker.kill()

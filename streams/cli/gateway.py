@@ -1,0 +1,34 @@
+"""`accountant gateway`: the HTTP door of a ledger on Kafka."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streams.cli.exits import Exit, explained, fail
+from streams.cli.serve import Bind, Port, say_where
+
+
+def gateway(
+    url: Annotated[
+        str, typer.Option("--url", envvar="ACCOUNTANT_URL", help="The broker: kafka://HOST:PORT.")
+    ],
+    bind: Bind = None,
+    port: Port = None,
+) -> None:
+    """Serve HTTP for a ledger on Kafka until SIGTERM or SIGINT.
+
+    Follows all decisions before it listens. Exit code 3 if the broker does not answer.
+    """
+    from streams.gateway.server import serve_kafka
+    from streams.logs import configure
+    from streams.settings import ledger_url, load
+
+    with explained():
+        if ledger_url(url).kind != "kafka":
+            hint = "`accountant serve` serves an embedded ledger; else --url kafka://HOST:PORT"
+            fail(Exit.USAGE, f"a gateway needs Kafka, and {url} is not", hint=hint)
+        settings = load(url=url, unauthenticated_bind=bind, port=port)
+        configure(settings)
+        serve_kafka(settings, listening=say_where)
