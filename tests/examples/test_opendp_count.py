@@ -1,0 +1,73 @@
+"""The example is run as a person would run it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "opendp_count.py"
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        url = f"sqlite:///{tmp_path}/ledger.db"
+        command = [sys.executable, str(EXAMPLE), "--url", url, "--store", str(tmp_path / "answers")]
+        return subprocess.run(
+            [*command, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=EXAMPLE.parents[1],
+        )
+
+    return run
+
+
+def log(tmp_path: Path) -> list[dict]:
+    command = [sys.executable, "-m", "streams.cli", "log", "export"]
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    done = subprocess.run(
+        [*command, "--url", url],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=EXAMPLE.parents[1],
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_granted_count_is_released_once_and_a_retry_serves_the_stored_answer(run, tmp_path):
+    first = run("--open")
+    assert first.returncode == 0, first.stderr
+    request_id = re.search(r"request (\S+): granted", first.stdout)[1]
+    answer = re.search(r"about (-?\d+) malignant", first.stdout)[1]
+    assert abs(int(answer) - 212) < 20 * 40  # 212 patients; 40 scales of noise never happen
+
+    again = run("--id", request_id)
+    assert again.returncode == 0, again.stderr
+    assert "repeated" in again.stdout
+    assert f"about {answer} malignant" in again.stdout
+    assert [d["outcome"] for d in log(tmp_path)] == ["genesis", "opened", "granted", "repeated"]
+
+
+def test_the_claim_is_not_below_the_privacy_map(run, tmp_path):
+    assert run("--open", "--scale", "6.0").returncode == 0
+    granted = next(d for d in log(tmp_path) if d["outcome"] == "granted")
+    epsilon = Decimal(granted["request"]["claim"]["epsilon"])
+    assert Fraction(1, 6) <= Fraction(epsilon) <= Fraction(1, 6) + Fraction(2, 10**12)
+
+
+def test_a_refusal_releases_nothing_and_says_what_would_fit(run, tmp_path):
+    refused = run("--open", "--scale", "0.5")
+    assert refused.returncode == 1
+    assert "exhausted" in refused.stderr
+    assert "this would fit: pure:" in refused.stderr
+    assert not list((tmp_path / "answers").iterdir())
