@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 
 import pytest
 
+from accountant.clock import from_iso
 from accountant.decide import decide_internal_error
 from accountant.inputs import Input
 from accountant.outcomes import Outcome, Reason
@@ -258,24 +260,20 @@ def test_an_overloaded_request_may_be_asked_again() -> None:
 def test_a_full_table_decides_the_same_however_input_is_batched(batch: int) -> None:
     world = World(most_ids=50, batch=batch)
     world.open(**BASIC)
+    chance = random.Random(7)
     for i in range(600):
-        world.now += (7919 * i) % 2000
-        world.ask("pure:0.0001", request_id=world.new_id(world.now - (6101 * i) % 90_000))
+        world.now += chance.randrange(500 if i // 100 % 2 else 4000)
+        issued = world.now - chance.choice([0, 10, 100, 1000, 90_000])
+        world.ask("pure:0.0001", request_id=world.new_id(issued))
     reference = World(most_ids=50)
     for decision, value in zip(world.decisions[1:], world.log[1:], strict=True):
         assert decision.source is not None
-        reference.now = max(reference.now, _milliseconds(decision.decided_at))
+        reference.now = max(reference.now, from_iso(decision.decided_at))
         topic = "admin" if decision.source.topic == "admin" else "requests"
         reference.send(topic, bytes(decision.request))
         assert reference.log[-1] == value
     codes = {code(decision) for decision in world.decisions}
     assert {"granted", "overloaded", "expired"} <= codes
-
-
-def _milliseconds(text: str) -> int:
-    from accountant.clock import from_iso
-
-    return from_iso(text)
 
 
 def test_purpose_and_reason_stand_in_the_log_as_they_came() -> None:
