@@ -1,0 +1,137 @@
+"""From the log, and from state and the end of the log, to the state that was live."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from accountant.clock import from_iso
+from accountant.decide import decide
+from accountant.errors import LogDamaged
+from accountant.inputs import Input
+from accountant.partition import Draft, Partition
+from accountant.records import decode_decision, partition_row_key
+from accountant.refold import Refold, StateMismatch, state_rows
+from tests.accountant.histories import worlds
+from tests.accountant.world import World, opened
+
+
+def from_rows(world: World, *, rows: list[tuple[bytes, bytes]] | None = None) -> Partition:
+    """Return the state refolded from the rows and the needed end of the log."""
+    refold = Refold(world.genesis, most_ids=world.most_ids)
+    for key, value in world.rows() if rows is None else rows:
+        refold.take_row(key, value)
+    start = refold.start
+    for value in world.log:
+        if start is None or from_iso(decode_decision(value).decided_at) >= start:
+            refold.take_decision(value)
+    return refold.finish()
+
+
+def answers(world: World, state: Partition, bodies: list[bytes]) -> list[bytes]:
+    """Return how a state would decide bodies, without changing it."""
+    draft = Draft(state)
+    offset = state.next["requests"]
+    return [
+        decide(draft, Input("requests", offset + i, b"key", body, world.now), world.now).value
+        for i, body in enumerate(bodies)
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds())
+def test_refolding_twice_gives_the_bytes_and_the_ids_of_the_live_state(
+    history: tuple[World, list[bytes]],
+) -> None:
+    world, sent = history
+    live = world.rows()
+    once, twice, short = world.refolded(), world.refolded(), from_rows(world)
+    assert state_rows(once) == state_rows(twice) == state_rows(short) == live
+    # Ids have no row: ask everything again, and something new.
+    bodies = [*sent, *[body[:-1] + b', "purpose": "y"}' for body in sent], world.request()]
+    expected = answers(world, world.state, bodies)
+    assert answers(world, once, bodies) == expected
+    assert answers(world, short, bodies) == expected
+
+
+def damaged(world: World, at: int, **changes: object) -> list[bytes]:
+    log = list(world.log)
+    log[at] = msgspec.json.encode(msgspec.structs.replace(decode_decision(log[at]), **changes))
+    return log
+
+
+def test_an_empty_log_is_never_a_new_ledger() -> None:
+    world = World()
+    world.log = []
+    with pytest.raises(LogDamaged, match="empty"):
+        world.refolded()
+
+
+def test_a_log_without_its_beginning_is_refused() -> None:
+    world = opened()
+    world.log = world.log[1:]
+    with pytest.raises(LogDamaged, match="decision 1"):
+        world.refolded()
+
+
+def test_a_gap_a_swap_and_an_edit_break_the_chain() -> None:
+    world = opened()
+    for _ in range(4):
+        world.ask()
+    log = world.log
+    for broken in (
+        log[:3] + log[4:],
+        [*log[:3], log[4], log[3], *log[5:]],
+        damaged(world, 3, floor="2026-11-21T10:00:00.001Z"),
+        [*log[:3], b"{", *log[4:]],
+    ):
+        world.log = broken
+        with pytest.raises(LogDamaged):
+            world.refolded()
+
+
+def test_a_log_of_another_genesis_is_refused() -> None:
+    world = opened()
+    world.genesis = msgspec.structs.replace(world.genesis, application="other")
+    with pytest.raises(LogDamaged, match="began as"):
+        world.refolded()
+
+
+def test_rows_that_do_not_fit_the_log_are_noticed() -> None:
+    world = opened()
+    world.ask()
+    before = world.rows()
+    world.ask()
+    now = world.rows()
+    row_key = partition_row_key(0)
+    others = [
+        before,  # behind the log
+        [row for row in now if row[0] == row_key],  # a dataset is missing
+        [row for row in now if row[0] != row_key],  # the partition's row is missing
+        [*now, (b"other", now[0][1])],
+        [(now[0][0], b"{}"), now[1]],
+        [now[0], (row_key, now[1][1].replace(b'"head":"sha256:', b'"head":"sha256:0'))],
+    ]
+    for rows in others:
+        with pytest.raises(StateMismatch):
+            from_rows(world, rows=rows)
+
+
+def test_a_log_that_has_lost_its_end_is_damaged_not_refolded() -> None:
+    world = opened()
+    world.ask()
+    rows = world.rows()
+    world.log.pop()
+    with pytest.raises(LogDamaged, match="ends at decision"):
+        from_rows(world, rows=rows)
+
+
+def test_later_rows_replace_earlier_ones_and_none_removes() -> None:
+    world = opened()
+    early = world.rows()
+    world.ask()
+    rows = [*early, *world.rows()]
+    assert state_rows(from_rows(world, rows=rows)) == world.rows()
+    ghost = (b"ghost", early[0][1].replace(b'"census"', b'"ghost"'))
+    assert state_rows(from_rows(world, rows=[ghost, *rows, (b"ghost", None)])) == world.rows()
