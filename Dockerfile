@@ -1,0 +1,31 @@
+# syntax=docker/dockerfile:1
+# One image for every role: `worker`, `gateway`, `serve`, `topics create`, `demo`.
+
+FROM python:3.13.9-slim-trixie AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+RUN python -m venv /opt/accountant
+ENV PATH=/opt/accountant/bin:$PATH
+WORKDIR /src
+COPY requirements/runtime.txt requirements/build.txt requirements/
+# Every byte that is installed was locked: nothing is resolved here.
+RUN pip install --require-hashes -r requirements/runtime.txt
+RUN python -m venv /opt/build \
+ && /opt/build/bin/pip install --require-hashes -r requirements/build.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY accountant accountant
+COPY streams streams
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
+ && pip install --no-deps /wheels/*.whl \
+ && pip uninstall --yes pip
+
+FROM python:3.13.9-slim-trixie
+RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/accountant accountant
+COPY --from=build /opt/accountant /opt/accountant
+ENV PATH=/opt/accountant/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 10001
+WORKDIR /var/lib/accountant
+EXPOSE 8000 8001
+# SIGTERM stops every role within about a second.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["accountant"]
+CMD ["--help"]
