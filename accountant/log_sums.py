@@ -155,7 +155,8 @@ def check_odometers(plan: Plan, totals: tuple[Units, ...], found: dict[str, str]
     for name, text in due.items():
         if text != found[name]:
             ours, theirs = Decimal(text), Decimal(found[name])
-            if not abs(ours - theirs) <= ROUNDING * max(ours, theirs):
+            finite = ours.is_finite() and theirs.is_finite()
+            if not finite or abs(ours - theirs) > ROUNDING * max(ours, theirs):
                 yield Finding(f"odometers.{name}", text, found[name])
 
 
