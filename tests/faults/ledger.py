@@ -1,0 +1,283 @@
+"""A ledger on a broker as a test drives it: topics, requests that were acknowledged, a verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from aiokafka import AIOKafkaProducer
+
+from accountant.clock import uuid7
+from accountant.inputs import Input
+from accountant.partition import Encoded, Partition
+from accountant.partitioning import partition_of
+from streams import topics
+from streams.processor import Committed
+from streams.topics import Deployment, TopicNames
+from streams.worker import Worker
+from tests.faults import oracle
+from tests.faults.oracle import Follower, Place, Verdict
+
+
+def new_id(at: int | None = None) -> str:
+    """Return a request id issued at a time in milliseconds, by default now."""
+    return uuid7(time.time_ns() // 1_000_000 if at is None else at, os.urandom(10))
+
+
+def request(
+    dataset: str,
+    *,
+    epsilon: str = "0.001",
+    analyst: str = "ana",
+    request_id: str | None = None,
+    purpose: str = "",
+    claim: dict[str, Any] | None = None,
+) -> bytes:
+    """Return the body of a mechanism request, by default for a pure claim."""
+    body = {
+        "version": 1,
+        "type": "request",
+        "request_id": request_id or new_id(),
+        "analyst": analyst,
+        "dataset": dataset,
+        "claim": claim or {"type": "pure", "epsilon": epsilon},
+        "unit": "person",
+        "neighbours": "add_remove",
+        "purpose": purpose,
+    }
+    return json.dumps(body).encode()
+
+
+async def until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+    """Return once a condition holds; fail after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"after {seconds:g} s still not: {what}"
+        await asyncio.sleep(0.02)
+
+
+class Ledger:
+    """A ledger's topics and what was sent to them.
+
+    Args:
+        bootstrap: of the broker itself.
+        via: where the worker finds the broker; a proxy's address, say.
+        options: of the `Deployment`.
+    """
+
+    def __init__(
+        self, bootstrap: str, application: str, *, via: str | None = None, **options: Any
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.deployment = Deployment(
+            bootstrap=via or bootstrap,
+            application=application,
+            topics=TopicNames(f"{application}."),
+            **options,
+        )
+        self.acked: list[Place] = []
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=bootstrap,
+            acks="all",
+            linger_ms=2,
+            max_request_size=1 << 20,
+            request_timeout_ms=60_000,
+        )
+        self._followers: dict[str, Follower] = {}
+        self._decisions: dict[Place, bytes] = {}
+        self._parsed = 0
+
+    async def __aenter__(self) -> Self:
+        await topics.create(self.deployment)
+        await self._producer.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._producer.stop()
+        for follower in self._followers.values():
+            follower.close()
+
+    def topic(self, name: str) -> str:
+        """Return the full name of a topic."""
+        return self.deployment.topics.of(name)
+
+    async def send(
+        self,
+        value: bytes | None,
+        *,
+        topic: str = "requests",
+        key: bytes | None = None,
+        partition: int | None = None,
+    ) -> Place:
+        """Append a record, by default where its dataset belongs, and return where it stands."""
+        return (await self.send_all([value], topic=topic, key=key, partition=partition))[0]
+
+    async def send_all(
+        self,
+        values: Iterable[bytes | None],
+        *,
+        topic: str = "requests",
+        key: bytes | None = None,
+        partition: int | None = None,
+    ) -> list[Place]:
+        """Append records and return, once all are acknowledged, where they stand."""
+        sent = []
+        for value in values:
+            name = key or json.loads(value or b"{}").get("dataset", "").encode()
+            number = partition
+            if number is None:
+                number = partition_of(name, self.deployment.partitions)
+            sent.append(
+                await self._producer.send(
+                    self.topic(topic), value, key=name or None, partition=number
+                )
+            )
+        places: list[Place] = [
+            (topic, metadata.partition, metadata.offset) for metadata in await asyncio.gather(*sent)
+        ]
+        self.acked += places
+        return places
+
+    async def open(self, *datasets: str, **policy: Any) -> list[Place]:
+        """Open datasets, by default under epsilon 1, delta 1e-6."""
+        return await self.send_all(
+            (opening(dataset, **policy) for dataset in datasets), topic="admin"
+        )
+
+    async def ask(self, dataset: str, **fields: Any) -> Place:
+        """Append one request."""
+        return await self.send(request(dataset, **fields))
+
+    async def settle(self, seconds: float = 90.0) -> None:
+        """Return once every input record has a visible decision."""
+        await asyncio.to_thread(self._settle, seconds)
+
+    def _settle(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            decided = self.visible() - self.deployment.partitions
+            taken = sum(self._count(name, committed=False) for name in oracle.INPUTS)
+            if decided >= taken >= len(self.acked):
+                return
+            assert time.monotonic() < deadline, f"{decided} of {taken} decided ({seconds:g} s)"
+
+    def visible(self) -> int:
+        """Return how many decisions can be seen by now, each genesis included."""
+        return self._count("decisions", committed=True)
+
+    def _count(self, name: str, *, committed: bool) -> int:
+        if name not in self._followers:
+            self._followers[name] = Follower(
+                self.bootstrap, self.topic(name), self.deployment.partitions, committed=committed
+            )
+        follower = self._followers[name]
+        follower.poll(0.1)
+        return sum(follower.counts)
+
+    async def decision(self, place: Place, seconds: float = 60.0) -> dict[str, Any]:
+        """Return the decision on an input record, once it is visible."""
+        deadline = time.monotonic() + seconds
+        while place not in self._decisions:
+            await asyncio.to_thread(self.visible)
+            values = self._followers["decisions"].values
+            for value in values[self._parsed :]:
+                source = json.loads(value).get("source")
+                if source is not None:
+                    self._decisions[source["topic"], source["partition"], source["offset"]] = value
+            self._parsed = len(values)
+            assert time.monotonic() < deadline, f"{place} is not decided"
+        decision: dict[str, Any] = json.loads(self._decisions[place])
+        return decision
+
+    async def decided(self, body: bytes, **where: Any) -> dict[str, Any]:
+        """Append a request and return the decision on it."""
+        return await self.decision(await self.send(body, **where))
+
+    async def judged(self) -> Verdict:
+        """Wait until all is decided, and let the oracle judge it."""
+        await self.settle()
+        verdict = await asyncio.to_thread(
+            oracle.judge,
+            self.bootstrap,
+            self.deployment.topics.prefix,
+            self.deployment.partitions,
+        )
+        assert set(self.acked) <= verdict.by_place.keys()
+        return verdict
+
+
+def opening(dataset: str, **policy: Any) -> bytes:
+    """Return the body that opens a dataset."""
+    body = {
+        "version": 1,
+        "type": "open",
+        "request_id": new_id(),
+        "dataset": dataset,
+        "by": "owner",
+        "policy": policy or {"epsilon": "1", "delta": "1e-6"},
+    }
+    return json.dumps(body).encode()
+
+
+class Watch:
+    """An observer that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.refolds = 0
+        self.reported: list[Place] = []
+        self.errors: list[BaseException] = []
+        self.halts: dict[int, BaseException] = {}
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        self.refolds += 1
+
+    def committed(self, committed: Committed) -> None:
+        number = committed.partition.genesis.partition
+        self.reported += [place_of(number, each) for each in committed.records]
+
+    def dropped(self, partition: int, error: BaseException | None) -> None:
+        if error is not None:
+            self.errors.append(error)
+
+    def halted(self, partition: int, error: BaseException) -> None:
+        self.halts[partition] = error
+
+    def saw(self, kind: type[BaseException]) -> int:
+        """Return how many errors of a kind dropped a partition."""
+        return sum(isinstance(error, kind) for error in self.errors)
+
+
+def place_of(partition: int, decided: tuple[Input, Encoded]) -> Place:
+    """Return the place of an input that a commit tells of."""
+    return decided[0].source, partition, decided[0].offset
+
+
+@asynccontextmanager
+async def working(
+    ledger: Ledger, *, instance_id: str = "w1", ready: bool = True, **options: Any
+) -> AsyncIterator[Worker]:
+    """Run a worker in this process, by default entered once it serves and is ready."""
+    worker = Worker(ledger.deployment, instance_id=instance_id, **options)
+    await worker.start()
+    try:
+        if ready:
+            await until(lambda: is_ready(worker), "worker ready")
+        yield worker
+    finally:
+        await worker.stop()
+
+
+def is_ready(worker: Worker) -> bool:
+    """Tell whether a worker serves partitions and nothing is wrong."""
+    return bool(worker.status.serving) and worker.status.readiness().ready

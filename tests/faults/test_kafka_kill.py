@@ -1,0 +1,205 @@
+"""Workers are killed and paused at any moment; every request is decided once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.testing import LocalBroker
+from tests.faults.ledger import Ledger, opening, request, until
+from tests.faults.worker_process import WorkerProcess
+
+pytestmark = pytest.mark.faults
+
+REQUESTS = 20_000
+ROUNDS = 10
+BASIC = {"epsilon": "0.05", "filter": "basic"}
+
+
+@contextlib.contextmanager
+def processes(ledger: Ledger, directory: Path, *names: str) -> Iterator[list[WorkerProcess]]:
+    """Start workers; at the end kill what is left of them."""
+    started = [WorkerProcess(ledger, name, directory) for name in names]
+    try:
+        for each in started:
+            each.start()
+        yield started
+    except BaseException:
+        for each in started:
+            print(each.log_tail())
+        raise
+    finally:
+        for each in started:
+            each.kill()
+
+
+async def open_half_basic(ledger: Ledger, count: int) -> list[str]:
+    """Open datasets, half of them under a small budget that the requests will exhaust."""
+    names = [f"ds-{number}" for number in range(count)]
+    await ledger.send_all(
+        (opening(name, **(BASIC if i % 2 else {})) for i, name in enumerate(names)), topic="admin"
+    )
+    return names
+
+
+async def test_each_of_20000_requests_is_decided_once_whatever_is_killed(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    draw = random.Random(20_000)
+    async with Ledger(broker.bootstrap, application) as ledger:
+        names = await open_half_basic(ledger, 200)
+        sent: list[bytes] = []
+        with processes(ledger, tmp_path, "w1") as (worker,):
+            for number in range(ROUNDS):
+                bodies = [
+                    # Some are sent again, across the kills: they must not be charged again.
+                    draw.choice(sent)
+                    if sent and draw.random() < 0.05
+                    else request(draw.choice(names), analyst=f"analyst-{draw.randrange(20)}")
+                    for _ in range(REQUESTS // ROUNDS)
+                ]
+                sent += bodies
+                before = await asyncio.to_thread(ledger.visible)
+                loading = asyncio.create_task(ledger.send_all(bodies))
+                if number % 2:
+                    await asyncio.sleep(draw.uniform(0, 4))  # while it starts or refolds, mostly
+                else:
+                    target = before + draw.randrange(1, len(bodies))
+                    while await asyncio.to_thread(ledger.visible) < target:
+                        assert worker.is_running
+                worker.kill()
+                worker.start()
+                await loading
+            await ledger.settle()
+            assert worker.stop() == 0
+        verdict = await ledger.judged()
+        assert len(verdict.decisions) == REQUESTS + len(names)
+        assert set(verdict.outcomes) == {"opened", "granted", "refused", "repeated"}
+        assert verdict.outcomes["repeated"] == REQUESTS - len(set(sent))
+        assert set(verdict.reasons) == {"exhausted"}
+
+
+@contextlib.asynccontextmanager
+async def load(ledger: Ledger, names: list[str], per_second: int) -> AsyncIterator[None]:
+    """Keep asking until the block ends."""
+    draw = random.Random(1)
+
+    async def ask() -> None:
+        while True:
+            bodies = [
+                request(draw.choice(names), epsilon="0.0001") for _ in range(per_second // 20)
+            ]
+            await ledger.send_all(bodies)
+            await asyncio.sleep(0.05)
+
+    asking = asyncio.create_task(ask())
+    try:
+        yield
+    finally:
+        asking.cancel()
+        await asyncio.wait([asking])
+
+
+def partitions_of(worker: WorkerProcess, since: int) -> list[int] | None:
+    """Return what a worker was assigned last, None if nothing since a mark in its log."""
+    assigned = worker.events("partitions_assigned", since)
+    return assigned[-1]["partitions"] if assigned else None
+
+
+def refolded(worker: WorkerProcess, since: int) -> set[int]:
+    return {entry["partition"] for entry in worker.events("partition_refolded", since)}
+
+
+async def test_nothing_of_a_paused_worker_becomes_visible_and_none_fight(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    draw = random.Random(2)
+    async with Ledger(broker.bootstrap, application) as ledger:
+        names = await open_half_basic(ledger, 40)
+        with processes(ledger, tmp_path, "w1", "w2") as workers:
+            for each in workers:
+                await until(lambda each=each: len(partitions_of(each, 0) or ()) == 2, "two each")
+            async with load(ledger, names, 200):
+                for number in range(ROUNDS):
+                    paused, other = workers[number % 2], workers[1 - number % 2]
+                    await asyncio.sleep(draw.uniform(0.2, 0.6))
+                    since, since_paused = other.mark(), paused.mark()
+                    paused.pause()
+                    await until(lambda: refolded(other, since) == {0, 1, 2, 3}, "taken over")
+                    since = other.mark()
+                    paused.resume()
+                    await until(lambda: partitions_of(paused, since_paused), "joined again")
+                    for each, mark in ((paused, since_paused), (other, since)):
+                        await until(
+                            lambda each=each, mark=mark: len(refolded(each, mark)) >= 2, "shared"
+                        )
+            await ledger.settle()
+            fencings = [
+                entry
+                for each in workers
+                for entry in each.events("partition_dropped")
+                if entry["error"] == "Fenced"
+            ]
+            assert all(each.is_running for each in workers)
+            codes = [each.stop() for each in workers]
+        assert codes == [0, 0]
+        print(f"fencings: {len(fencings)}")
+        # A paused worker's two partitions are fenced once each, at most; a duel has no bound.
+        assert len(fencings) <= 2 * ROUNDS
+        await ledger.judged()
+
+
+async def test_a_successor_waits_for_foreign_transactions_and_then_refolds_everything(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
+        names = await open_half_basic(ledger, 20)
+        with processes(ledger, tmp_path, "w1") as (worker,):
+            await ledger.settle()
+            foreign = await transaction_left_open(ledger, {"decisions": 0, "state": 1})
+            visible = ledger.visible()
+            await ledger.send_all(request(name, epsilon="0.01") for name in names)
+            # What the owner commits now lies behind the foreign transaction, unseen.
+            await until(lambda: hidden(ledger) >= visible + len(names), "decided")
+            worker.kill()
+            worker.start()
+            await ledger.send_all(request(name, epsilon="0.01") for name in names)
+            refusals = lambda: worker.events("partition_dropped")  # noqa: E731
+            await until(lambda: {entry["partition"] for entry in refusals()} == {0, 1}, "refusals")
+            for entry in refusals():
+                assert entry["error"] == "Unavailable"
+                assert f"partition {entry['partition']}, is open" in entry["why"]
+                assert "kafka-transactions.sh" in entry["why"]
+            await foreign.abort_transaction()
+            await foreign.stop()
+            verdict = await ledger.judged()
+            assert verdict.outcomes["granted"] == 2 * len(names)
+
+
+async def transaction_left_open(ledger: Ledger, where: dict[str, int]):  # type: ignore[no-untyped-def]
+    """Begin a transaction of somebody else's and write into it."""
+    from aiokafka import AIOKafkaProducer
+
+    producer = AIOKafkaProducer(
+        bootstrap_servers=ledger.bootstrap,
+        transactional_id=f"{ledger.deployment.application}-foreign",
+        transaction_timeout_ms=120_000,
+    )
+    await producer.start()
+    await producer.begin_transaction()
+    for name, partition in where.items():
+        await producer.send_and_wait(ledger.topic(name), b"{}", key=b"x", partition=partition)
+    return producer
+
+
+def hidden(ledger: Ledger) -> int:
+    """Return how many decisions there are, committed or not yet to be seen."""
+    from tests.faults import oracle
+
+    found = oracle.read(ledger.bootstrap, ledger.topic("decisions"), 2, committed=False)
+    return sum(len(records) for records in found) - 1  # the foreign one
