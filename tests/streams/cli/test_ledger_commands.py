@@ -1,0 +1,227 @@
+"""The commands that use an embedded ledger's file, without a server."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from decimal import Decimal
+
+import pytest
+
+TIGHT = ("--epsilon", "1", "--delta", "1e-6")
+
+
+def ask(command, claim="pure:0.1", *more):
+    return command("ask", "census", claim, "--analyst", "ana", *more)
+
+
+def test_a_grant_is_code_0_and_a_refusal_is_code_1_and_says_what_would_fit(opened):
+    granted = ask(opened, "pure:0.1", "--json")
+    assert (granted.code, granted.json["outcome"]) == (0, "granted")
+    refused = ask(opened, "pure:3")
+    assert refused.code == 1
+    assert refused.out.startswith("refused (exhausted)")
+    assert "fits  pure:0.1" in refused.out
+    offered = refused.out.split("fits", 1)[1].split()[0]
+    assert ask(opened, offered).code == 0
+
+
+def test_the_same_id_is_never_charged_twice(opened):
+    first = ask(opened, "pure:0.1", "--json").json
+    request_id = first["request"]["request_id"]
+    again = ask(opened, "pure:0.1", "--id", request_id, "--json")
+    assert (again.code, again.json["outcome"]) == (0, "repeated")
+    assert again.json["first"]["partition_sequence"] == first["partition_sequence"]
+    other = ask(opened, "pure:0.2", "--id", request_id, "--json")
+    assert (other.code, other.json["outcome"]) == (1, "conflict")
+    shown = opened("dataset", "show", "census", "--json").json
+    assert shown["totals"]["mechanisms"] == 1
+    exported = opened("log", "export", "--id", request_id)
+    assert [row["outcome"] for row in exported.rows] == ["granted", "repeated", "conflict"]
+
+
+def test_a_repeat_of_a_refusal_is_a_refusal(opened):
+    request_id = ask(opened, "pure:3", "--json").json["request"]["request_id"]
+    again = ask(opened, "pure:3", "--id", request_id, "--json")
+    assert (again.code, again.json["outcome"]) == (1, "repeated")
+
+
+def test_an_unknown_dataset_is_a_refusal_that_says_where_to_look(accountant):
+    refused = ask(accountant)
+    assert refused.code == 1
+    assert "unknown_dataset" in refused.out
+    assert "accountant dataset list" in refused.out
+
+
+def test_a_dataset_is_opened_once_and_never_again(opened):
+    again = opened("dataset", "open", "census", *TIGHT)
+    assert again.code == 1
+    assert "already_opened" in again.out
+    closed = opened("dataset", "close", "census", "--json")
+    assert (closed.code, closed.json["outcome"]) == (0, "closed")
+    assert opened("dataset", "open", "census", *TIGHT, "--json").json["reason"] == "already_opened"
+    assert ask(opened, "pure:0.1", "--json").json["reason"] == "closed"
+
+
+def test_a_whole_policy_comes_from_a_file(accountant):
+    policy = {
+        "filter": "basic",
+        "epsilon": "2",
+        "unit": "household",
+        "odometers": [{"type": "basic"}, {"type": "mixture", "delta": "1e-6", "r": "0.01"}],
+    }
+    (accountant.directory / "policy.json").write_text(json.dumps(policy))
+    done = accountant("dataset", "open", "homes", "--policy", "policy.json", "--json")
+    assert (done.code, done.json["outcome"]) == (0, "opened")
+    shown = accountant("dataset", "show", "homes", "--json").json
+    assert shown["policy"]["unit"] == "household"
+    assert list(shown["odometers"]) == ["basic", "mixture"]
+    assert "mixture" in accountant("dataset", "show", "homes").out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--epsilon", "1"),
+        ("--epsilon", "nan", "--delta", "1e-6"),
+        (*TIGHT, "--neighbours", "cousins"),
+        (*TIGHT, "--unit", "two words"),
+        (*TIGHT, "--horizon", "forever"),
+        (*TIGHT, "--rho", "1"),
+        ("--policy", "nowhere.json"),
+        (*TIGHT, "--reason", "x" * 201),
+    ],
+)
+def test_a_wrong_policy_is_wrong_usage_and_opens_nothing(accountant, arguments):
+    done = accountant("dataset", "open", "census", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert (
+        not (accountant.directory / "accountant.db").exists()
+        or not accountant("dataset", "list", "--json").rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("census", "pure:1e999", "--analyst", "ana"), "epsilon"),
+        (("census", "pure:1", "--analyst", "two words"), "analyst"),
+        (("../../etc", "pure:1", "--analyst", "ana"), "dataset"),
+        (("census", "pure:1", "--analyst", "ana", "--id", "1"), "request_id"),
+        (("census", "pure:1", "--analyst", "ana", "--neighbours", "x"), "--neighbours"),
+        (("census", "pure:1", "--analyst", "ana", "--purpose", "x" * 201), "purpose"),
+        (("census", "pure:1"), "--analyst"),
+    ],
+)
+def test_wrong_requests_are_named_and_never_sent(opened, arguments, named):
+    done = opened("ask", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert named in done.err
+    assert len(opened("log", "export").rows) == 2
+
+
+def test_list_and_watch_show_what_is_spent_and_left(opened):
+    ask(opened)
+    ask(opened, "pure:3")
+    for command in (("dataset", "list"), ("watch", "--once")):
+        text = opened(*command).out
+        assert "census" in text
+        assert "one_sided_mixture" in text
+        assert "20.5 %" in text
+        rows = opened(*command, "--json").rows
+        assert [row["dataset"] for row in rows] == ["census"]
+        assert rows[0]["outcomes"] == {"opened": 1, "granted": 1, "refused": 1}
+        left, spent = Decimal(rows[0]["left"]["rho"]), Decimal(rows[0]["totals"]["rho"])
+        assert left + spent == Decimal(rows[0]["budget"]["rho"])
+
+
+def test_audit_says_ok_and_gives_the_head(opened):
+    ask(opened)
+    done = opened("audit", "--json")
+    assert (done.code, done.json["audit"]) == (0, "ok")
+    report = done.json["partitions"][0]["report"]
+    assert (report["records"], report["granted"]) == (3, 1)
+    head = f"{report['sequence']}:{report['head']}"
+    assert head in opened("audit").out
+    assert opened("audit", "accountant.db", "--head", head).code == 0
+
+
+def test_audit_names_the_first_record_that_was_edited(opened):
+    for _ in range(3):
+        ask(opened)
+    exported = opened("log", "export").out.splitlines()
+    edited = [*exported[:3], exported[3].replace('"0.1"', '"0.2"'), *exported[4:]]
+    (opened.directory / "edited.jsonl").write_text("\n".join(edited) + "\n")
+    done = opened("audit", "edited.jsonl", "--json")
+    assert (done.code, done.json["audit"]) == (1, "failed")
+    wrong = done.json["partitions"][0]["report"]["first_disagreement"]
+    assert wrong["partition_sequence"] == 3
+    assert "decision 3" in opened("audit", "edited.jsonl").out
+
+
+def test_audit_notices_a_missing_end_by_the_head(opened):
+    ask(opened)
+    report = opened("audit", "--json").json["partitions"][0]["report"]
+    head = f"{report['sequence']}:{report['head']}"
+    lines = opened("log", "export").out.splitlines()
+    (opened.directory / "cut.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    assert opened("audit", "cut.jsonl").code == 0
+    assert opened("audit", "cut.jsonl", "--head", head).code == 1
+
+
+def test_audit_notices_a_record_deleted_from_the_file(opened):
+    ask(opened)
+    with sqlite3.connect(opened.directory / "accountant.db") as db:
+        db.execute("DELETE FROM decisions WHERE sequence = 2")
+    db.close()
+    done = opened("audit", "--json")
+    assert (done.code, done.json["audit"]) == (1, "failed")
+
+
+@pytest.mark.parametrize("content", [b"", b"junk\n", b"{}\n", b"\x00" * 100, b"[" * 100_000])
+def test_audit_of_what_is_no_log_fails_without_a_traceback(accountant, content):
+    (accountant.directory / "file").write_bytes(content)
+    done = accountant("audit", "file")
+    assert done.code == 1
+    assert done.out
+
+
+def test_a_file_that_is_no_ledger_is_an_operators_matter(accountant):
+    with sqlite3.connect(accountant.directory / "other.db") as db:
+        db.execute("CREATE TABLE mine (x)")
+    db.close()
+    for command in (("audit",), ("log", "export"), ("watch", "--once"), ("dataset", "list")):
+        done = accountant(*command, "--url", "sqlite:///other.db")
+        assert (done.code, done.out) == (4, "")
+        assert "not a ledger" in done.err
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("sqlite:///nowhere.db", 2),
+        ("nonsense", 2),
+        ("ftp://host", 2),
+        ("http://user:secret@host:1", 2),
+        ("http://127.0.0.1:9", 3),
+    ],
+)
+def test_a_wrong_address_is_told_from_one_that_does_not_answer(accountant, url, code):
+    done = accountant("dataset", "list", "--url", url)
+    assert (done.code, done.out) == (code, "")
+    assert "secret" not in done.err
+
+
+def test_the_address_comes_from_the_environment(accountant):
+    done = accountant("audit", ACCOUNTANT_URL="sqlite:///elsewhere.db")
+    assert done.code == 2
+    assert "elsewhere.db" in done.err
+
+
+def test_version_and_help(accountant):
+    assert accountant("--version").out.startswith("accountant ")
+    text = accountant("--help").out
+    for name in ("ask", "audit", "dataset", "decide", "demo", "fits", "gateway", "log", "serve"):
+        assert f" {name} " in text
+    assert accountant("magic").code == 2

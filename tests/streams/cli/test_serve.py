@@ -1,0 +1,83 @@
+"""A server, and the commands that find it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+
+@contextlib.contextmanager
+def serving(command) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    process = command.start("serve", "--port", "0")
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening at http://127.0.0.1:"), line + process.communicate()[1]
+        yield line.split()[-1], process
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_commands_with_the_files_address_find_the_server(accountant):
+    with serving(accountant) as (address, process):
+        opened = accountant("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
+        assert opened.code == 0, opened.err
+        for url in ("sqlite:///accountant.db", address):
+            granted = accountant("ask", "census", "pure:0.05", "--analyst", "ana", "--url", url)
+            assert granted.code == 0, granted.err
+            shown = accountant("dataset", "show", "census", "--url", url, "--json")
+            assert shown.code == 0, shown.err
+            watched = accountant("watch", "--once", "--url", url)
+            assert "census" in watched.out
+        assert shown.json["totals"]["mechanisms"] == 2
+        assert accountant("audit").code == 0
+        export = accountant("log", "export", "--url", address)
+        assert export.code == 2
+        assert "sqlite:///" in export.err
+        second = accountant("serve", "--port", "0")
+        assert second.code == 4
+        assert str(process.pid) in second.err
+        assert address in second.err
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert accountant("ask", "census", "pure:0.05", "--analyst", "ana").code == 0
+
+
+def test_the_demo_runs_through_a_door_on_datasets_of_its_own(accountant):
+    with serving(accountant) as (address, _):
+        for _ in range(2):
+            done = accountant("demo", "--url", address, "--requests", "60", "--json")
+            assert done.code == 0, done.err
+            assert (done.json["requests"], done.json["audit"]) == (60, "skipped")
+        assert accountant("audit").code == 0
+        assert len(accountant("dataset", "list", "--json").rows) == 6
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("serve", "--url", "kafka://127.0.0.1:9"),
+        ("serve", "--port", "99999"),
+        ("gateway", "--url", "sqlite:///accountant.db"),
+        ("worker", "--url", "http://127.0.0.1:9"),
+        ("topics", "create", "--url", "sqlite:///accountant.db"),
+        ("topics", "check"),
+        ("gateway",),
+        ("worker",),
+    ],
+)
+def test_what_cannot_be_served_like_this_says_so(accountant, arguments):
+    done = accountant(*arguments)
+    assert done.code in {2, 4}
+    assert done.err
+
+
+def test_a_setting_that_the_file_was_not_made_with_is_a_refused_start(opened):
+    done = opened("serve", "--port", "0", ACCOUNTANT_WINDOW_MS="60000")
+    assert done.code == 4
+    assert "ACCOUNTANT_WINDOW_MS=3600000" in done.err
