@@ -42,7 +42,7 @@ if [ -n "$python" ]; then
         say_what_to_install "PYTHON=$python has no venv module (Debian keeps it in python3-venv)."
 else
     seen=""
-    for candidate in python3.13 python3.12 python3.11 python3; do
+    for candidate in python3.14 python3.13 python3.12 python3.11 python3; do
         version=$(version_of "$candidate")
         case $version in
             3.*) ;;
