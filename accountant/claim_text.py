@@ -81,7 +81,7 @@ def _parse_atom(text: str, whole: str) -> Claim:
     fields = kind.__struct_fields__
     given: dict[str, str] = {}
     for i, part in enumerate(rest.split(",")):
-        field, equals, value = part.partition("=")
+        field, equals, value = part.strip().partition("=")
         if not equals and i < len(fields):
             field, value = fields[i], part
         if field not in fields or field in given:
