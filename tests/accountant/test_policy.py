@@ -1,0 +1,128 @@
+"""A policy is checked field by field, and what is opened is written out in full."""
+
+from __future__ import annotations
+
+import pytest
+
+from accountant.records import Decision
+from tests.accountant.world import World, code
+
+GOOD: dict[str, object] = {"epsilon": "1", "delta": "1e-6"}
+
+
+def open_with(**changes: object) -> Decision:
+    return World().open(**{k: v for k, v in (GOOD | changes).items() if v != "left out"})
+
+
+BAD: list[tuple[dict[str, object], str]] = [
+    ({"filter": "advanced"}, "policy.filter"),
+    ({"epsilon": "left out"}, "policy.epsilon"),
+    ({"epsilon": "0"}, "policy.epsilon"),
+    ({"epsilon": "1001"}, "policy.epsilon"),
+    ({"epsilon": "-1"}, "policy.epsilon"),
+    ({"rho": "1"}, "policy.rho"),
+    ({"filter": "zcdp"}, "policy.epsilon"),
+    ({"filter": "zcdp", "epsilon": "left out"}, "policy.rho"),
+    ({"filter": "zcdp", "epsilon": "left out", "rho": "0"}, "policy.rho"),
+    ({"delta": "1"}, "policy.delta"),
+    ({"delta": "0"}, "policy.delta"),
+    ({"delta": "left out"}, "policy.delta"),
+    ({"filter": "fully_adaptive", "delta": "0"}, "policy.delta"),
+    ({"delta_for_claims": "1e-6"}, "policy.delta"),
+    ({"delta_for_claims": "2e-6"}, "policy.delta_for_claims"),
+    ({"unit": ""}, "policy.unit"),
+    ({"neighbours": "all"}, "policy.neighbours"),
+    ({"alert_at": ["0"]}, "policy.alert_at[0]"),
+    ({"alert_at": ["0.5", "0.5"]}, "policy.alert_at[1]"),
+    ({"alert_at": ["0.5", "1.1"]}, "policy.alert_at[1]"),
+    ({"alert_at": [f"0.{n}" for n in range(10, 31)]}, "policy.alert_at"),
+    ({"horizon": "1 year"}, "policy.horizon"),
+    ({"horizon": "P0D"}, "policy.horizon"),
+    ({"odometers": [{"type": "mixture", "delta": "0", "r": "1"}]}, "policy.odometers[0].delta"),
+    ({"odometers": [{"type": "mixture", "delta": "1", "r": "1"}]}, "policy.odometers[0].delta"),
+    ({"odometers": [{"type": "mixture", "delta": "1e-6", "r": "0"}]}, "policy.odometers[0].r"),
+    ({"odometers": [{"type": "linear", "delta": "1e-6", "y": "-1"}]}, "policy.odometers[0].y"),
+    ({"odometers": [{"type": "stitched", "delta": "1e-6"}]}, "policy.odometers[0].v0"),
+    ({"odometers": [{"type": "basic"}, {"type": "basic"}]}, "policy.odometers"),
+    ({"odometers": [{"type": "crystal ball"}]}, "policy.odometers[0].type"),
+    ({"other": 1}, "policy.other"),
+]
+
+
+@pytest.mark.parametrize(("changes", "field"), BAD)
+def test_a_policy_that_breaks_a_rule_names_its_field(
+    changes: dict[str, object], field: str
+) -> None:
+    decision = open_with(**changes)
+    assert code(decision) == "invalid_field", decision
+    assert decision.error is not None
+    assert decision.error.field == field
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": "1e-12", "delta": "1e-40"},
+        {"epsilon": "1000", "delta": "1e-40"},
+        {"epsilon": "1000", "delta": "0.9999999999999999999999999999999999999999"},
+        {"epsilon": "0.001", "delta": "0.5"},
+        {"filter": "fully_adaptive", "epsilon": "1000", "delta": "1e-40"},
+        {"filter": "fully_adaptive", "delta": "0.999"},
+        {"filter": "basic", "epsilon": "1e-12", "delta": "0"},
+        {"filter": "zcdp", "epsilon": "left out", "rho": "1e-25"},
+    ],
+)
+def test_the_ends_of_the_ranges_open_or_are_refused_never_raise(changes: dict[str, object]) -> None:
+    world = World()
+    decision = world.open(**{k: v for k, v in (GOOD | changes).items() if v != "left out"})
+    assert code(decision) in {"opened", "invalid_field"}
+    if code(decision) == "opened":
+        for claim in ("pure:1e-12", "pure:1000", "zcdp:1e6", "approximate:1,0.5"):
+            assert code(world.ask(claim)) in {"granted", "exhausted", "claim_not_accepted"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "for_claims"),
+    [
+        ({}, "0"),
+        ({"filter": "fully_adaptive"}, "0"),
+        ({"filter": "basic"}, "0.000001"),
+        ({"filter": "zcdp", "epsilon": "left out", "rho": "1"}, "0.000001"),
+        ({"filter": "basic", "delta_for_claims": "0"}, "0"),
+    ],
+)
+def test_the_claims_share_of_delta_has_a_default_by_filter(
+    changes: dict[str, object], for_claims: str
+) -> None:
+    policy = open_with(**changes).policy
+    assert policy is not None
+    assert policy.delta_for_claims == for_claims
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, ["one_sided_mixture"]),
+        ({"filter": "fully_adaptive"}, ["one_sided_mixture"]),
+        ({"filter": "basic"}, []),
+        ({"filter": "zcdp", "epsilon": "left out", "rho": "1"}, []),
+        ({"odometers": []}, []),
+    ],
+)
+def test_the_default_odometer_needs_an_epsilon_and_a_delta_of_its_own(
+    changes: dict[str, object], names: list[str]
+) -> None:
+    decision = open_with(**changes)
+    assert decision.policy is not None
+    assert decision.policy.odometers is not None
+    assert [str(o.__struct_config__.tag) for o in decision.policy.odometers] == names
+    assert list(decision.odometers or {}) == names
+
+
+def test_the_default_odometer_is_tuned_to_the_budget() -> None:
+    # At a full budget it stands within a quarter of the epsilon that the filter promises.
+    world = World()
+    world.open(**GOOD)
+    decision = world.ask("487*pure:0.01")
+    assert decision.odometers is not None
+    assert 1 < float(decision.odometers["one_sided_mixture"]) < 1.25
