@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url
+from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url, Wait
 
 if TYPE_CHECKING:
     from accountant.policy import Neighbours
@@ -28,9 +28,7 @@ def ask(
     request_id: Annotated[
         str | None, typer.Option("--id", help="UUIDv7 of an earlier attempt, to retry it.")
     ] = None,
-    wait: Annotated[
-        float, typer.Option(min=0, max=600, help="Seconds to wait for the decision.")
-    ] = 10.0,
+    wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:

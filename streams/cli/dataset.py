@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url
+from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url, Wait
 
 if TYPE_CHECKING:
     from accountant.policy import Policy
@@ -46,6 +46,7 @@ def open_(
     ] = None,
     by: By = "owner",
     reason: Reason = "",
+    wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
@@ -80,7 +81,7 @@ def open_(
         _check_neighbours(wanted)
         open_plan(resolve(wanted))
         with Accountant(url) as ledger:
-            decision = ledger.open(name, wanted, by=by, reason=reason)
+            decision = ledger.open(name, wanted, by=by, reason=reason, wait=wait)
     _tell(decision, json)
 
 
@@ -91,13 +92,18 @@ def _check_neighbours(policy: Policy) -> None:
 
 @app.command("close")
 def close(
-    name: Name, by: By = "owner", reason: Reason = "", url: Url = DEFAULT_URL, json: Json = False
+    name: Name,
+    by: By = "owner",
+    reason: Reason = "",
+    wait: Wait = 10.0,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
 ) -> None:
     """Close a dataset: nothing more is granted, and its name is used up."""
     from streams.client import Accountant
 
     with explained(), Accountant(url) as ledger:
-        decision = ledger.close(name, by=by, reason=reason)
+        decision = ledger.close(name, by=by, reason=reason, wait=wait)
     _tell(decision, json)
 
 

@@ -21,3 +21,4 @@ Unit = Annotated[str, typer.Option("--unit", help="Unit of privacy, as the datas
 NeighboursOption = Annotated[
     str, typer.Option("--neighbours", help="Neighbouring relation: add_remove or replace.")
 ]
+Wait = Annotated[float, typer.Option(min=0, max=600, help="Seconds to wait for the decision.")]

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,45 +35,91 @@ class Done:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
+def environment(**more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
+    return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **more}
+
+
+class Nursery:
+    """The process that commands are forked from; see nursery.py."""
+
+    def __init__(self) -> None:
+        theirs, self._orders = os.pipe()
+        program = Path(__file__).with_name("nursery.py")
+        self._process = subprocess.Popen(
+            [sys.executable, str(program), str(theirs)],
+            pass_fds=(theirs,),
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        os.close(theirs)
+
+    def run(self, order: dict[str, Any]) -> int:
+        """Run a command and return its exit code."""
+        os.write(self._orders, json.dumps(order).encode() + b"\n")
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        os.close(self._orders)
+        self._process.wait(10)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
 class Command:
     """Runs `accountant` in a directory of its own, with a clean environment."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, nursery: Nursery, directory: Path, files: Path) -> None:
         self.directory = directory
-
-    def environment(self, **more: str) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
-        return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **more}
+        self._nursery = nursery
+        self._files = files
+        self._runs = 0
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """Start it and return the process, its output to be read by the caller."""
         return subprocess.Popen(
             [sys.executable, "-m", "streams.cli", *arguments],
             cwd=self.directory,
-            env=self.environment(),
+            env=options.pop("env", environment()),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             **options,
         )
 
-    def __call__(self, *arguments: str, stdin: bytes = b"", **environment: str) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "streams.cli", *arguments],
-            cwd=self.directory,
-            env=self.environment(**environment),
-            input=stdin,
-            capture_output=True,
-            timeout=120,
+    def __call__(self, *arguments: str, stdin: bytes = b"", **more: str) -> Done:
+        self._runs += 1
+        names = ("stdin", "out", "err")
+        files = {name: self._files / f"{self._runs}.{name}" for name in names}
+        files["stdin"].write_bytes(stdin)
+        code = self._nursery.run(
+            {
+                "arguments": arguments,
+                "cwd": str(self.directory),
+                "env": environment(**more),
+                **{name: str(path) for name, path in files.items()},
+            }
         )
-        error = done.stderr.decode()
+        error = files["err"].read_text("utf-8")
         assert "Traceback" not in error, error
-        return Done(done.returncode, done.stdout.decode(), error)
+        return Done(code, files["out"].read_text("utf-8"), error)
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    made = Nursery()
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def accountant(tmp_path: Path) -> Command:
-    return Command(tmp_path)
+def accountant(
+    nursery: Nursery, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Command:
+    return Command(nursery, tmp_path, tmp_path_factory.mktemp("command"))
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def test_wrong_usage(accountant, arguments):
     assert accountant("demo", *arguments).code == 2
 
 
-@pytest.mark.parametrize("requests", [1, 2, 41, 400, 100_000])
+@pytest.mark.parametrize("requests", [1, 2, 41, 400, 10_000])
 def test_the_week_is_the_same_every_time_and_its_claims_are_sound(requests):
     asks = week(requests)
     assert len(asks) == requests

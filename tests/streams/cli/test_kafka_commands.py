@@ -1,0 +1,89 @@
+"""The commands of a ledger on Kafka, on a real broker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.streams.cli.conftest import environment
+
+
+@pytest.mark.kafka
+def test_the_demo_starts_its_own_kafka_and_audits_its_log(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "streams.cli",
+        "demo",
+        "--kafka",
+        "--requests",
+        "120",
+        "--json",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert '"requests":120' in done.stdout.splitlines()[-1]
+    assert '"audit":"ok"' in done.stdout.splitlines()[-1]
+
+
+def test_topics_worker_gateway_and_every_command_through_them(broker, application, accountant):
+    kafka = f"kafka://{broker.bootstrap}"
+    where = {
+        "ACCOUNTANT_URL": kafka,
+        "ACCOUNTANT_APPLICATION": application,
+        "ACCOUNTANT_TOPIC_PREFIX": f"{application}-",
+        "ACCOUNTANT_PARTITIONS": "2",
+    }
+    missing = accountant("topics", "check", "--json", **where)
+    assert missing.code == 4
+    assert "accountant topics create" in missing.json["problems"][0]
+
+    made = accountant("topics", "create", "--json", **where)
+    assert made.code == 0, made.err
+    assert sum("genesis" in line for line in made.json["done"]) == 2
+    assert accountant("topics", "create", "--json", **where).json == {"done": []}
+    assert accountant("topics", "check", **where).code == 0
+    wrong = accountant("topics", "check", "--partitions", "3", **where)
+    assert wrong.code == 4
+    assert "2 partitions" in wrong.err
+
+    worker = accountant.start("worker", "--metrics-port", "0", env=environment(**where))
+    gateway = accountant.start("gateway", "--port", "0", env=environment(**where))
+    try:
+        assert gateway.stdout is not None
+        address = gateway.stdout.readline().split()[-1]
+        opening = ("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
+        opened = accountant(*opening, "--wait", "60", **where)
+        assert opened.code == 0, opened.err
+        for url in (kafka, address):
+            more = {**where, "ACCOUNTANT_URL": url}
+            granted = accountant("ask", "census", "pure:0.05", "--analyst", "ana", **more)
+            assert granted.code == 0, granted.err
+            shown = accountant("dataset", "show", "census", "--json", **more)
+            assert shown.code == 0, shown.err
+        assert shown.json["totals"]["mechanisms"] == 2
+        refused = accountant("ask", "census", "pure:5", "--analyst", "ana", **where)
+        assert refused.code == 1
+        assert "fits  pure:0." in refused.out
+        audited = accountant("audit", "--json", **where)
+        assert (audited.code, audited.json["audit"]) == (0, "ok"), audited.out
+        assert len(audited.json["partitions"]) == 2
+        log = accountant("log", "export", **where)
+        (accountant.directory / "log.jsonl").write_text(log.out)
+        copied = accountant("audit", "log.jsonl", "--json")
+        assert copied.json == audited.json
+    finally:
+        for process in (worker, gateway):
+            process.terminate()
+        for process in (worker, gateway):
+            process.communicate(timeout=30)
+    assert (worker.returncode, gateway.returncode) == (0, 0)
+
+
+def test_a_broker_that_does_not_answer_is_unavailable(accountant):
+    done = accountant("topics", "check", "--url", "kafka://127.0.0.1:9")
+    assert (done.code, done.out) == (3, "")
