@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -49,7 +49,7 @@ class Undecodable(BudgetError):
         super().__init__(what)
 
 
-class Input(NamedTuple):
+class Input(msgspec.Struct, frozen=True, gc=False):
     """One record of an input, as the journal hands it over.
 
     Attributes:
@@ -67,7 +67,7 @@ class Input(NamedTuple):
     append_time: int
 
 
-class Checked(NamedTuple):
+class Checked(msgspec.Struct, frozen=True, gc=False):
     """A request whose every field obeys its rule.
 
     Attributes:
@@ -98,13 +98,14 @@ def canonical(value: bytes | None) -> bytes:
         value.decode()
     except UnicodeDecodeError as error:
         raise Undecodable(Reason.UNDECODABLE, f"the body must be UTF-8: {error.reason}") from None
+    value = value.strip(_SPACE)  # first: a line end after it must not change what is within
     if b"\n" in value or b"\r" in value:
         # One record stays one line wherever the log is shown or exported.
         try:
             value = msgspec.json.format(value, indent=-1)
         except (msgspec.DecodeError, RecursionError):
             raise Undecodable(Reason.UNDECODABLE, "the body must be JSON") from None
-    return value.strip(_SPACE)
+    return value
 
 
 def check(source: Source, body: bytes) -> Checked:
@@ -174,10 +175,14 @@ def _check_names(request_id: str, dataset: str, who_field: str, who: str) -> int
     issued = issued_at(request_id)
     if issued is None:
         raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
-    for field, name in (("dataset", dataset), (who_field, who)):
-        if len(name) > _LONGEST_NAME or not is_name(name):  # no cache of long texts
-            raise RequestInvalid(field, "must be 1 to 100 letters, digits, '.', '_' or '-'", name)
+    _check_name(dataset, "dataset")
+    _check_name(who, who_field)
     return issued
+
+
+def _check_name(name: str, field: str) -> None:
+    if len(name) > _LONGEST_NAME or not is_name(name):  # no cache of long texts
+        raise RequestInvalid(field, "must be 1 to 100 letters, digits, '.', '_' or '-'", name)
 
 
 @lru_cache(maxsize=65_536)

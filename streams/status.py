@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from streams.errors import Fenced
 from streams.processor import Committed, Observer
@@ -20,15 +21,18 @@ class Status:
     def __init__(self) -> None:
         self._waiting: dict[int, str] = {}
         self._serving: set[int] = set()
+        self._revoked: set[int] = set()
         self._trouble: dict[str, str] = {}
         self.fencings: dict[int, int] = {}
 
     def assigned(self, partition: int) -> None:
         """A partition is to be served from here on."""
+        self._revoked.discard(partition)
         self._waiting[partition] = f"partition {partition} is being refolded"
 
     def revoked(self, partition: int) -> None:
         """A partition is no longer this process's concern."""
+        self._revoked.add(partition)
         self._waiting.pop(partition, None)
         self._serving.discard(partition)
 
@@ -60,12 +64,16 @@ class Status:
         self._serving.discard(partition)
         if isinstance(error, Fenced):
             self.fencings[partition] = self.fencings.get(partition, 0) + 1
-        if error is not None:
+        # A task may end with an error after its partition was taken away.
+        if error is not None and partition not in self._revoked:
             self._waiting[partition] = f"partition {partition}: {type(error).__name__}: {error}"
 
     def halted(self, partition: int, error: BaseException) -> None:
         self._serving.discard(partition)
-        self._waiting[partition] = f"partition {partition} halted: {error}"
+        hint = ""
+        if isinstance(error, LogDamaged):
+            hint = ". Run `accountant audit`: it names the first record that disagrees"
+        self._waiting[partition] = f"partition {partition} halted: {error}{hint}"
 
 
 class Observers:

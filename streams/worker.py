@@ -68,6 +68,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             killed worker then wait for it, and no other member is disturbed.
         observers: told of every partition's fate, after `status`.
         tuning, clock, decide, reach: see `Processor`.
+        check_every: seconds between two looks at the topics' settings.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         clock: Clock | None = None,
         decide: Decide = decide_record,
         reach: Callable[[str], Awaitable[None]] = _nowhere,
+        check_every: float = _CHECK_S,
     ) -> None:
         self.status = Status()
         self._deployment = deployment
@@ -89,6 +91,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         self._clock = clock
         self._decide = decide
         self._reach = reach
+        self._check_every = check_every
         self._inputs: Any = None
         self._generation = 0
         self._tasks: dict[int, tuple[asyncio.Task[None], _Lease]] = {}
@@ -139,7 +142,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         while True:
             await asyncio.sleep(_PROBE_S)
             await self._probe()
-            if self._held or time.monotonic() - checked >= _CHECK_S:
+            if self._held or time.monotonic() - checked >= self._check_every:
                 checked = time.monotonic()
                 await self._check_again()
             await self._hint()

@@ -192,7 +192,7 @@ class Ledger:
             await asyncio.to_thread(self.visible)
             values = self._followers["decisions"].values
             for value in values[self._parsed :]:
-                source = json.loads(value).get("source")
+                source = source_of(value)
                 if source is not None:
                     self._decisions[source["topic"], source["partition"], source["offset"]] = value
             self._parsed = len(values)
@@ -215,6 +215,16 @@ class Ledger:
         )
         assert set(self.acked) <= verdict.by_place.keys()
         return verdict
+
+
+def source_of(value: bytes) -> dict[str, Any] | None:
+    """Return where a decision's input stands; None of a genesis and of what a test forged."""
+    try:
+        decision = json.loads(value)
+    except ValueError:
+        return None
+    source: dict[str, Any] | None = decision.get("source")
+    return source
 
 
 def opening(dataset: str, **policy: Any) -> bytes:

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from streams.testing import LocalBroker
+from tests.faults import oracle
 from tests.faults.ledger import Ledger, opening, request, until
 from tests.faults.worker_process import WorkerProcess
 
@@ -115,6 +117,18 @@ def refolded(worker: WorkerProcess, since: int) -> set[int]:
     return {entry["partition"] for entry in worker.events("partition_refolded", since)}
 
 
+async def take_over(paused: WorkerProcess, other: WorkerProcess) -> None:
+    """Pause a worker until the other one serves all, and have it join again."""
+    since, since_paused = other.mark(), paused.mark()
+    paused.pause()
+    await until(lambda: refolded(other, since) == {0, 1, 2, 3}, "taken over")
+    since = other.mark()
+    paused.resume()
+    await until(lambda: partitions_of(paused, since_paused), "joined again")
+    await until(lambda: len(refolded(paused, since_paused)) >= 2, "the paused one serves")
+    await until(lambda: len(refolded(other, since)) >= 2, "the other one serves")
+
+
 async def test_nothing_of_a_paused_worker_becomes_visible_and_none_fight(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
@@ -128,16 +142,7 @@ async def test_nothing_of_a_paused_worker_becomes_visible_and_none_fight(
                 for number in range(ROUNDS):
                     paused, other = workers[number % 2], workers[1 - number % 2]
                     await asyncio.sleep(draw.uniform(0.2, 0.6))
-                    since, since_paused = other.mark(), paused.mark()
-                    paused.pause()
-                    await until(lambda: refolded(other, since) == {0, 1, 2, 3}, "taken over")
-                    since = other.mark()
-                    paused.resume()
-                    await until(lambda: partitions_of(paused, since_paused), "joined again")
-                    for each, mark in ((paused, since_paused), (other, since)):
-                        await until(
-                            lambda each=each, mark=mark: len(refolded(each, mark)) >= 2, "shared"
-                        )
+                    await take_over(paused, other)
             await ledger.settle()
             fencings = [
                 entry
@@ -181,10 +186,8 @@ async def test_a_successor_waits_for_foreign_transactions_and_then_refolds_every
             assert verdict.outcomes["granted"] == 2 * len(names)
 
 
-async def transaction_left_open(ledger: Ledger, where: dict[str, int]):  # type: ignore[no-untyped-def]
+async def transaction_left_open(ledger: Ledger, where: dict[str, int]) -> AIOKafkaProducer:
     """Begin a transaction of somebody else's and write into it."""
-    from aiokafka import AIOKafkaProducer
-
     producer = AIOKafkaProducer(
         bootstrap_servers=ledger.bootstrap,
         transactional_id=f"{ledger.deployment.application}-foreign",
@@ -199,7 +202,5 @@ async def transaction_left_open(ledger: Ledger, where: dict[str, int]):  # type:
 
 def hidden(ledger: Ledger) -> int:
     """Return how many decisions there are, committed or not yet to be seen."""
-    from tests.faults import oracle
-
     found = oracle.read(ledger.bootstrap, ledger.topic("decisions"), 2, committed=False)
     return sum(len(records) for records in found) - 1  # the foreign one

@@ -1,0 +1,69 @@
+"""Workers join and leave: partitions move, and nothing is lost or decided twice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+
+from streams.metrics.standing import Standing
+from streams.testing import LocalBroker
+from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+
+
+async def test_partitions_move_as_workers_join_and_leave(
+    broker: LocalBroker, application: str
+) -> None:
+    names = [f"ds-{number}" for number in range(40)]
+    watches = {name: Watch() for name in ("w1", "w2", "w3")}
+    gauges = {name: Standing() for name in watches}
+
+    def seen(name: str) -> set[int]:
+        return set(gauges[name].partitions())
+
+    async with Ledger(broker.bootstrap, application) as ledger, contextlib.AsyncExitStack() as rest:
+
+        def work(name: str):  # type: ignore[no-untyped-def]
+            return working(ledger, instance_id=name, observers=[watches[name], gauges[name]])
+
+        await ledger.open(*names)
+        stop = asyncio.Event()
+        asking = asyncio.create_task(keep_asking(ledger, names, stop))
+        async with contextlib.AsyncExitStack() as first_stack:
+            first = await first_stack.enter_async_context(work("w1"))
+            await until(lambda: first.status.serving == {0, 1, 2, 3}, "alone")
+            second = await rest.enter_async_context(work("w2"))
+            await until(
+                lambda: (
+                    len(first.status.serving) == 2
+                    and first.status.serving | second.status.serving == {0, 1, 2, 3}
+                ),
+                "two each",
+            )
+            await until(lambda: is_ready(first) and is_ready(second), "both ready")
+            assert seen("w1") == set(first.status.serving)
+            assert seen("w2") == set(second.status.serving)
+        await until(lambda: second.status.serving == {0, 1, 2, 3}, "all at the second")
+        assert seen("w1") == set()
+        third = await rest.enter_async_context(work("w3"))
+        await until(lambda: len(third.status.serving) == 2, "two at the third")
+        await until(lambda: is_ready(second) and is_ready(third), "both ready again")
+        stop.set()
+        await asking
+        await ledger.settle()
+        verdict = await ledger.judged()
+        assert verdict.outcomes["granted"] + verdict.outcomes["refused"] == len(asked(ledger))
+        reported = [place for watch in watches.values() for place in watch.reported]
+        assert len(reported) == len(set(reported))
+        assert set(reported) <= verdict.by_place.keys()
+
+
+def asked(ledger: Ledger) -> list[tuple[str, int, int]]:
+    return [place for place in ledger.acked if place[0] == "requests"]
+
+
+async def keep_asking(ledger: Ledger, names: list[str], stop: asyncio.Event) -> None:
+    draw = random.Random(3)
+    while not stop.is_set():
+        await ledger.send_all([request(draw.choice(names), epsilon="0.01") for _ in range(10)])
+        await asyncio.sleep(0.05)
