@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from accountant import claims as c
+from accountant.errors import RequestInvalid
 
 
 def decimals(least: int, most: int) -> st.SearchStrategy[str]:
@@ -22,7 +23,7 @@ def atoms(*, small: int = -6, large: int = -1) -> st.SearchStrategy[c.Claim]:
     rho = decimals(2 * small, 2 * large)
     delta = st.one_of(st.just("0"), decimals(-20, -7))
     noise = decimals(0, 2)
-    query = decimals(max(small, -20), large + 1)
+    query = decimals(max(small, -20), large)
     return st.one_of(
         st.builds(c.Pure, epsilon),
         st.builds(c.Approximate, epsilon, delta),
@@ -34,7 +35,15 @@ def atoms(*, small: int = -6, large: int = -1) -> st.SearchStrategy[c.Claim]:
         st.builds(c.BoundedRange, epsilon),
         st.builds(c.Laplace, noise, query),
         st.builds(c.Gaussian, noise, query),
-    )
+    ).filter(_in_range)
+
+
+def _in_range(claim: c.Claim) -> bool:
+    try:
+        claim.check()
+    except RequestInvalid:
+        return False
+    return True
 
 
 def batches(of: st.SearchStrategy[c.Claim]) -> st.SearchStrategy[c.Claim]:

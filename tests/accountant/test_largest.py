@@ -34,7 +34,10 @@ def test_what_is_offered_fits_and_the_next_larger_does_not(
     assume(INFINITE not in price(checked(claim), FILTERS[name].sums).amounts)
     assume(not fits(claim, name, room))
     offered = largest(claim, FILTERS[name], (room, UNIT), (0, 0))
-    assert offered is not None
+    if offered is None:  # it would take more noise than the wire can say
+        assert claim.knob_sign < 0
+        assert not fits(msgspec.structs.replace(claim, **{claim.knob: "9e8"}), name, room)
+        return
     found = parse_claim(offered)
     assert type(found) is type(claim)
     assert fits(found, name, room)
