@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 from mpmath import exp, log, mp, mpf
+from scipy.optimize import minimize_scalar
+
+from accountant.odometers.one_sided_mixture import OneSidedMixture
+
+
+def chance_to_cross(epsilon: float, bounds: list[float]) -> float:
+    """Return the probability that the loss of n RR_epsilon ever exceeds bounds[n - 1]."""
+    up = math.exp(epsilon) / (1 + math.exp(epsilon))
+    walk, crossed = {0: 1.0}, 0.0  # law of (up - down) of the paths that have not crossed
+    for bound in bounds:
+        after: dict[int, float] = {}
+        for place, mass in walk.items():
+            for step, chance in ((1, up), (-1, 1 - up)):
+                after[place + step] = after.get(place + step, 0.0) + mass * chance
+        crossed += sum(mass for place, mass in after.items() if place * epsilon > bound)
+        walk = {place: mass for place, mass in after.items() if place * epsilon <= bound}
+    return crossed
 
 
 def test_no_order_of_two_laplace_distributions_exceeds_the_stated_rho():
@@ -26,3 +45,31 @@ def test_the_mean_loss_of_randomized_response_is_the_stated_rho():
             high = exp(epsilon) / (1 + exp(epsilon))
             mean = high * epsilon - (1 - high) * epsilon
             assert abs(mean - epsilon * mp.tanh(epsilon / 2)) <= mpf("1e-50") * epsilon
+
+
+def test_the_filters_formula_at_running_totals_is_no_bound():
+    """Section 3: over 487 rounds of epsilon = 0.01 it is crossed with probability 195 delta."""
+    delta, epsilon, rounds = 1e-6, 0.01, 487
+    rho = epsilon * math.tanh(epsilon / 2)
+
+    def formula(total: float) -> float:
+        def bound(log_order: float) -> float:
+            less = math.exp(log_order)  # alpha - 1
+            alpha = 1 + less
+            logs = -math.log(delta) + alpha * math.log(less / alpha) - math.log(less)
+            return alpha * total + logs / less
+
+        return float(minimize_scalar(bound, bounds=(-5, 12), method="bounded").fun)
+
+    assert formula(rounds * rho) <= 1 < formula((rounds + 1) * rho)
+    crossed = chance_to_cross(epsilon, [formula(n * rho) for n in range(1, rounds + 1)])
+    assert 190 * delta < crossed < 200 * delta
+
+
+def test_the_odometer_is_a_bound_on_the_same_walk():
+    """Section 4: P(some n: loss > U) <= delta', exactly computed, and not far below it."""
+    delta, epsilon, rounds = 1e-2, 0.05, 400
+    boundary = OneSidedMixture(delta=str(delta), r="0.2").boundary()
+    rho = epsilon * math.tanh(epsilon / 2)
+    crossed = chance_to_cross(epsilon, [boundary(2 * n * rho) for n in range(1, rounds + 1)])
+    assert delta / 20 < crossed <= delta

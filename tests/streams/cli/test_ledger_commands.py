@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
 from decimal import Decimal
 
@@ -225,3 +226,12 @@ def test_version_and_help(accountant):
     for name in ("ask", "audit", "dataset", "decide", "demo", "fits", "gateway", "log", "serve"):
         assert f" {name} " in text
     assert accountant("magic").code == 2
+
+
+def test_watch_ends_with_ctrl_c_and_says_so_by_its_code(opened):
+    process = opened.start("watch", "--json", "--every", "0.1")
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["dataset"] == "census"
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert (process.returncode, error) == (130, "")
