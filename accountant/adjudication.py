@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from operator import add
+from typing import Final
+
+import msgspec
 
 from accountant.amounts import INFINITE
 from accountant.claims import CheckedClaim
@@ -14,7 +17,7 @@ from accountant.totals import Price, price
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
 
 
-class Verdict(NamedTuple):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """What was decided, apart from the ledger after it.
 
     Attributes:
@@ -59,8 +62,7 @@ def adjudicate(
         if INFINITE in asked.amounts[:width]:
             return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, asked)
         return _refuse_exhausted(ledger, claim, at, asked)
-    amounts = asked.amounts
-    after = spent + tuple([totals[i] + amounts[i] for i in range(width, len(totals))])
+    after = spent + tuple(map(add, totals[width:], asked.amounts[width:]))
     crossed_after, crossed = ledger.crossed, _NONE_CROSSED
     thresholds = plan.thresholds
     if crossed_after < len(thresholds) and spent[0] >= thresholds[crossed_after]:

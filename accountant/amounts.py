@@ -98,13 +98,13 @@ def _step(units: int) -> int:
 
 def format_units(units: Units) -> str:
     """Return the exact decimal of an amount: `0.00125`, `0`, or `inf`."""
-    if units == 0:
+    if not units:
         return "0"
-    if units == INFINITE:
+    if isinstance(units, float):
         return "inf"
+    if units < UNIT:
+        return f"0.{units:040d}".rstrip("0")
     text = str(units)
-    if len(text) <= DIGITS:
-        return "0." + text.zfill(DIGITS).rstrip("0")
     fraction = text[-DIGITS:].rstrip("0")
     return f"{text[:-DIGITS]}.{fraction}" if fraction else text[:-DIGITS]
 

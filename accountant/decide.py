@@ -33,7 +33,7 @@ from accountant.snapshots import left_wire, odometers_wire, totals_wire
 CLOCK_LEAD_MS: Final = 300_000
 """An append time may be ahead of the deciding clock by at most this."""
 
-_NO_COST: Final[dict[str, str]] = {}
+_NOTHING_MORE: Final[dict[str, object]] = {}
 
 
 def decide(draft: Draft, record: Input, clock: int) -> Encoded:
@@ -73,7 +73,8 @@ def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) 
     dataset = request.dataset
     ledger = draft.ledger(dataset)
     genesis = draft.partition.genesis
-    common = {"dataset": dataset, "request": msgspec.Raw(body)}
+    raw = msgspec.Raw(body)
+    common = {"dataset": dataset, "request": raw}
     if ledger is None and partition_of(dataset.encode(), genesis.partitions) != genesis.partition:
         return _append(draft, record, Outcome.INVALID, Reason.WRONG_PARTITION, **common)
     if record.source == "requests":
@@ -94,19 +95,18 @@ def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) 
         return _append(draft, record, Outcome.REFUSED, Reason.OVERLOADED, **common)
     if issued <= draft.floor:  # making room has just raised it
         return _append(draft, record, Outcome.EXPIRED, None, **common)
-    return _decide_new(draft, record, body, checked, ledger, (issued, key, body_hash))
+    return _decide_new(draft, record, raw, checked, ledger, (issued, key, body_hash))
 
 
 def _decide_new(
     draft: Draft,
     record: Input,
-    body: bytes,
+    raw: msgspec.Raw,
     checked: Checked,
     ledger: Ledger | None,
     identity: tuple[int, str, bytes],
 ) -> Encoded:
     request = checked.body
-    raw = msgspec.Raw(body)
     if ledger is None and not isinstance(request, Open):
         encoded = _append(
             draft,
@@ -118,7 +118,7 @@ def _decide_new(
         )
         _remember(draft, identity, encoded)
         return encoded
-    extra: dict[str, object] = {}
+    extra = _NOTHING_MORE
     if isinstance(request, MechanismRequest):
         assert ledger is not None
         assert checked.claim is not None
@@ -127,8 +127,9 @@ def _decide_new(
         )
     else:
         after, verdict, extra = administer(ledger, request, draft.decided_at)
-    encoded = draft.append(_ledger_decision(draft, record, raw, after, verdict, extra), record.key)
-    draft.put(after)
+    decision = _ledger_decision(draft, record, raw, after, verdict, extra)
+    encoded = draft.append(decision, record.key)
+    draft.put(after, decision)
     _remember(draft, identity, encoded)
     return encoded
 
@@ -144,7 +145,7 @@ def _ledger_decision(
     price = verdict.price
     wire = None if price is None else price.wire
     granted = verdict.outcome is Outcome.GRANTED
-    return Decision(
+    decision = Decision(
         partition_sequence=draft.sequence + 1,
         previous=draft.head,
         decided_at=iso(draft.decided_at),
@@ -163,8 +164,9 @@ def _ledger_decision(
         crossed=verdict.crossed,
         request=raw,
         source=Origin(record.source, draft.partition.genesis.partition, record.offset),
-        **extra,  # type: ignore[arg-type]
     )
+    # Only an owner's record has more to say; every request would pay for it above.
+    return msgspec.structs.replace(decision, **extra) if extra else decision
 
 
 def _append(
@@ -203,12 +205,12 @@ def _remember(draft: Draft, identity: tuple[int, str, bytes], encoded: Encoded) 
     issued, key, body_hash = identity
     decision = encoded.decision
     remembered = Remembered(
-        body_hash=body_hash,
-        hash=bytes.fromhex(draft.head[7:]),
-        partition_sequence=decision.partition_sequence,
-        decided_at=draft.decided_at,
-        outcome=decision.outcome,
-        reason=decision.reason,
-        cost=decision.cost,
+        body_hash,
+        bytes.fromhex(draft.head[7:]),
+        decision.partition_sequence,
+        draft.decided_at,
+        decision.outcome,
+        decision.reason,
+        decision.cost,
     )
     draft.remember(issued, key, remembered)

@@ -7,7 +7,9 @@ below the floor then takes no search.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from accountant.clock import iso, issued_at
 from accountant.outcomes import Outcome, Reason
@@ -25,8 +27,8 @@ def id_key(source: Source, dataset: str, who: str, request_id: str) -> str:
     return f"{source}/{dataset}/{who}/{request_id}"
 
 
-class Remembered(NamedTuple):
-    """What is kept of a decision for its repeats.
+class Remembered(msgspec.Struct, frozen=True, gc=False):
+    """What is kept of a decision for its repeats; a struct, for there may be a million.
 
     Attributes:
         body_hash: SHA-256 of the canonical body.

@@ -11,6 +11,8 @@ import hashlib
 from collections import Counter
 from typing import Final, NamedTuple
 
+import msgspec
+
 from accountant.clock import iso
 from accountant.ids import (
     IdTable,
@@ -31,7 +33,7 @@ _SPARED_MS: Final = 60_000
 """A full table of ids never forgets those of the last minute."""
 
 
-class Encoded(NamedTuple):
+class Encoded(msgspec.Struct, frozen=True, gc=False):
     """One decision as it goes into the log.
 
     Attributes:
@@ -111,20 +113,26 @@ class Draft:
         self.floor = partition.floor
         self.next = dict(partition.next)
         self.ledgers: dict[str, Ledger] = {}
+        self._last: dict[str, Decision] = {}
         self._ids: dict[str, tuple[int, Remembered]] = {}
         self._opened = 0
         self._room = 0  # for at least so many more ids, once they were counted
+        self._undo_ledger: tuple[str, Ledger | None, int] | None = None
+        self._undo_id: str | None = None
 
     def ledger(self, dataset: str) -> Ledger | None:
         """Return a dataset's ledger as it is now, None if it was never opened."""
         touched = self.ledgers.get(dataset)
         return self.partition.ledgers.get(dataset) if touched is None else touched
 
-    def put(self, ledger: Ledger) -> None:
-        """Replace a dataset's ledger."""
-        if self.ledger(ledger.dataset) is None:
+    def put(self, ledger: Ledger, decision: Decision) -> None:
+        """Replace a dataset's ledger by what a decision has left of it."""
+        name = ledger.dataset
+        self._undo_ledger = name, self.ledgers.get(name), self._opened
+        if self.ledger(name) is None:
             self._opened += 1
-        self.ledgers[ledger.dataset] = ledger
+        self.ledgers[name] = ledger
+        self._last[name] = decision
 
     def remembered(self, issued: int, key: str) -> Remembered | None:
         """Return what is remembered of an id."""
@@ -134,6 +142,7 @@ class Draft:
     def remember(self, issued: int, key: str, remembered: Remembered) -> None:
         """Remember an id from now on."""
         self._ids[key] = (issued, remembered)
+        self._undo_id = key
         self._room -= 1
 
     def has_room_for_id(self) -> bool:
@@ -164,12 +173,22 @@ class Draft:
         return counts
 
     def mark(self) -> Mark:
-        """Return what `rewind` needs to undo the next decision, should deciding it raise."""
+        """Return what `rewind` needs to undo the next decision, and only that one."""
+        self._undo_ledger = self._undo_id = None
         return Mark(self.sequence, self.head, self.decided_at, self.floor, dict(self.next))
 
     def rewind(self, mark: Mark) -> None:
-        """Go back to a mark. Only for an input on which deciding raised before `put`."""
+        """Go back to the last mark, whether deciding raised or its decision cannot be kept."""
         self.sequence, self.head, self.decided_at, self.floor, self.next = mark
+        if self._undo_ledger is not None:
+            name, before, self._opened = self._undo_ledger
+            if before is None:
+                del self.ledgers[name]
+            else:
+                self.ledgers[name] = before
+        if self._undo_id is not None:
+            del self._ids[self._undo_id]
+        self._undo_ledger = self._undo_id = None
         self._room = 0  # it may have been counted above a floor that is lower again
 
     def append(self, decision: Decision, key: bytes | None) -> Encoded:
@@ -193,7 +212,13 @@ class Draft:
 
     def snapshots(self) -> list[tuple[bytes, bytes]]:
         """Return the rows of the datasets touched, as (key, value)."""
-        return [(name.encode(), encode(snapshot(ledger))) for name, ledger in self.ledgers.items()]
+        rows = []
+        for name, ledger in self.ledgers.items():
+            last: Decision | None = self._last[name]
+            if last is not None and last.sequence != ledger.sequence:
+                last = None  # it was undone by `rewind`
+            rows.append((name.encode(), encode(snapshot(ledger, last))))
+        return rows
 
     def absorb(self) -> None:
         """Make the changes the partition's own. Call it once they are committed."""

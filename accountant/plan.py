@@ -31,7 +31,7 @@ class Plan:
         sums: names of the totals, the filter's first.
         width: how many of them are the filter's.
         capacity: what each of the filter's sums may reach, in units of 1e-40.
-        readers: its odometers.
+        readers: its odometers, `reader_names` what they are called.
         thresholds: spent amounts at which each of `policy.alert_at` is crossed.
         nearly: spent amount from which a refusal means exhaustion.
         policy_wire, budget_wire: as the log and the snapshots carry them.
@@ -45,6 +45,7 @@ class Plan:
         "nearly",
         "policy",
         "policy_wire",
+        "reader_names",
         "readers",
         "sums",
         "thresholds",
@@ -65,6 +66,7 @@ class Plan:
         self.capacity = capacity
         limit = units_down(budget.delta_for_claims)
         self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
+        self.reader_names = tuple(reader.name for reader in self.readers)
         self.thresholds = _thresholds(policy.alert_at, int(capacity[0]))
         self.nearly = -(-int(capacity[0]) * _NEARLY[0] // _NEARLY[1])
         self.policy_wire = msgspec.Raw(_ENCODE(policy))

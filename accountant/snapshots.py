@@ -8,20 +8,29 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
 from accountant.plan import Plan, stored_plan
-from accountant.records import Snapshot, decode_policy
+from accountant.records import Decision, Snapshot, decode_policy
 
 
-def snapshot(ledger: Ledger) -> Snapshot:
-    """Return a ledger's row."""
+def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
+    """Return a ledger's row.
+
+    Args:
+        decision: if it is the ledger's last, its amounts are taken over as they stand: to
+            write them anew takes longer than all the rest.
+    """
     plan = ledger.plan
+    if decision is None or decision.totals is None or decision.odometers is None:
+        totals, odometers = totals_wire(ledger), odometers_wire(ledger)
+    else:
+        totals, odometers = decision.totals, decision.odometers
     return Snapshot(
         dataset=ledger.dataset,
         generation=ledger.generation,
         sequence=ledger.sequence,
         policy=plan.policy_wire,
         budget=plan.budget_wire,
-        totals=totals_wire(ledger),
-        odometers=odometers_wire(ledger),
+        totals=totals,
+        odometers=odometers,
         crossed=ledger.crossed,
         exhausted=ledger.exhausted,
         closed=ledger.closed,
@@ -56,8 +65,7 @@ def restored(row: Snapshot) -> Ledger:
 def totals_wire(ledger: Ledger) -> dict[str, str | int]:
     """Return the totals by name, `mechanisms` first."""
     wire: dict[str, str | int] = {"mechanisms": ledger.mechanisms}
-    for name, amount in zip(ledger.plan.sums, ledger.totals, strict=True):
-        wire[name] = format_units(amount)
+    wire.update(zip(ledger.plan.sums, map(format_units, ledger.totals), strict=True))
     return wire
 
 
@@ -75,18 +83,15 @@ def totals_from(plan: Plan, wire: dict[str, str | int]) -> tuple[int, tuple[Unit
 
 def left_wire(ledger: Ledger) -> dict[str, str]:
     """Return what the filter's sums may still grow by, by name."""
-    return {
-        name: format_units(amount)
-        for name, amount in zip(ledger.plan.kind.sums, ledger.left, strict=True)
-    }
+    plan = ledger.plan
+    left = plan.kind.left(plan.capacity, ledger.totals[: plan.width])
+    return dict(zip(plan.kind.sums, map(format_units, left), strict=True))
 
 
 def odometers_wire(ledger: Ledger) -> dict[str, str]:
     """Return the odometers' readings in nats by name."""
-    return {
-        reader.name: format_reading(value)
-        for reader, value in zip(ledger.plan.readers, ledger.readings, strict=True)
-    }
+    readings = map(format_reading, ledger.readings)
+    return dict(zip(ledger.plan.reader_names, readings, strict=True))
 
 
 def format_reading(value: float) -> str:

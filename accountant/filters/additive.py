@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import add, gt, sub
+
 from accountant.amounts import Units
 from accountant.filters.base import Filter
 from accountant.totals import Price
@@ -17,16 +19,12 @@ class AdditiveFilter(Filter):
     def charge(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:
-        after = []
-        for limit, before, amount in zip(capacity, spent, price.amounts, strict=False):
-            total = before + amount
-            if total > limit:
-                return None
-            after.append(total)
-        return tuple(after)
+        # The price may hold more sums than the filter's; `map` ends with the shorter one.
+        after = tuple(map(add, spent, price.amounts))
+        return None if any(map(gt, after, capacity)) else after
 
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
-        return tuple([limit - before for limit, before in zip(capacity, spent, strict=True)])
+        return tuple(map(sub, capacity, spent))
 
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
