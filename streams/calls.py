@@ -12,6 +12,7 @@ import msgspec
 from accountant.claim_text import parse_claim
 from accountant.claims import Claim
 from accountant.clock import uuid7
+from accountant.errors import RequestInvalid
 from accountant.inputs import Checked, Undecodable, canonical, check
 from accountant.outcomes import Outcome, Reason
 from accountant.policy import Neighbours, Policy
@@ -96,12 +97,17 @@ def request_call(
 
     Raises: RequestInvalid.
     """
+    if isinstance(claim, str):
+        try:
+            claim = parse_claim(claim)
+        except RequestInvalid as error:
+            raise (error if error.field == "claim" else error.under("claim")) from None
     request = MechanismRequest(
         version=VERSION,
         request_id=request_id,
         analyst=analyst,
         dataset=dataset,
-        claim=parse_claim(claim) if isinstance(claim, str) else claim,
+        claim=claim,
         unit=unit,
         neighbours=neighbours,
         purpose=purpose,

@@ -13,7 +13,7 @@ from streams.gateway.context import Context
 from streams.gateway.datasets import list_datasets, show_dataset, show_decision, show_usage
 from streams.gateway.events import stream_events
 from streams.gateway.monitoring import healthz, metrics, readyz
-from streams.gateway.openapi import openapi_config
+from streams.gateway.openapi import describe_bodies, openapi_config
 from streams.gateway.page import page
 from streams.gateway.problems import HANDLERS, problem
 from streams.gateway.submit import close_dataset, open_dataset, submit_request
@@ -46,7 +46,7 @@ def create_app(
         registry: what /metrics shows; without it, only the process itself.
     """
     context = Context(service, settings, registry or make_registry(None))
-    return Litestar(
+    app = Litestar(
         route_handlers=_ROUTES,
         state=State({"context": context}),
         before_request=_check_host if is_loopback(settings.unauthenticated_bind) else None,
@@ -55,6 +55,8 @@ def create_app(
         request_max_body_size=settings.most_body,
         logging_config=None,
     )
+    describe_bodies(app)
+    return app
 
 
 def is_loopback(host: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from litestar import Response, get
-from litestar.params import Parameter
+from litestar.params import FromPath, QueryParameter
 
 from accountant.records import encode
 from streams.gateway.context import HttpRequest, context_of
@@ -34,14 +34,14 @@ async def list_datasets(request: HttpRequest) -> Response[bytes]:
 
 
 @get("/datasets/{dataset:str}", tags=["datasets"])
-async def show_dataset(request: HttpRequest, dataset: str) -> Response[bytes]:
+async def show_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Return one dataset as it stands."""
     view = await context_of(request).service.dataset(dataset)
     return _never_opened(dataset) if view is None else _json(view)
 
 
 @get("/datasets/{dataset:str}/usage", tags=["datasets"])
-async def show_usage(request: HttpRequest, dataset: str) -> Response[bytes]:
+async def show_usage(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Return who used a dataset since this process began to look."""
     service = context_of(request).service
     if await service.dataset(dataset) is None:
@@ -52,9 +52,11 @@ async def show_usage(request: HttpRequest, dataset: str) -> Response[bytes]:
 @get("/datasets/{dataset:str}/requests/{request_id:str}", tags=["requests"])
 async def show_decision(
     request: HttpRequest,
-    dataset: str,
-    request_id: str,
-    analyst: Annotated[str, Parameter(description="who asked; of an admin record, who it is by")],
+    dataset: FromPath[str],
+    request_id: FromPath[str],
+    analyst: Annotated[
+        str, QueryParameter(description="who asked; of an admin record, who it is by")
+    ],
 ) -> Response[bytes]:
     """Return the first decision on a recent request: the index keeps the window of ids."""
     found = await context_of(request).service.find(dataset, analyst, request_id)

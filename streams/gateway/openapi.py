@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 import msgspec
+from litestar import Litestar
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import (
-    Components,
     OpenAPIMediaType,
     OpenAPIResponse,
     Operation,
@@ -89,5 +89,10 @@ def openapi_config(version: str) -> OpenAPIConfig:
         description="Decides differentially private requests, each exactly once.",
         path="/schema",
         render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        components=Components(schemas=_COMPONENTS),
     )
+
+
+def describe_bodies(app: Litestar) -> None:
+    """Add the wire types to the document, which is otherwise made from the handlers."""
+    components = app.openapi_schema.components
+    components.schemas.update(cast(dict[str, Schema], _COMPONENTS))

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Response, post
+from litestar.params import FromPath
 
 from accountant.errors import RequestInvalid
 from accountant.inputs import Checked
@@ -54,7 +55,7 @@ async def open_dataset(request: HttpRequest) -> Response[bytes]:
     status_code=200,
     tags=["datasets"],
 )
-async def close_dataset(request: HttpRequest, dataset: str) -> Response[bytes]:
+async def close_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Close a dataset: nothing more is granted."""
     return await _submit(request, "admin", Close, dataset)
 

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.streams.door import Door, TestClock
+
+
+@pytest.fixture
+def clock() -> TestClock:
+    return TestClock()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def door(file: Path, clock: TestClock) -> Iterator[Door]:
+    """A door with dataset `census` open: filter basic, epsilon 1."""
+    with Door(file, clock) as opened:
+        opened.open()
+        yield opened

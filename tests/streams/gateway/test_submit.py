@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import gzip
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from accountant.decide import decide
+from accountant.inputs import Input
+from accountant.partition import Draft, Encoded
+from tests.streams.door import Door, TestClock, closing, eventually, new_id, opening, request
+
+
+def outcome(response: httpx.Response) -> tuple[int, str, str | None]:
+    body = response.json()
+    return response.status_code, body["outcome"], body.get("reason")
+
+
+def test_a_grant_is_answered_with_the_bytes_in_the_log(door: Door) -> None:
+    response = door.ask()
+    assert outcome(response) == (200, "granted", None)
+    where = response.headers["content-location"]
+    assert door.http.get(where).content == response.content
+
+
+def test_ten_tenths_fit_and_the_eleventh_is_refused_with_what_is_left(door: Door) -> None:
+    assert {door.ask().json()["outcome"] for _ in range(10)} == {"granted"}
+    refused = door.ask()
+    assert outcome(refused) == (200, "refused", "exhausted")
+    assert refused.json()["left"]["epsilon"] == "0"
+    assert refused.json()["asked"]["epsilon"] == "0.1"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"dataset": "nowhere"}, (200, "refused", "unknown_dataset")),
+        ({"unit": "household"}, (200, "refused", "unit_mismatch")),
+        (
+            {"claim": {"type": "approximate", "epsilon": "0.1", "delta": "1e-9"}},
+            (200, "refused", "exhausted"),
+        ),
+    ],
+)
+def test_refusals_are_answers_and_not_errors(
+    door: Door, change: dict[str, Any], expected: tuple[int, str, str]
+) -> None:
+    assert outcome(door.ask(**change)) == expected
+
+
+def test_same_id_gets_its_first_decision_again_and_is_never_charged_twice(
+    file: Path, clock: TestClock
+) -> None:
+    with Door(file, clock) as door:
+        door.open()
+        asked = request(clock)
+        first = door.post("/requests", asked)
+        assert outcome(first) == (200, "granted", None)
+        again = door.post("/requests", asked)
+        assert outcome(again) == (200, "repeated", None)
+        assert again.json()["first"]["outcome"] == "granted"
+        other = door.post("/requests", asked | {"purpose": "another"})
+        assert outcome(other) == (409, "conflict", None)
+        somebody_else = door.post("/requests", asked | {"analyst": "ben"})
+        assert outcome(somebody_else) == (200, "granted", None)
+        where = first.headers["content-location"]
+        assert door.http.get(where).content == first.content
+    with Door(file, clock) as door:
+        assert outcome(door.post("/requests", asked)) == (200, "repeated", None)
+        assert outcome(door.post("/requests", asked | {"purpose": "x"})) == (409, "conflict", None)
+        assert door.http.get(where).content == first.content
+        clock.pass_(seconds=2 * 3600)
+        assert outcome(door.post("/requests", asked)) == (200, "expired", None)
+        left = door.http.get("/datasets/census").json()["left"]["epsilon"]
+        assert left == "0.8"
+
+
+def test_an_id_from_a_clock_ahead_is_invalid_and_can_be_used_once_its_time_has_come(
+    door: Door, clock: TestClock
+) -> None:
+    asked = request(clock, request_id=new_id(clock, ahead_ms=400_000))
+    response = door.post("/requests", asked)
+    assert response.status_code == 422
+    assert response.json()["error"] == "issued_in_future"
+    assert response.json()["field"] == "request_id"
+    assert response.json()["decision"]["outcome"] == "invalid"
+    clock.pass_(seconds=400)
+    assert outcome(door.post("/requests", asked)) == (200, "granted", None)
+    assert outcome(door.post("/requests", asked)) == (200, "repeated", None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"not json",
+        b'{"version": 1, "version": 1}',
+        b"\xff\xfe",
+        b"[" * 60_000,
+        b'{"a":' * 10_000,
+    ],
+)
+def test_what_is_not_a_json_object_is_400_and_never_appended(door: Door, body: bytes) -> None:
+    before = door.last_sequence()
+    response = door.post("/requests", body)
+    assert response.status_code == 400, response.text
+    assert response.json()["error"] == "undecodable"
+    assert door.last_sequence() == before
+    assert outcome(door.ask()) == (200, "granted", None)
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"1", b"null", b'"%s"' % (b"9" * 50_000)])
+def test_what_is_json_but_no_object_is_422(door: Door, body: bytes) -> None:
+    response = door.post("/requests", body)
+    assert (response.status_code, response.json()["field"]) == (422, "body")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"claim": {"type": "pure", "epsilon": "1e-400"}}, "claim.epsilon"),
+        ({"claim": {"type": "pure", "epsilon": "1e999"}}, "claim.epsilon"),
+        ({"claim": {"type": "pure", "epsilon": "NaN"}}, "claim.epsilon"),
+        ({"claim": {"type": "pure", "epsilon": "-0"}}, "claim.epsilon"),
+        ({"claim": {"type": "pure", "epsilon": "0x1p3"}}, "claim.epsilon"),
+        ({"claim": {"type": "pure", "epsilon": " 1"}}, "claim.epsilon"),
+        ({"claim": {"type": "pure", "epsilon": "9" * 50_000}}, "claim.epsilon"),
+        ({"claim": {"type": "pure", "epsilon": 1}}, "claim.epsilon"),
+        ({"analyst": "a/b"}, "analyst"),
+        ({"dataset": ""}, "dataset"),
+        ({"request_id": "x"}, "request_id"),
+        ({"extra": 1}, "extra"),
+        ({"version": 2}, "version"),
+    ],
+)
+def test_a_broken_rule_is_422_with_field_rule_and_value_and_never_appended(
+    door: Door, clock: TestClock, change: dict[str, Any], field: str
+) -> None:
+    before = door.last_sequence()
+    response = door.post("/requests", request(clock) | change)
+    assert response.status_code == 422, response.text
+    told = response.json()
+    assert told["field"] == field
+    assert told["rule"]
+    assert told["value"] if field != "dataset" else "value" not in told
+    assert len(response.content) < 2_000
+    assert door.last_sequence() == before
+
+
+def test_admin_records_go_to_datasets_and_requests_to_requests(
+    door: Door, clock: TestClock
+) -> None:
+    assert door.post("/datasets", request(clock)).status_code == 422
+    assert door.post("/requests", opening(clock)).status_code == 422
+    assert door.post("/datasets", closing(clock)).json()["field"] == "type"
+
+
+def test_a_closed_dataset_grants_nothing_more(door: Door, clock: TestClock) -> None:
+    wrong = door.post("/datasets/sales/close", closing(clock))
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "dataset")
+    closed = closing(clock)
+    assert outcome(door.post("/datasets/census/close", closed)) == (200, "closed", None)
+    assert outcome(door.post("/datasets/census/close", closed)) == (200, "repeated", None)
+    assert outcome(door.ask()) == (200, "refused", "closed")
+    assert outcome(door.post("/datasets", opening(clock))) == (200, "refused", "already_opened")
+
+
+def test_a_body_above_64_kib_is_refused_before_it_is_read(door: Door, clock: TestClock) -> None:
+    before = door.last_sequence()
+    announced = door.post("/requests", request(clock, purpose="x" * 70_000))
+    assert announced.status_code == 413
+    assert announced.json()["error"] == "oversize"
+
+    def endless() -> Any:
+        for _ in range(100):
+            yield b" " * 4096
+
+    headers = {"content-type": "application/json"}
+    streamed = door.http.post("/requests", content=endless(), headers=headers)
+    assert streamed.status_code == 413
+    assert door.last_sequence() == before
+
+
+def test_what_is_compressed_is_not_expanded(door: Door) -> None:
+    bomb = gzip.compress(b" " * 50_000_000)
+    assert len(bomb) < 65_536
+    response = door.post("/requests", bomb, content_encoding="gzip")
+    assert (response.status_code, response.json()["field"]) == (415, "content-encoding")
+    undeclared = door.post("/requests", bomb)
+    assert undeclared.status_code == 400
+
+
+@pytest.mark.parametrize("declared", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_what_a_web_page_could_post_by_itself_is_refused(
+    door: Door, clock: TestClock, declared: str
+) -> None:
+    body = msgspec.json.encode(request(clock))
+    response = door.http.post("/requests", content=body, headers={"content-type": declared})
+    assert response.status_code == 415
+
+
+def test_another_host_name_that_points_here_is_refused(door: Door) -> None:
+    response = door.http.get("/datasets", headers={"host": "evil.example:80"})
+    assert response.status_code == 421
+    assert door.http.get("/datasets", headers={"host": "localhost:1"}).status_code == 200
+
+
+def test_without_waiting_the_answer_is_where_to_look(door: Door, clock: TestClock) -> None:
+    asked = request(clock)
+    response = door.post("/requests", asked, prefer="wait=0")
+    assert response.status_code == 202
+    where = response.headers["location"]
+    eventually(lambda: door.http.get(where).status_code == 200)
+    assert door.http.get(where).json()["outcome"] == "granted"
+    assert outcome(door.post("/requests", asked)) == (200, "repeated", None)
+
+
+def test_a_decision_that_takes_too_long_is_found_later(file: Path, clock: TestClock) -> None:
+    go = threading.Event()
+
+    def slow(draft: Draft, record: Input, now: int) -> Encoded:
+        if record.source == "requests":
+            go.wait(30)
+        return decide(draft, record, now)
+
+    with Door(file, clock, decide=slow) as door:
+        door.open()
+        response = door.post("/requests", request(clock), prefer="respond-async, wait=1")
+        assert response.status_code == 202
+        assert door.http.get(response.headers["location"]).status_code == 404
+        go.set()
+        eventually(lambda: door.http.get(response.headers["location"]).status_code == 200)
+
+
+def test_an_input_that_breaks_adjudication_is_answered_and_the_rest_goes_on(
+    file: Path, clock: TestClock
+) -> None:
+    def planted(draft: Draft, record: Input, now: int) -> Encoded:
+        if record.value is not None and b"boom" in record.value:
+            raise ZeroDivisionError
+        return decide(draft, record, now)
+
+    with Door(file, clock, decide=planted) as door:
+        door.open()
+        response = door.ask(purpose="boom")
+        assert (response.status_code, response.json()["error"]) == (422, "internal_error")
+        assert outcome(door.ask()) == (200, "granted", None)
+        series = 'privacy_requests_total{dataset="",outcome="invalid",reason="internal_error"}'
+        assert door.metric(series) == "1.0"
+
+
+def test_many_at_once_are_each_decided_once(door: Door, clock: TestClock) -> None:
+    door.open("big", epsilon="100")
+    bodies = [msgspec.json.encode(request(clock, dataset="big")) for _ in range(200)]
+    answers: list[str] = []
+
+    def send(mine: list[bytes]) -> None:
+        answers.extend(door.post("/requests", body).json()["outcome"] for body in mine)
+
+    threads = [threading.Thread(target=send, args=(bodies[i::8] * 2,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == ["granted"] * 200 + ["repeated"] * 200
+    assert door.http.get("/datasets/big").json()["left"]["epsilon"] == "80"

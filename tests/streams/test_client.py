@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from accountant.claims import Pure
+from accountant.errors import RequestInvalid
+from accountant.inputs import Undecodable
+from accountant.outcomes import Outcome, Reason
+from accountant.policy import Policy
+from streams.client import Accountant, AsyncAccountant
+from streams.errors import Refused, Unavailable
+from streams.http_service import HttpService
+from streams.settings import Settings
+from tests.streams.door import Door, TestClock, new_id, request
+
+ONE = {"filter": "basic", "epsilon": "1"}
+
+
+@pytest.fixture(params=["in process", "http", "published address"])
+def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
+    """The same client however its ledger is reached."""
+    if request.param == "in process":
+        with Accountant(f"sqlite:///{file}", clock=clock) as client:
+            yield client
+        return
+    with Door(file, clock) as door:
+        url = door.url if request.param == "http" else f"sqlite:///{file}"
+        with Accountant(url, clock=clock) as client:
+            yield client
+
+
+def test_a_notebook_asks_until_the_budget_is_used_up(ledger: Accountant) -> None:
+    assert ledger.open("census", ONE, by="owner", reason="test").outcome is Outcome.OPENED
+    for _ in range(10):
+        granted = ledger.ask("census", "pure:0.1", analyst="ana", purpose="counts")
+        assert granted.outcome is Outcome.GRANTED
+    refused = ledger.ask("census", Pure("0.1"), analyst="ana")
+    assert (refused.outcome, refused.reason) == (Outcome.REFUSED, Reason.EXHAUSTED)
+    view = ledger.dataset("census")
+    assert view is not None
+    assert view.left["epsilon"] == "0"
+    assert [shown.dataset for shown in ledger.datasets()] == ["census"]
+    assert [shown.analyst for shown in ledger.usage("census")] == ["ana"]
+    assert ledger.usage("nowhere") == []
+    assert ledger.dataset("nowhere") is None
+    assert ledger.close("census", by="owner").outcome is Outcome.CLOSED
+    assert ledger.ask("census", "pure:0.1", analyst="ana").reason is Reason.CLOSED
+
+
+def test_asking_again_with_an_id_gets_the_first_decision(
+    ledger: Accountant, clock: TestClock
+) -> None:
+    ledger.open("census", Policy(filter="basic", epsilon="1"), by="owner")
+    mine = new_id(clock)
+    first = ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine)
+    again = ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine)
+    assert again.outcome is Outcome.REPEATED
+    assert again.first is not None
+    assert again.first.partition_sequence == first.partition_sequence
+    other = ledger.ask("census", "pure:0.2", analyst="ana", request_id=mine)
+    assert other.outcome is Outcome.CONFLICT
+    assert ledger.decision("census", "ana", mine) == first
+    assert ledger.decision("census", "ana", new_id(clock)) is None
+
+
+def test_a_broken_rule_is_raised_and_nothing_is_sent(ledger: Accountant, clock: TestClock) -> None:
+    ledger.open("census", ONE, by="owner")
+    with pytest.raises(RequestInvalid, match="claim"):
+        ledger.ask("census", "pure:-1", analyst="ana")
+    with pytest.raises(RequestInvalid, match=r"policy\.epsilon"):
+        ledger.open("other", {"filter": "basic", "epsilon": "NaN"}, by="owner")
+    with pytest.raises(RequestInvalid, match="analyst"):
+        ledger.ask("census", "pure:0.1", analyst="a b")
+    with pytest.raises(Undecodable):
+        ledger.submit(b"not json")
+    view = ledger.dataset("census")
+    assert view is not None
+    assert view.outcomes == {"opened": 1}
+
+
+def test_a_body_of_ones_own_is_sent_as_it_is(ledger: Accountant, clock: TestClock) -> None:
+    ledger.open("census", ONE, by="owner")
+    body = (
+        b'{"version":1, "type":"request",  "request_id":"%s","analyst":"ana","dataset":"census",'
+        b' "claim":{"type":"pure","epsilon":"0.10"},"unit":"person","neighbours":"add_remove"}'
+    ) % new_id(clock).encode()
+    decision = ledger.submit(body)
+    assert bytes(decision.request) == body
+    assert ledger.submit(body).outcome is Outcome.REPEATED
+
+
+def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
+    ledger.open("census", ONE, by="owner")
+    seen: list[Outcome] = []
+    began = threading.Event()
+
+    def read() -> None:
+        for event in ledger.events():
+            seen.append(event.outcome)
+            began.set()
+            if event.outcome is Outcome.CLOSED:
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    while not began.is_set():  # until the subscription is seen to work
+        ledger.ask("census", "pure:0.0001", analyst="ana")
+        began.wait(0.05)
+    ledger.close("census", by="owner")
+    reader.join(20)
+    assert seen[-1] is Outcome.CLOSED
+
+
+def test_a_fault_in_between_is_retried_with_the_same_bytes(ledger: Accountant, file: Path) -> None:
+    ledger.open("census", ONE, by="owner")
+    blocker = apsw.Connection(str(file))
+    blocker.execute("BEGIN IMMEDIATE")
+
+    def let_go() -> None:
+        time.sleep(1.5)  # a writer waits one second for the file
+        blocker.execute("ROLLBACK")
+
+    freeing = threading.Thread(target=let_go)
+    freeing.start()
+    decision = ledger.ask("census", "pure:0.1", analyst="ana", wait=20)
+    freeing.join()
+    assert decision.outcome is Outcome.GRANTED
+    view = ledger.dataset("census")
+    assert view is not None
+    assert view.left["epsilon"] == "0.9"
+
+
+async def test_the_asynchronous_client_is_the_same(file: Path, clock: TestClock) -> None:
+    async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
+        await ledger.open("census", ONE, by="owner")
+        events = ledger.events()
+        granted = await ledger.ask("census", "pure:0.5", analyst="ana")
+        assert granted.outcome is Outcome.GRANTED
+        assert await anext(events) == granted
+        assert (await ledger.ask("census", "pure:0.6", analyst="ana")).fits is not None
+        assert [view.dataset for view in await ledger.datasets()] == ["census"]
+        assert (await ledger.close("census", by="owner")).outcome is Outcome.CLOSED
+    with pytest.raises(Unavailable, match="not connected"):
+        await ledger.datasets()
+
+
+def test_the_url_comes_from_the_environment(
+    file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_URL", f"sqlite:///{file}")
+    with Accountant(clock=clock) as ledger:
+        ledger.open("census", ONE, by="owner")
+    assert file.exists()
+
+
+def test_an_address_where_nobody_answers_is_unavailable() -> None:
+    with Accountant("http://127.0.0.1:9") as ledger, pytest.raises(Unavailable, match="127"):
+        ledger.ask("census", "pure:0.1", analyst="ana")
+
+
+async def test_an_address_of_something_else_is_refused(door: Door, clock: TestClock) -> None:
+    import msgspec
+
+    service = HttpService(f"{door.url}/schema")
+    with pytest.raises(Refused, match="gateway"):
+        await service.submit("requests", msgspec.json.encode(request(clock)), wait=1)
+    await service.close()
+
+
+def test_a_ledger_held_by_another_without_an_address_is_refused(
+    file: Path, clock: TestClock
+) -> None:
+    with (
+        Accountant(f"sqlite:///{file}", clock=clock),
+        pytest.raises(Refused, match="has this ledger open"),
+    ):
+        Accountant(f"sqlite:///{file}", clock=clock)
+
+
+def test_what_is_still_undecided_says_how_to_look_it_up(file: Path, clock: TestClock) -> None:
+    with Door(file, clock) as door:
+        door.open()
+        blocker = apsw.Connection(str(file))
+        blocker.execute("BEGIN IMMEDIATE")
+        settings = Settings(url=door.url)
+        with (
+            Accountant(settings=settings, clock=clock) as ledger,
+            pytest.raises(Unavailable, match="look it up"),
+        ):
+            ledger.ask("census", "pure:0.1", analyst="ana", wait=0)
+        blocker.execute("ROLLBACK")
