@@ -60,9 +60,8 @@ def _search(
         return None
 
     def excess(x: float) -> float:
-        turned = CheckedClaim(
-            msgspec.structs.replace(claim, **{knob: f"{math.exp(x):.12g}".replace("e+", "e")})
-        )
+        text = f"{math.exp(x):.12g}".replace("e+", "e")
+        turned = CheckedClaim(msgspec.structs.replace(claim, **{knob: text}))
         cost = price(turned, kind.sums).amounts[0]
         return math.log(cost / room) if cost else -math.inf
 
@@ -88,7 +87,11 @@ def _solve(excess: Callable[[float], float], start: float, sign: int) -> float:
         if abs(e) < _CLOSE:
             break
         moved = x - e / slope
-        e_moved = excess(moved)
+        try:
+            e_moved = excess(moved)
+        except (RequestInvalid, OverflowError):  # beyond the range of the knob: half as far
+            slope *= 2
+            continue
         if moved != x and e_moved != e and (e_moved - e) / (moved - x) * sign > 0:
             slope = (e_moved - e) / (moved - x)
         x, e = moved, e_moved
