@@ -29,7 +29,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.snapshots import restored, snapshot, totals_from
+from accountant.snapshots import restored, snapshot, totals_from, totals_wire
 
 _FORGET_EVERY: Final = 4096
 _REMEMBERED: Final = frozenset(
@@ -134,6 +134,8 @@ class Refold:
             raise StateMismatch(
                 f"the log is at decision {number}, state only at {self._row.partition_sequence}"
             )
+        else:
+            _compare(self._partition, decision)
         remember(self._partition, decision, digest)
         self._taken += 1
         if self._taken % _FORGET_EVERY == 0:
@@ -144,11 +146,13 @@ class Refold:
         """Return the state, once every record was taken.
 
         Raises:
-            StateMismatch: the rows are ahead of the log or of another one.
-            LogDamaged: there is no genesis: nothing may be decided here.
+            StateMismatch: the rows are of another log.
+            LogDamaged: the log ends before what the rows have seen, or has no genesis:
+                nothing may be decided here.
         """
         partition, row = self._partition, self._row
         if row is not None:
+            self._check_end(row)
             if self._expected != (row.partition_sequence + 1, row.head):
                 raise StateMismatch(
                     f"state ends at decision {row.partition_sequence} with {row.head}, "
@@ -164,6 +168,38 @@ class Refold:
             )
         partition.ids.forget(partition.floor)
         return partition
+
+    def _check_end(self, row: PartitionRow) -> None:
+        # Rows and decisions are written in one transaction, so a log that ends earlier has
+        # lost decisions. To refold it all the same would give back what they spent.
+        if self._expected is not None and self._expected[0] <= row.partition_sequence:
+            raise LogDamaged(
+                f"the log ends at decision {self._expected[0] - 1}, but state has seen decision "
+                f"{row.partition_sequence}: restore the log, then run `accountant audit`; if "
+                "state is of another log, delete it"
+            )
+
+
+def _compare(partition: Partition, decision: Decision) -> None:
+    """Check the row of a decision's dataset, as far as the decision can tell.
+
+    Raises: StateMismatch: the row is missing, older than the decision, or disagrees with it.
+    """
+    if decision.sequence is None or decision.dataset is None:
+        return
+    ledger = partition.ledgers.get(decision.dataset)
+    if ledger is not None and ledger.sequence > decision.sequence:
+        return
+    if ledger is None or ledger.sequence < decision.sequence:
+        raise StateMismatch(
+            f"the row of dataset {decision.dataset} is older than decision "
+            f"{decision.partition_sequence}"
+        )
+    if decision.totals != totals_wire(ledger):
+        raise StateMismatch(
+            f"the row of dataset {decision.dataset} does not have the totals of decision "
+            f"{decision.partition_sequence}"
+        )
 
 
 def apply(partition: Partition, decision: Decision, digest: str) -> None:

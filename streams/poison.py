@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from accountant.inputs import Input
 
-_REJECTIONS_BEFORE_SINGLE = 2
+_BATCHES_REFUSED: Final = 2
+_MOST_IN_A_ROW: Final = 5
 
 
 class Poison:
     """Remember across refolds what was being committed when the journal refused it.
 
     A batch that is refused twice is retried record by record; the one that is refused alone
-    is decided `invalid`/`internal_error`; if even that is refused, there is no way on.
+    is decided `invalid`/`internal_error`; if even that is refused, or nothing gets through at
+    all, there is no way on.
     """
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
-        self._rejections = 0
+        self._refused = 0  # in a row
         self._singly = 0
         self._suspects: Sequence[Input] = ()
-        self._poison: tuple[str, int] | None = None
+        self._poison: Input | None = None
 
     @property
     def batch(self) -> int:
@@ -34,24 +37,34 @@ class Poison:
 
     def is_poison(self, record: Input) -> bool:
         """Tell whether this record was refused alone."""
-        return (record.source, record.offset) == self._poison
+        poison = self._poison
+        # The value too: an input that keeps nothing gives another record the same offset.
+        return (
+            poison is not None
+            and (record.source, record.offset) == (poison.source, poison.offset)
+            and record.value == poison.value
+        )
 
     def cleared(self, count: int) -> None:
         """Note that a commit of so many records succeeded."""
         self._suspects = ()
+        self._refused = 0
         self._singly = max(0, self._singly - count)
         if not self._singly:
-            self._rejections, self._poison = 0, None
+            self._poison = None
+
+    def absolve(self) -> None:
+        """Note that a commit failed for a reason that no record has caused."""
+        self._suspects = ()
 
     def blame(self) -> bool:
         """Note a refusal. Return True if there is nothing left to try."""
-        self._rejections += 1
-        if self._singly and self._suspects:
-            first = self._suspects[0]
-            if self.is_poison(first):
+        suspects, self._suspects = self._suspects, ()
+        self._refused += 1
+        if self._singly and suspects:
+            if self.is_poison(suspects[0]):
                 return True
-            self._poison = first.source, first.offset
-        elif self._rejections >= _REJECTIONS_BEFORE_SINGLE:
+            self._poison = suspects[0]
+        elif self._refused >= _BATCHES_REFUSED:
             self._singly = self._batch
-        # Refused again and again with nothing to suspect: rows of a rewrite, say.
-        return not self._suspects and self._rejections > _REJECTIONS_BEFORE_SINGLE
+        return self._refused >= _MOST_IN_A_ROW

@@ -156,11 +156,11 @@ class Processor:
             except Exception as error:
                 self._log.warning("partition_dropped", error=type(error).__name__, why=str(error))
                 self._observer.dropped(self._genesis.partition, error)
-                if not isinstance(error, LedgerFault) or isinstance(error, CommitRejected):
-                    hopeless = self._poison.blame()
-                    if hopeless:
-                        self._halt(error)
-                        return
+                if isinstance(error, LedgerFault) and not isinstance(error, CommitRejected):
+                    self._poison.absolve()
+                elif self._poison.blame():
+                    self._halt(error)
+                    return
                 fault = error
             finally:
                 await self._journal.drop()

@@ -6,6 +6,7 @@ compete for it as two processes would: owning fences the other.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from accountant.clock import from_iso
@@ -13,14 +14,14 @@ from accountant.inputs import Input
 from accountant.partition import genesis_decision
 from accountant.records import Genesis, Source, decode_decision
 from streams.errors import Fenced
-from streams.journal.inbox import Inbox
 from streams.journal.port import Commit, DeadLetter
 
 
 class MemoryLog:
-    """What outlives a journal's owner: the decisions, state rows and dead letters.
+    """What outlives a journal's owner: inputs, decisions, state rows and dead letters.
 
     Attributes:
+        inputs: by source, in order of their offsets, kept for ever as topics keep them.
         decisions: values, in order.
         state: every record of `state` ever written, in order.
         dead_letters: in order.
@@ -28,12 +29,36 @@ class MemoryLog:
     """
 
     def __init__(self, genesis: Genesis | None = None, *, at: int = 0) -> None:
+        self.inputs: dict[Source, list[Input]] = {"admin": [], "requests": []}
         self.decisions: list[bytes] = []
         self.state: list[tuple[bytes, bytes | None]] = []
         self.dead_letters: list[DeadLetter] = []
         self.epoch = 0
+        self._waiting: set[asyncio.Event] = set()
         if genesis is not None:
             self.decisions.append(genesis_decision(genesis, at).value)
+
+    def feed(
+        self, source: Source, value: bytes | None, at: int, *, key: bytes | None = None
+    ) -> int:
+        """Append an input received at `at`, milliseconds since 1970; return its offset."""
+        records = self.inputs[source]
+        records.append(Input(source, len(records), key, value, at))
+        for waiting in self._waiting:
+            waiting.set()
+        return len(records) - 1
+
+    async def fed(self, wait: float) -> None:
+        """Return at the next `feed`, or after `wait` seconds."""
+        event = asyncio.Event()
+        self._waiting.add(event)
+        try:
+            async with asyncio.timeout(wait):
+                await event.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.discard(event)
 
 
 async def _nowhere(_point: str) -> None:
@@ -41,7 +66,7 @@ async def _nowhere(_point: str) -> None:
 
 
 class MemoryJournal:
-    """One owner's view of a `MemoryLog`, with an inbox for its inputs.
+    """One owner's view of a `MemoryLog`.
 
     Args:
         reach: called at `commit_begun` and `commit_done`; what it raises is raised there,
@@ -52,15 +77,14 @@ class MemoryJournal:
         self,
         log: MemoryLog,
         *,
-        inbox: Inbox | None = None,
         partition: int = 0,
         reach: Callable[[str], Awaitable[None]] = _nowhere,
     ) -> None:
         self.log = log
-        self.inbox = inbox or Inbox()
         self._partition = partition
         self._reach = reach
         self._epoch = -1
+        self._next: dict[Source, int] = {}
 
     @property
     def partition(self) -> int:
@@ -82,10 +106,23 @@ class MemoryJournal:
                 yield value
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:
-        self.inbox.seek(offsets)
+        self._next = dict(offsets)
 
     async def read(self, most: int, wait: float) -> list[Input]:
-        return await self.inbox.take(most, wait)
+        records = self._take(most)
+        if not records:
+            await self.log.fed(wait)
+            records = self._take(most)
+        return records
+
+    def _take(self, most: int) -> list[Input]:
+        taken: list[Input] = []
+        for source, records in self.log.inputs.items():
+            start = self._next.get(source, 0)
+            taken += records[start : start + most - len(taken)]
+        for record in taken:
+            self._next[record.source] = record.offset + 1
+        return taken
 
     async def commit(self, commit: Commit) -> None:
         await self._reach("commit_begun")

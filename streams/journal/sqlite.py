@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import apsw
+import msgspec
 
+from accountant.clock import from_iso
 from accountant.inputs import Input
-from accountant.records import Source
+from accountant.records import Source, decode_decision
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.journal.inbox import Inputs
 from streams.journal.port import Commit
 from streams.journal.sqlite_file import DEAD_LETTER_BYTES, connect_writer
 
 _PAGE = 1000  # decisions or rows fetched at a time
+_DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
 
 
 class SqliteJournal:
@@ -39,8 +46,8 @@ class SqliteJournal:
         return 0
 
     async def own(self) -> None:
-        db = self._db = connect_writer(self._path)
         try:
+            db = self._db = connect_writer(self._path)
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE owner SET epoch = epoch + 1")
             self._epoch = int(db.execute("SELECT epoch FROM owner").get)
@@ -49,30 +56,34 @@ class SqliteJournal:
             raise _translated(error) from error
 
     async def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
-        for key, value in self._connection.execute("SELECT key, value FROM state ORDER BY key"):
-            yield bytes(key), bytes(value)
+        db, after = self._connection, b""
+        try:
+            while True:
+                query = "SELECT key, value, crc FROM state WHERE key > ? ORDER BY key LIMIT ?"
+                page: list[tuple[Any, ...]] = db.execute(query, (after, _PAGE)).fetchall()
+                for key, value, crc in page:
+                    # SQLite does not check its pages. A row that a disk has changed counts as
+                    # missing: the log, whose chain covers every byte, will make it again.
+                    sound = isinstance(value, bytes) and crc == _crc(key, value)
+                    yield key, value if sound else None
+                if len(page) < _PAGE:
+                    return
+                after = page[-1][0]
+        except apsw.Error as error:
+            raise _translated(error) from error
 
     async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
         db = self._connection
         try:
-            if since is None:
-                first = 0
-            else:
-                # decided_at never falls along the log, so the first one late enough starts it.
-                found = db.execute(
-                    "SELECT sequence FROM decisions WHERE decided_at >= ? "
-                    "ORDER BY decided_at, sequence LIMIT 1",
-                    (since,),
-                ).get
-                last = db.execute("SELECT max(sequence) FROM decisions").get
-                first = int(last or 0) if found is None else int(found)
+            first = 0 if since is None else _first_since(db, since)
             while True:
                 page = db.execute(
                     "SELECT value FROM decisions WHERE sequence >= ? ORDER BY sequence LIMIT ?",
                     (first, _PAGE),
                 ).fetchall()
                 for (value,) in page:
-                    assert isinstance(value, bytes)
+                    if not isinstance(value, bytes):
+                        raise Refused(_DAMAGED.format("a decision is no longer one"))
                     yield value
                 if len(page) < _PAGE:
                     return
@@ -92,13 +103,16 @@ class SqliteJournal:
             db.execute("BEGIN IMMEDIATE")
             epoch = int(db.execute("SELECT epoch FROM owner").get)
             if epoch != self._epoch:
+                db.execute("ROLLBACK")
                 raise Fenced(f"another process owns {self._path} now")
             db.executemany(
                 "INSERT INTO decisions (sequence, decided_at, value) VALUES (?, ?, ?)",
                 [(e.decision.partition_sequence, e.timestamp, e.value) for e in commit.decisions],
             )
-            written = [row for row in commit.rows if row[1] is not None]
-            db.executemany("INSERT OR REPLACE INTO state (key, value) VALUES (?, ?)", written)
+            db.executemany(
+                "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)",
+                [(key, row, _crc(key, row)) for key, row in commit.rows if row is not None],
+            )
             deleted = [(key,) for key, value in commit.rows if value is None]
             db.executemany("DELETE FROM state WHERE key = ?", deleted)
             db.executemany(
@@ -116,12 +130,12 @@ class SqliteJournal:
         db, self._db = self._db, None
         if db is None:
             return
-        try:
+        # Whatever fails here: the file itself is the truth, and the next owner reads it anew.
+        with contextlib.suppress(apsw.Error):
             if db.in_transaction:
                 db.execute("ROLLBACK")
+        with contextlib.suppress(apsw.Error):
             db.close()
-        except apsw.Error:
-            pass  # the file itself is the truth; the next owner reads it anew
 
     @property
     def _connection(self) -> apsw.Connection:
@@ -130,12 +144,44 @@ class SqliteJournal:
         return self._db
 
 
+def _crc(key: bytes, value: bytes) -> int:
+    return zlib.crc32(value, zlib.crc32(key))
+
+
+def _first_since(db: apsw.Connection, since: int) -> int:
+    """Return the number of the first decision made at or after `since`, at most the last."""
+    # decided_at never falls along the log, so the first one late enough starts it.
+    found = db.execute(
+        "SELECT sequence FROM decisions WHERE decided_at >= ? "
+        "ORDER BY decided_at, sequence LIMIT 1",
+        (since,),
+    ).get
+    if found is None:
+        found = db.execute("SELECT max(sequence) FROM decisions").get
+    first = int(found or 0)
+    # The index is no part of the chain: with a damaged one, ids could be forgotten too soon.
+    while first > 0:
+        before = db.execute("SELECT value FROM decisions WHERE sequence = ?", (first - 1,)).get
+        if before is None or _decided_at(before) < since:
+            break
+        first -= 1
+    return first
+
+
+def _decided_at(value: bytes) -> float:
+    try:
+        return from_iso(decode_decision(value).decided_at)
+    except (msgspec.MsgspecError, ValueError):
+        return math.inf  # to be read, so that the chain tells
+
+
 def _translated(error: apsw.Error, *, committing: bool = False) -> JournalFault | Refused:
     what = f"{type(error).__name__}: {error}"
     if isinstance(error, apsw.FullError):
+        # SQLite has rolled the transaction back.
         return Unavailable(f"the disk is full ({what}): make room, nothing was decided")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return Refused(f"the file is damaged ({what}): restore it, then run `accountant audit`")
+        return Refused(_DAMAGED.format(what))
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return Unavailable(f"the file is in use ({what})")
     return CommitUnknown(what) if committing else Unavailable(what)

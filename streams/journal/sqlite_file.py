@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +19,17 @@ from accountant.records import Genesis, decode_decision
 from streams.errors import Refused
 
 DEAD_LETTER_BYTES: Final = 4096
+_LOOKS: Final = 20
+_LOOK_S: Final = 0.01
 _APPLICATION_ID: Final = 0x50424C31  # "PBL1", so that a wrong file is noticed
 _SCHEMA: Final = """
 CREATE TABLE decisions (
     sequence INTEGER PRIMARY KEY, decided_at INTEGER NOT NULL, value BLOB NOT NULL
 );
 CREATE INDEX decisions_by_time ON decisions (decided_at, sequence);
-CREATE TABLE state (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE state (
+    key BLOB PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE dead_letters (
     source TEXT NOT NULL, offset INTEGER NOT NULL, reason TEXT NOT NULL, value BLOB NOT NULL
 );
@@ -62,9 +67,11 @@ class FileLock:
 
         Raises: Refused: another process holds it; the message names its pid and address.
         """
-        file = self._path.open("a+", encoding="utf-8")
+        # Not opened to append: Linux would then write at the end whatever the offset.
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.fdopen(fd, "r+", encoding="utf-8")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock(file)
         except OSError as error:
             owner = self.owner()
             file.close()
@@ -75,14 +82,25 @@ class FileLock:
         self._file = file
         self.publish(None)
 
+    def _lock(self, file: IO[str]) -> None:
+        for again in range(_LOOKS, -1, -1):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError:
+                # Somebody who asks for the owner holds the lock too, for a moment.
+                if not again or self.owner() is not None:
+                    raise
+            time.sleep(_LOOK_S)
+
     def publish(self, address: str | None) -> None:
         """Write down who holds the lock and where it answers."""
         file = self._file
         assert file is not None
-        file.seek(0)
-        file.truncate()
-        json.dump({"pid": os.getpid(), "address": address}, file)
-        file.flush()
+        line = json.dumps({"pid": os.getpid(), "address": address}) + "\n"
+        # In this order the first line is whole whenever somebody looks.
+        os.pwrite(file.fileno(), line.encode(), 0)
+        os.truncate(file.fileno(), len(line))
 
     def owner(self) -> Owner | None:
         """Return who holds the lock, None if nobody does."""
@@ -91,7 +109,7 @@ class FileLock:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except OSError:
-                    written = json.loads(file.read() or "{}")
+                    written = json.loads(file.readline() or "{}")
                     return Owner(int(written.get("pid", 0)), written.get("address"))
         except (FileNotFoundError, ValueError):
             return None
@@ -110,17 +128,29 @@ def connect_writer(path: Path) -> apsw.Connection:
 
     Raises: Refused: not a ledger's file, or not there.
     """
-    try:
+    with _refusing(path):
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        db.set_busy_timeout(1000)
-        _check_file(db, path)
-        db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except apsw.CantOpenError as error:
+        try:
+            db.set_busy_timeout(1000)
+            _check_file(db, path)
+            db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except BaseException:
+            with contextlib.suppress(apsw.Error):
+                db.close()
+            raise
+    return db
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turn what makes a file unusable into a refusal."""
+    try:
+        yield
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
         raise Refused(f"{path} cannot be opened: {error}") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise Refused(f"{path} is damaged: {error}. Restore it, then `accountant audit`") from error
-    return db
 
 
 def _check_file(db: apsw.Connection, path: Path) -> None:
@@ -183,18 +213,14 @@ def reader(path: Path) -> Iterator[apsw.Connection]:
 
     Raises: Refused: not there, or not a ledger's file.
     """
-    try:
+    with _refusing(path):
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    except apsw.CantOpenError as error:
-        raise Refused(f"{path} cannot be opened: {error}") from error
-    try:
-        db.set_busy_timeout(1000)
-        _check_file(db, path)
-        yield db
-    except apsw.NotADBError as error:
-        raise Refused(f"{path} is not a ledger made by `accountant`") from error
-    finally:
-        db.close()
+        try:
+            db.set_busy_timeout(1000)
+            _check_file(db, path)
+            yield db
+        finally:
+            db.close()
 
 
 def read_decisions(path: Path, *, first: int = 0, most: int | None = None) -> Iterator[bytes]:

@@ -10,14 +10,41 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streams.testing.broker import LocalBroker
     from streams.testing.broker_settings import BrokerError
+    from streams.testing.doubles import (
+        Crash,
+        CrashPoints,
+        ManualClock,
+        MemoryJournal,
+        MemoryLog,
+        RecordingObserver,
+    )
     from streams.testing.kafka_install import KafkaUnavailable
+    from streams.testing.virtual_time import VirtualTimeLoop
 
-__all__ = ["BrokerError", "KafkaUnavailable", "LocalBroker"]
+__all__ = [
+    "BrokerError",
+    "Crash",
+    "CrashPoints",
+    "KafkaUnavailable",
+    "LocalBroker",
+    "ManualClock",
+    "MemoryJournal",
+    "MemoryLog",
+    "RecordingObserver",
+    "VirtualTimeLoop",
+]
 
 _HOMES = {
     "BrokerError": "streams.testing.broker_settings",
+    "Crash": "streams.testing.doubles",
+    "CrashPoints": "streams.testing.doubles",
     "KafkaUnavailable": "streams.testing.kafka_install",
     "LocalBroker": "streams.testing.broker",
+    "ManualClock": "streams.testing.doubles",
+    "MemoryJournal": "streams.testing.doubles",
+    "MemoryLog": "streams.testing.doubles",
+    "RecordingObserver": "streams.testing.doubles",
+    "VirtualTimeLoop": "streams.testing.virtual_time",
 }
 
 

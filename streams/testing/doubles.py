@@ -1,0 +1,170 @@
+"""Doubles for programs that run a processor in their tests: clock, crashes, observer.
+
+`MemoryJournal` on a `MemoryLog` is the journal that goes with them; it is held to the same
+contract as the ones that keep their promises on a disk or a broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from accountant.inputs import Input
+from accountant.partition import Encoded, Partition
+from streams.errors import CommitUnknown
+from streams.journal.memory import MemoryJournal, MemoryLog
+from streams.processor import Committed
+
+__all__ = ["Crash", "CrashPoints", "ManualClock", "MemoryJournal", "MemoryLog", "RecordingObserver"]
+
+
+class ManualClock:
+    """A clock that moves when it is told to.
+
+    Attributes:
+        wall: milliseconds since 1970.
+        steady: seconds of the clock that never jumps.
+    """
+
+    def __init__(self, wall: int) -> None:
+        self.wall = wall
+        self.steady = 0.0
+
+    def now(self) -> int:
+        """Return the wall clock, milliseconds since 1970."""
+        return self.wall
+
+    def monotonic(self) -> float:
+        """Return seconds that never jump."""
+        return self.steady
+
+    def pass_(self, ms: int) -> None:
+        """Let time pass, on both clocks."""
+        self.wall += ms
+        self.steady += ms / 1000
+
+    def jump(self, ms: int) -> None:
+        """Set the wall clock forward, or back: the other clock does not notice."""
+        self.wall += ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """What happens when a point is reached for the n-th time.
+
+    Attributes:
+        point: `owned`, `decided` or `committed` of a `Processor`; `commit_begun` or
+            `commit_done` of a `MemoryJournal`.
+        nth: 1 is the first time.
+        how: `raise` an error; `cancel` the task; `kill` the process by SIGKILL; `pause`
+            until `CrashPoints.resume`, as SIGSTOP does.
+        error: makes what `raise` raises.
+    """
+
+    point: str
+    nth: int = 1
+    how: Literal["raise", "cancel", "kill", "pause"] = "raise"
+    error: Callable[[], BaseException] = lambda: CommitUnknown("scripted crash")
+
+
+class CrashPoints:
+    """The `reach` of a `Processor` or `MemoryJournal`, or of both: crashes as in a script.
+
+    Attributes:
+        reached: how often each point was reached.
+        paused: the point at which a task is held, None if none is.
+    """
+
+    def __init__(self, *crashes: Crash) -> None:
+        self._crashes = {(crash.point, crash.nth): crash for crash in crashes}
+        self._resumed = asyncio.Event()
+        self.reached: Counter[str] = Counter()
+        self.paused: str | None = None
+
+    async def __call__(self, point: str) -> None:
+        """Reach a point."""
+        self.reached[point] += 1
+        crash = self._crashes.get((point, self.reached[point]))
+        if crash is None:
+            return
+        match crash.how:
+            case "raise":
+                raise crash.error()
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "cancel":
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+                await asyncio.sleep(0)
+            case "pause":
+                self.paused = point
+                await self._resumed.wait()
+                self.paused = None
+
+    def resume(self) -> None:
+        """Let every task go on that was paused, and pause no more."""
+        self._resumed.set()
+
+
+class RecordingObserver:
+    """Remembers what a processor told.
+
+    Attributes:
+        partition: the state while it holds, else None.
+        refolds: how often it was read back.
+        commits: the inputs and decisions of each commit.
+        drops: why the state was dropped, each time; None where the task was cancelled.
+        halt: why nothing more is decided, None while it goes on.
+    """
+
+    def __init__(self) -> None:
+        self.partition: Partition | None = None
+        self.refolds = 0
+        self.commits: list[list[tuple[Input, Encoded]]] = []
+        self.drops: list[BaseException | None] = []
+        self.halt: BaseException | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def decisions(self) -> list[bytes]:
+        """The bytes of each decision told of, in order."""
+        return [encoded.value for commit in self.commits for _, encoded in commit]
+
+    async def until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
+        """Return once a condition holds, looking at it whenever something was told.
+
+        Raises: TimeoutError: it does not hold after `within` seconds.
+        """
+        async with asyncio.timeout(within):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        """The state was read back."""
+        self.partition = partition
+        self.refolds += 1
+        self._changed.set()
+
+    def committed(self, committed: Committed) -> None:
+        """Decisions became visible."""
+        self.commits.append(list(committed.records))
+        self._changed.set()
+
+    def dropped(self, partition: int, error: BaseException | None) -> None:
+        """The state is no longer valid."""
+        self.partition = None
+        self.drops.append(error)
+        self._changed.set()
+
+    def halted(self, partition: int, error: BaseException) -> None:
+        """Nothing more will be decided."""
+        self.partition = None
+        self.halt = error
+        self._changed.set()
