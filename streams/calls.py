@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from accountant.claim_text import parse_claim
 from accountant.claims import Claim
-from accountant.clock import uuid7
+from accountant.clock import issued_at, uuid7
 from accountant.errors import RequestInvalid
 from accountant.inputs import Checked, Undecodable, canonical, check
 from accountant.outcomes import Outcome, Reason
@@ -97,6 +98,26 @@ def request_call(
 
     Raises: RequestInvalid.
     """
+    before, after = _around_id(dataset, claim, analyst, purpose, unit, neighbours)
+    if issued_at(request_id) is None:
+        raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
+    body = before + request_id.encode() + after
+    return Call("requests", body, dataset, analyst, request_id)
+
+
+_ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
+
+
+@lru_cache(maxsize=1024)
+def _around_id(
+    dataset: str,
+    claim: str | Claim,
+    analyst: str,
+    purpose: str,
+    unit: str,
+    neighbours: Neighbours,
+) -> tuple[bytes, bytes]:
+    """Return a checked body's bytes before and after its id: notebooks ask alike, often."""
     if isinstance(claim, str):
         try:
             claim = parse_claim(claim)
@@ -104,7 +125,7 @@ def request_call(
             raise (error if error.field == "claim" else error.under("claim")) from None
     request = MechanismRequest(
         version=VERSION,
-        request_id=request_id,
+        request_id=_ANY_ID,
         analyst=analyst,
         dataset=dataset,
         claim=claim,
@@ -114,7 +135,9 @@ def request_call(
     )
     body = encode(request)
     check_body("requests", body)
-    return Call("requests", body, dataset, analyst, request_id)
+    # The id stands before all that a caller chose, so its first place is the right one.
+    before, _, after = body.partition(_ANY_ID.encode())
+    return before, after
 
 
 def open_call(

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from accountant.claims import Claim
 from accountant.policy import Neighbours, Policy
-from accountant.records import Decision, decode_decision
+from accountant.records import Decision
 from accountant.views import DatasetView, UsageView
 from streams.async_client import WAIT_S, AsyncAccountant, undecided
 from streams.calls import (
@@ -26,7 +26,6 @@ from streams.connect import connect_here, connect_kafka
 from streams.embedded import EmbeddedService
 from streams.errors import Unavailable
 from streams.portal import Portal
-from streams.service import Answer
 from streams.settings import Settings
 
 __all__ = ["Accountant", "AsyncAccountant"]
@@ -180,23 +179,24 @@ class Accountant:
     def _decided(self, call: Call, wait: float) -> Decision:
         if self._embedded is None:
             return self._call(self._client.decided(call, wait))
-        answer, retried = self._answer(self._embedded, call, wait)
-        if answer.decision is None:
+        decision, retried = self._in_process(self._embedded, call, wait)
+        if decision is None:
             raise undecided(call, wait)
-        decision = decode_decision(answer.decision)
         if is_echo(decision, retried=retried):
             return self.decision(call.dataset, call.who, call.request_id) or decision
         return decision
 
-    def _answer(self, ledger: EmbeddedService, call: Call, wait: float) -> tuple[Answer, bool]:
+    def _in_process(
+        self, ledger: EmbeddedService, call: Call, wait: float
+    ) -> tuple[Decision | None, bool]:
         retried = False
         for pause in pauses():
             try:
-                return ledger.submit_sync(call.source, call.body, wait), retried
+                return ledger.decide_sync(call.source, call.body, wait), retried
             except Unavailable:
                 retried = True
                 time.sleep(pause)
-        return ledger.submit_sync(call.source, call.body, wait), retried
+        return ledger.decide_sync(call.source, call.body, wait), retried
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._portal is None:

@@ -13,7 +13,7 @@ import apsw
 from accountant.clock import issued_at
 from accountant.decide import decide as decide_record
 from accountant.ids import id_key
-from accountant.records import Genesis, Source
+from accountant.records import Decision, Genesis, Source
 from accountant.views import DatasetView, UsageView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
@@ -112,7 +112,16 @@ class EmbeddedService:
         """
         ticket = BlockingTicket()
         self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=True)
-        return Answer(decision=ticket.wait(wait), partition=0, offset=ticket.offset)
+        decided = ticket.wait(wait)
+        value = None if decided is None else decided.value
+        return Answer(decision=value, partition=0, offset=ticket.offset)
+
+    def decide_sync(self, source: Source, body: bytes, wait: float) -> Decision | None:
+        """Do as `submit_sync`, and return the decision itself, None if not in time."""
+        ticket = BlockingTicket()
+        self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=True)
+        decided = ticket.wait(wait)
+        return None if decided is None else decided.decision
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
         ticket = LoopTicket()

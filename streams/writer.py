@@ -232,7 +232,7 @@ class Writer:
     def committed(self, committed: Committed) -> None:
         self._standing.committed(committed)
         self._publish(committed)
-        self._inbox.answer([encoded.value for _, encoded in committed.records])
+        self._inbox.answer(committed.records)
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
         self.partition = None

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from accountant.inputs import Input
+from accountant.partition import Encoded
 from accountant.records import Source
 from streams.errors import Unavailable
 
@@ -17,37 +18,37 @@ from streams.errors import Unavailable
 class Ticket(Protocol):
     """Someone who waits for one decision."""
 
-    def settle(self, offset: int | None, decision: bytes | None, error: Exception | None) -> None:
-        """Take the decision's bytes, or why there are none. Called once."""
+    def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
+        """Take the decision, or why there is none. Called once."""
         ...
 
 
 class BlockingTicket:
     """A thread that waits."""
 
-    __slots__ = ("_decided", "_decision", "_error", "offset")
+    __slots__ = ("_decided", "_error", "_settled", "offset")
 
     def __init__(self) -> None:
-        self._decided = threading.Lock()
-        self._decided.acquire()
-        self._decision: bytes | None = None
+        self._settled = threading.Lock()
+        self._settled.acquire()
+        self._decided: Encoded | None = None
         self._error: Exception | None = None
         self.offset: int | None = None
 
-    def settle(self, offset: int | None, decision: bytes | None, error: Exception | None) -> None:
-        self.offset, self._decision, self._error = offset, decision, error
-        self._decided.release()
+    def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
+        self.offset, self._decided, self._error = offset, decided, error
+        self._settled.release()
 
-    def wait(self, seconds: float) -> bytes | None:
-        """Return the decision's bytes, None if there is none in time.
+    def wait(self, seconds: float) -> Encoded | None:
+        """Return the decision, None if there is none in time.
 
         Raises: Unavailable: the outcome is unknown, or the ledger cannot be used.
         """
-        if not self._decided.acquire(timeout=max(0.0, seconds)):
+        if not self._settled.acquire(timeout=max(0.0, seconds)):
             return None
         if self._error is not None:
             raise self._error
-        return self._decision
+        return self._decided
 
 
 class LoopTicket:
@@ -60,11 +61,11 @@ class LoopTicket:
         self.future: asyncio.Future[bytes] = self.loop.create_future()
         self.offset: int | None = None
 
-    def settle(self, offset: int | None, decision: bytes | None, error: Exception | None) -> None:
+    def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
         self.offset = offset
-        _call(self.loop, [(self, decision, error)])
+        _call(self.loop, [(self, decided, error)])
 
-    def set(self, decision: bytes | None, error: Exception | None) -> None:
+    def set(self, decided: Encoded | None, error: Exception | None) -> None:
         """Settle within the loop."""
         if self.future.done():
             return
@@ -72,16 +73,16 @@ class LoopTicket:
             self.future.set_exception(error)
             self.future.exception()  # whoever stopped waiting needs no warning
         else:
-            self.future.set_result(decision or b"")
+            self.future.set_result(b"" if decided is None else decided.value)
 
 
-_Settled = tuple[LoopTicket, bytes | None, Exception | None]
+_Settled = tuple[LoopTicket, Encoded | None, Exception | None]
 
 
 def _call(loop: asyncio.AbstractEventLoop, settled: list[_Settled]) -> None:
     def settle() -> None:
-        for ticket, decision, error in settled:
-            ticket.set(decision, error)
+        for ticket, decided, error in settled:
+            ticket.set(decided, error)
 
     try:
         loop.call_soon_threadsafe(settle)
@@ -177,16 +178,16 @@ class Handoff:
             records.append(Input(source, offset, None, body, received))
         return records
 
-    def answer(self, decisions: Sequence[bytes]) -> None:
+    def answer(self, decided: Sequence[tuple[Input, Encoded]]) -> None:
         """Tell whoever waits for the inputs taken last that they were decided, in order."""
         by_loop: dict[asyncio.AbstractEventLoop, list[_Settled]] = {}
-        for decision in decisions:
+        for _, encoded in decided:
             offset, ticket = self._taken.popleft()
             if isinstance(ticket, LoopTicket):
                 ticket.offset = offset
-                by_loop.setdefault(ticket.loop, []).append((ticket, decision, None))
+                by_loop.setdefault(ticket.loop, []).append((ticket, encoded, None))
             else:
-                ticket.settle(offset, decision, None)
+                ticket.settle(offset, encoded, None)
         for loop, settled in by_loop.items():
             _call(loop, settled)
 
