@@ -1,0 +1,59 @@
+"""Bodies of requests as a test sends them, at times of its own choosing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def request_id(at: int, number: int) -> str:
+    """Return the UUIDv7 of a time in milliseconds and a number below 2**60."""
+    digits = f"{at:012x}7{number >> 48:03x}8{number & (1 << 48) - 1:015x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def opening(dataset: str, at: int, number: int, *, epsilon: str = "1", **policy: Any) -> bytes:
+    """Return the opening of a dataset under basic composition."""
+    return _bytes(
+        version=1,
+        type="open",
+        request_id=request_id(at, number),
+        dataset=dataset,
+        by="owner",
+        policy={"filter": "basic", "epsilon": epsilon, **policy},
+    )
+
+
+def closing(dataset: str, at: int, number: int) -> bytes:
+    """Return the closing of a dataset."""
+    return _bytes(
+        version=1, type="close", request_id=request_id(at, number), dataset=dataset, by="owner"
+    )
+
+
+def asking(
+    dataset: str,
+    at: int,
+    number: int,
+    *,
+    epsilon: str = "0.1",
+    analyst: str = "ana",
+    purpose: str = "",
+    unit: str = "person",
+) -> bytes:
+    """Return a request for one pure release."""
+    return _bytes(
+        version=1,
+        type="request",
+        request_id=request_id(at, number),
+        analyst=analyst,
+        dataset=dataset,
+        claim={"type": "pure", "epsilon": epsilon},
+        unit=unit,
+        neighbours="add_remove",
+        purpose=purpose,
+    )
+
+
+def _bytes(**fields: object) -> bytes:
+    return json.dumps(fields).encode()
