@@ -244,6 +244,23 @@ def test_a_long_name_of_an_unknown_field_is_not_repeated_in_full() -> None:
     assert_readable(world, decision)
 
 
+def test_a_body_that_the_log_could_not_be_read_back_with_is_not_repeated() -> None:
+    world = opened()
+    decision = world.send("requests", world.request().replace(b'"person"', b'["\\ud800"]'))
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert (decision.error.field, bytes(decision.request)) == ("unit", b"")
+    assert_readable(world, decision)
+
+
+def test_an_owners_reason_is_at_most_200_characters() -> None:
+    world = opened()
+    assert code(world.amend(reason="x" * 200, horizon="P1D")) == "amended"
+    decision = world.amend(reason="x" * 201, horizon="P1D")
+    assert decision.error is not None
+    assert decision.error.field == "reason"
+
+
 def test_a_body_of_several_lines_is_one_line_in_the_log() -> None:
     world = opened()
     raw = json.dumps(json.loads(world.request()), indent=2).encode()

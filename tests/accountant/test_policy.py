@@ -44,6 +44,7 @@ BAD: list[tuple[dict[str, object], str]] = [
     ({"odometers": [{"type": "linear", "delta": "1e-6", "y": "-1"}]}, "policy.odometers[0].y"),
     ({"odometers": [{"type": "stitched", "delta": "1e-6"}]}, "policy.odometers[0].v0"),
     ({"odometers": [{"type": "basic"}, {"type": "basic"}]}, "policy.odometers"),
+    ({"odometers": [{"type": "basic"}] * 9}, "policy.odometers"),
     ({"odometers": [{"type": "crystal ball"}]}, "policy.odometers[0].type"),
     ({"other": 1}, "policy.other"),
 ]

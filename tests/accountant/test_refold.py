@@ -11,7 +11,7 @@ from accountant.decide import decide
 from accountant.errors import LogDamaged
 from accountant.inputs import Input
 from accountant.partition import Draft, Partition
-from accountant.records import decode_decision, partition_row_key
+from accountant.records import NO_REQUEST, Origin, decode_decision, partition_row_key
 from accountant.refold import Refold, StateMismatch, state_rows
 from tests.accountant.histories import worlds
 from tests.accountant.world import World, opened
@@ -125,6 +125,37 @@ def test_a_log_that_has_lost_its_end_is_damaged_not_refolded() -> None:
     world.log.pop()
     with pytest.raises(LogDamaged, match="ends at decision"):
         from_rows(world, rows=rows)
+
+
+def test_a_row_with_other_totals_than_the_log_is_noticed() -> None:
+    world = opened()
+    world.ask()
+    (key, value), partition_row = world.rows()
+    forged = value.replace(b'"mechanisms":1', b'"mechanisms":0')
+    assert forged != value
+    with pytest.raises(StateMismatch, match="totals"):
+        from_rows(world, rows=[(key, forged), partition_row])
+
+
+CONTRADICTIONS: list[tuple[int, dict[str, object], str]] = [
+    (2, {"sequence": 5}, "needs 2"),
+    (2, {"dataset": "ghost", "sequence": 1}, "never opened"),
+    (2, {"totals": {"rho": "0"}}, "do not fit"),
+    (2, {"request": NO_REQUEST}, "no request"),
+    (1, {"policy": None}, "no policy"),
+    (2, {"source": Origin("elsewhere", 0, 1)}, "unknown source"),
+]
+
+
+@pytest.mark.parametrize(("at", "changes", "message"), CONTRADICTIONS)
+def test_a_log_that_contradicts_itself_is_damaged(
+    at: int, changes: dict[str, object], message: str
+) -> None:
+    world = opened()
+    world.ask()
+    world.log = damaged(world, at, **changes)
+    with pytest.raises(LogDamaged, match=message):
+        world.refolded()
 
 
 def test_later_rows_replace_earlier_ones_and_none_removes() -> None:
