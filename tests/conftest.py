@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
 from streams.testing import LocalBroker
 
 _BROKERS = ("broker", "own_broker")
+_KAFKA_TESTS = Path(__file__).parent / "kafka"
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +43,8 @@ def application(request: pytest.FixtureRequest) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test that uses a broker, so that `make test-fast` never starts one."""
     for item in items:
-        if set(_BROKERS) & set(getattr(item, "fixturenames", ())):
+        starts_its_own = _KAFKA_TESTS in item.path.parents
+        if starts_its_own or set(_BROKERS) & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kafka)
 
 
