@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from accountant.partition import genesis_decision
 from accountant.records import Genesis
 from streams.errors import Refused
+from streams.genesis import write_genesis
 from streams.kafka.errors import translating
-from streams.kafka.producer import Record, TransactionalProducer
-from streams.kafka.reader import StableReader
 from streams.settings import Settings
 
+_INPUTS: Final = ("requests", "admin")
 _FOREVER: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
 _INPUT: Final = {
     "cleanup.policy": "delete",
@@ -146,28 +144,37 @@ async def create(deployment: Deployment) -> list[str]:
     """Create the topics that are missing, and the genesis of each empty decision log.
 
     Safe to repeat, also beside running workers: where decisions exist, nothing is written.
+    The inputs come last: whoever finds records in them finds the genesis, or a lost ledger.
 
     Returns: what was done, in words.
     Raises: Refused: what exists is not as it must be. Unavailable.
     """
     admin = await _admin(deployment)
     try:
-        done = await _create_missing(admin, deployment)
-        await _until_known(admin, deployment)
+        with translating():
+            existing = set(await admin.list_topics())
+        inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
+        ledger = [topic for topic in SETTINGS if topic not in _INPUTS]
+        done = await _create_missing(admin, deployment, ledger)
+        problems = await _problems(admin, deployment, ledger)
+        if problems:
+            raise Refused("; ".join(problems))
+        for partition in range(deployment.partitions):
+            if await write_genesis(deployment, partition, inputs):
+                done.append(f"wrote genesis of partition {partition}")
+        done += await _create_missing(admin, deployment, _INPUTS)
     finally:
         await admin.close()
     await check(deployment)
-    for partition in range(deployment.partitions):
-        if await _write_genesis(deployment, partition):
-            done.append(f"wrote genesis of partition {partition}")
     return done
 
 
-async def _create_missing(admin: Any, deployment: Deployment) -> list[str]:
+async def _create_missing(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
     with translating():
         existing = set(await admin.list_topics())
     done = []
-    for topic, settings in SETTINGS.items():
+    for topic in topics:
+        settings = SETTINGS[topic]
         name = deployment.topics.of(topic)
         if name in existing:
             continue
@@ -185,12 +192,13 @@ async def _create_missing(admin: Any, deployment: Deployment) -> list[str]:
                 if code not in (0, kafka.TopicAlreadyExistsError.errno):
                     raise kafka.for_code(code)(str(rest))
         done.append(f"created {name}")
+    await _until_known(admin, deployment, topics)
     return done
 
 
-async def _until_known(admin: Any, deployment: Deployment) -> None:
+async def _until_known(admin: Any, deployment: Deployment, topics: Sequence[str]) -> None:
     """Wait a while until the broker's metadata tells of topics that it has just created."""
-    wanted = {deployment.topics.of(topic) for topic in SETTINGS}
+    wanted = {deployment.topics.of(topic) for topic in topics}
     for _ in range(_KNOWN_TRIES):
         with translating():
             if wanted <= set(await admin.list_topics()):
@@ -205,17 +213,17 @@ async def check(deployment: Deployment) -> None:
     """
     admin = await _admin(deployment)
     try:
-        problems = await _problems(admin, deployment)
+        problems = await _problems(admin, deployment, list(SETTINGS))
     finally:
         await admin.close()
     if problems:
         raise Refused("; ".join(problems))
 
 
-async def _problems(admin: Any, deployment: Deployment) -> list[str]:
+async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
     with translating():
         existing = set(await admin.list_topics())
-    names = {topic: deployment.topics.of(topic) for topic in SETTINGS}
+    names = {topic: deployment.topics.of(topic) for topic in topics}
     missing = [name for name in names.values() if name not in existing]
     if missing:
         return [f"missing topics: {', '.join(missing)}. Run `accountant topics create`"]
@@ -246,44 +254,6 @@ async def _problems(admin: Any, deployment: Deployment) -> list[str]:
                     f"--topic {name} --add-config {key}={wanted}`"
                 )
     return problems
-
-
-async def _write_genesis(deployment: Deployment, partition: int) -> bool:
-    """Write decision 0 where there is none. Return whether it was written."""
-    if not await _is_empty(deployment, partition):
-        return False
-    producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{partition}")
-    try:
-        await producer.start()
-        # Owned now: nobody else can be writing, so what is empty stays empty.
-        if not await _is_empty(deployment, partition):
-            return False
-        first = genesis_decision(deployment.genesis(partition), time.time_ns() // 1_000_000)
-        record = Record(first.key, first.value, first.timestamp)
-        await producer.transact(partition, {deployment.topics.decisions: [record]})
-    finally:
-        producer.drop()
-    return True
-
-
-async def _is_empty(deployment: Deployment, partition: int) -> bool:
-    """Tell whether the decisions of a partition hold no committed record.
-
-    Raises: Refused: they are gone while `state` still holds what was spent.
-    """
-    decisions = TopicPartition(deployment.topics.decisions, partition)
-    state = TopicPartition(deployment.topics.state, partition)
-    async with StableReader(deployment.bootstrap, [decisions, state]) as reader:
-        if reader.spans[decisions].begin > 0:
-            return False
-        async for _ in reader.read(decisions, 0):
-            return False
-        async for _ in reader.read(state, reader.spans[state].begin):
-            raise Refused(
-                f"{decisions.topic}, partition {partition}, is empty, but {state.topic} is not: "
-                "the ledger was lost. Restore the decisions; nothing may be decided without them"
-            )
-    return True
 
 
 async def _admin(deployment: Deployment) -> Any:

@@ -15,10 +15,12 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from accountant.decide import decide as decide_record
 from streams import topics as kafka_topics
 from streams.clock import Clock
-from streams.errors import Fenced, JournalFault, Refused, Unavailable
+from streams.errors import JournalFault, Refused, Unavailable
 from streams.journal.kafka import KafkaJournal
 from streams.kafka.errors import translating
 from streams.kafka.reader import consumer as plain_consumer
+from streams.kafka.reader import stop
+from streams.lease import Lease
 from streams.metrics.source import Lag
 from streams.processor import Decide, Observer, Processor, Tuning
 from streams.status import Observers, Status
@@ -27,7 +29,6 @@ from streams.topics import Deployment
 _log = structlog.get_logger(__name__)
 
 _RELEASE_S: Final = 2.0
-_FENCED_S: Final = 15.0
 _PROBE_S: Final = 3.0
 _CHECK_S: Final = 60.0
 _AGAIN_S: Final = 1.0
@@ -35,28 +36,6 @@ _AGAIN_S: Final = 1.0
 
 async def _nowhere(_point: str) -> None:
     pass
-
-
-class _Lease:
-    """Whether this worker may (still) own one partition.
-
-    A fenced owner may only come back in a new generation of the group, or after a while:
-    two workers that both insist would fence each other for ever.
-    """
-
-    def __init__(self, generation: Callable[[], int]) -> None:
-        self.revoked = False
-        self._generation = generation
-
-    async def may_own(self, fault: BaseException | None) -> bool:
-        if isinstance(fault, Fenced):
-            generation = self._generation()
-            deadline = time.monotonic() + _FENCED_S
-            while not self.revoked and time.monotonic() < deadline:
-                if self._generation() != generation:
-                    break
-                await asyncio.sleep(0.1)
-        return not self.revoked
 
 
 class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
@@ -94,7 +73,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         self._check_every = check_every
         self._inputs: Any = None
         self._generation = 0
-        self._tasks: dict[int, tuple[asyncio.Task[None], _Lease]] = {}
+        self._tasks: dict[int, tuple[asyncio.Task[None], Lease]] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._main: asyncio.Task[None] | None = None
         self._lags: list[Lag] = []
@@ -122,9 +101,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         await self._release(list(self._tasks))
         inputs, self._inputs = self._inputs, None
         if inputs is not None:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(_RELEASE_S):
-                    await inputs.stop()
+            await stop(inputs)
 
     def lags(self) -> Sequence[Lag]:
         """Return how far behind the inputs of the partitions served are, as last seen."""
@@ -186,8 +163,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
                 await inputs.start()
         except BaseException:
             self._inputs = None
-            with contextlib.suppress(Exception):
-                await inputs.stop()
+            await stop(inputs)
             raise
         self.status.trouble("start", None)
         _log.info("worker_joined", group=deployment.application, instance=self._instance_id)
@@ -215,7 +191,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
     def _serve(self, partition: int) -> None:
         if partition in self._tasks:
             return
-        lease = _Lease(lambda: self._generation)
+        lease = Lease(lambda: self._generation)
         deployment = self._deployment
         journal = KafkaJournal(
             deployment.bootstrap,
@@ -271,9 +247,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             self.status.trouble("broker", f"the broker does not answer: {error}")
             return
         finally:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(_RELEASE_S):
-                    await probe.stop()
+            await stop(probe)
         self.status.trouble("broker", None)
         shrunk = {tp.partition for tp, end in ends.items() if end < self._ends.get(tp, 0)}
         self._ends.update(ends)

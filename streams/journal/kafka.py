@@ -70,6 +70,8 @@ class KafkaJournal:
         await producer.start()
         reader = StableReader(self._bootstrap, [self._tp["decisions"], self._tp["state"]])
         self._reader = await reader.__aenter__()
+        for tp, span in reader.spans.items():
+            producer.expect_beyond(tp.topic, span.end - 1)
         begin = reader.spans[self._tp["decisions"]].begin
         if begin > 0:
             raise Refused(

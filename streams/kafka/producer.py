@@ -125,14 +125,22 @@ class TransactionalProducer:
     def _batches(self, records: Iterable[Record]) -> list[Any]:
         batches = [self._producer.create_batch()]
         empty = True
-        for key, value, timestamp, headers in records:
-            fields = {"key": key, "value": value, "timestamp": timestamp, "headers": [*headers]}
-            if batches[-1].append(**fields) is None:
+        for record in records:
+            if not self._added(batches[-1], record):
                 batches.append(self._producer.create_batch())
-                if batches[-1].append(**fields) is None:
+                if not self._added(batches[-1], record):
                     raise kafka.MessageSizeTooLargeError("a record is larger than a batch may be")
             empty = False
         return [] if empty else batches
+
+    def _added(self, batch: Any, record: Record) -> bool:
+        key, value, timestamp, headers = record
+        added = batch.append(key=key, value=value, timestamp=timestamp, headers=[*headers])
+        return added is not None
+
+    def expect_beyond(self, topic: str, offset: int) -> None:
+        """Know that a topic has come so far already, before anything was sent to it."""
+        self._last[topic] = offset
 
     def _check_moved_on(self, topic: str, offset: int) -> None:
         """Notice a topic that was deleted and made anew under us: its offsets begin again.

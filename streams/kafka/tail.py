@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from accountant.records import (
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault
 from streams.kafka.errors import translating
-from streams.kafka.reader import StableReader, consumer
+from streams.kafka.reader import StableReader, consumer, stop
 from streams.topics import Deployment
 
 _log = structlog.get_logger(__name__)
@@ -98,9 +97,7 @@ class Tail:
                         async with asyncio.timeout(6):
                             await follower.end_offsets(decisions[:1])
         finally:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(2):
-                    await follower.stop()
+            await stop(follower)
 
     async def _place(self, follower: Any, decisions: list[TopicPartition]) -> None:
         """Seek to where we were, or the first time to `history_ms` ago."""

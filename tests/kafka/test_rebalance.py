@@ -67,3 +67,21 @@ async def keep_asking(ledger: Ledger, names: list[str], stop: asyncio.Event) -> 
     while not stop.is_set():
         await ledger.send_all([request(draw.choice(names), epsilon="0.01") for _ in range(10)])
         await asyncio.sleep(0.05)
+
+
+async def test_a_worker_without_partitions_waits_for_one(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        await ledger.open("ds")
+        async with (
+            working(ledger, instance_id="w1") as first,
+            working(ledger, instance_id="w2", ready=False) as second,
+        ):
+            await asyncio.sleep(8)  # it looks after the broker meanwhile
+            idle, busy = (first, second) if second.status.serving else (second, first)
+            assert not idle.status.serving
+            await busy.stop()
+            await until(lambda: idle.status.serving == {0}, "taken over")
+            assert (await ledger.decided(request("ds")))["outcome"] == "granted"
+        await ledger.judged()

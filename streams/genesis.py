@@ -1,0 +1,86 @@
+"""Decision 0 of each partition, written where a ledger begins and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from aiokafka import TopicPartition
+
+from accountant.partition import genesis_decision
+from streams.errors import Refused
+from streams.kafka.errors import translating
+from streams.kafka.producer import Record, TransactionalProducer
+from streams.kafka.reader import StableReader, consumer, stop
+
+if TYPE_CHECKING:
+    from streams.topics import Deployment
+
+_PATIENCE_S: Final = 15.0
+
+
+async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence[str]) -> bool:
+    """Write decision 0 where there is none. Return whether it was written.
+
+    Args:
+        deployment, partition: which log.
+        inputs: names of those input topics that were there before.
+    Raises: Refused: it is missing, but inputs have been taken.
+    """
+    if not await _is_empty(deployment, partition):
+        return False
+    await _refuse_taken(deployment, partition, inputs)
+    producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{partition}")
+    try:
+        await producer.start()
+        # Owned now: nobody else can be writing, so what is empty stays empty.
+        if not await _is_empty(deployment, partition):
+            return False
+        first = genesis_decision(deployment.genesis(partition), time.time_ns() // 1_000_000)
+        record = Record(first.key, first.value, first.timestamp)
+        await producer.transact(partition, {deployment.topics.decisions: [record]})
+    finally:
+        producer.drop()
+    return True
+
+
+async def _is_empty(deployment: Deployment, partition: int) -> bool:
+    """Tell whether the decisions of a partition hold no committed record.
+
+    Raises: Refused: they are gone while `state` still holds what was spent.
+    """
+    decisions = TopicPartition(deployment.topics.decisions, partition)
+    state = TopicPartition(deployment.topics.state, partition)
+    async with StableReader(deployment.bootstrap, [decisions, state]) as reader:
+        if reader.spans[decisions].begin > 0:
+            return False
+        async for _ in reader.read(decisions, 0):
+            return False
+        async for _ in reader.read(state, reader.spans[state].begin):
+            raise Refused(
+                f"{decisions.topic}, partition {partition}, is empty, but {state.topic} is not: "
+                "the ledger was lost. Restore the decisions; nothing may be decided without them"
+            )
+    return True
+
+
+async def _refuse_taken(deployment: Deployment, partition: int, inputs: Sequence[str]) -> None:
+    """Refuse to begin a log anew beside inputs that were taken: budgets would be whole again."""
+    tps = [TopicPartition(topic, partition) for topic in inputs]
+    probe = consumer(deployment.bootstrap, committed=False)
+    try:
+        with translating():
+            async with asyncio.timeout(_PATIENCE_S):
+                await probe.start()
+                ends = await probe.end_offsets(tps) if tps else {}
+    finally:
+        await stop(probe)
+    taken = [tp.topic for tp, end in ends.items() if end > 0]
+    if taken:
+        raise Refused(
+            f"{deployment.topics.decisions}, partition {partition}, is empty, but "
+            f"{' and '.join(taken)} took records: the ledger was lost. Restore the decisions; a "
+            "new ledger needs another ACCOUNTANT_TOPIC_PREFIX, or its topics deleted first"
+        )

@@ -1,0 +1,81 @@
+"""The broker goes away for half a minute: a worker waits, says so, refolds and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from streams.testing import LocalBroker
+from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+
+pytestmark = pytest.mark.faults
+
+AWAY_S = 30.0
+
+
+async def ask(ledger: Ledger, stop: asyncio.Event) -> None:
+    """Ask all the time, also while nobody answers: what is sent then arrives late."""
+    while not stop.is_set():
+        await ledger.send_all([request(f"ds-{i}", epsilon="0.0001") for i in range(40)])
+        await asyncio.sleep(0.05)
+
+
+async def test_a_worker_waits_for_a_broker_that_was_killed_and_for_one_that_hangs(
+    own_broker: LocalBroker, application: str
+) -> None:
+    watch = Watch()
+    async with Ledger(own_broker.bootstrap, application) as ledger:
+        await ledger.open(*(f"ds-{i}" for i in range(40)))
+        async with working(ledger, observers=[watch]) as worker:
+            stop = asyncio.Event()
+            asking = asyncio.create_task(ask(ledger, stop))
+            try:
+                for how in ("killed", "paused"):
+                    await asyncio.sleep(1)
+                    refolds = watch.refolds
+                    await (kill(own_broker) if how == "killed" else pause(own_broker))
+                    await until(lambda: "does not answer" in str(worker.status.readiness()), how)
+                    assert not worker.status.readiness().ready
+                    await asyncio.sleep(AWAY_S)
+                    assert not worker.status.readiness().ready
+                    await (start(own_broker) if how == "killed" else resume(own_broker))
+                    await until(lambda: is_ready(worker), "ready again", 90)
+                    await until(lambda n=refolds: watch.refolds > n, "refolded", 90)
+            finally:
+                stop.set()
+                await asyncio.wait_for(asking, 90)
+            verdict = await ledger.judged()
+        assert verdict.outcomes.keys() == {"opened", "granted"}
+        assert len(watch.reported) == len(set(watch.reported))
+        assert set(watch.reported) <= verdict.by_place.keys()
+
+
+async def kill(broker: LocalBroker) -> None:
+    await asyncio.to_thread(broker.kill)
+
+
+async def start(broker: LocalBroker) -> None:
+    await asyncio.to_thread(broker.start)
+
+
+async def pause(broker: LocalBroker) -> None:
+    await asyncio.to_thread(broker.pause)
+
+
+async def resume(broker: LocalBroker) -> None:
+    await asyncio.to_thread(broker.resume)
+
+
+async def test_a_worker_started_before_its_broker_waits_for_it(
+    own_broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(own_broker.bootstrap, application) as ledger:
+        await ledger.open("ds")
+        await kill(own_broker)
+        async with working(ledger, ready=False) as worker:
+            await until(lambda: "does not answer" in str(worker.status.readiness()), "told")
+            await start(own_broker)
+            await until(lambda: is_ready(worker), "ready")
+            assert (await ledger.decided(request("ds")))["outcome"] == "granted"
+        await ledger.judged()

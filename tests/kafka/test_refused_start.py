@@ -1,0 +1,163 @@
+"""Topics or a log that are not as they must be: a refusal that names reason and command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+
+from streams import topics
+from streams.errors import Refused
+from streams.testing import LocalBroker
+from streams.worker import Worker
+from tests.faults import oracle
+from tests.faults.ledger import Ledger, is_ready, request, until, working
+from tests.faults.operator import Operator
+
+WRONG = [
+    ("requests", "message.timestamp.type", "CreateTime"),
+    ("requests", "cleanup.policy", "compact"),
+    ("requests", "compression.type", "gzip"),
+    ("requests", "max.message.bytes", "10485760"),
+    ("admin", "message.timestamp.type", "CreateTime"),
+    ("decisions", "cleanup.policy", "compact"),
+    ("decisions", "retention.ms", "604800000"),
+    ("decisions", "retention.bytes", "1000000"),
+    ("decisions", "message.timestamp.type", "LogAppendTime"),
+    ("decisions", "max.message.bytes", "1000"),
+    ("state", "cleanup.policy", "delete"),
+    ("state", "max.message.bytes", "1000"),
+]
+
+
+def ledger_of(broker: LocalBroker, application: str) -> Ledger:
+    return Ledger(broker.bootstrap, application, partitions=2)
+
+
+async def refusal(ledger: Ledger) -> str:
+    """Return why a worker refuses to start."""
+    worker = Worker(ledger.deployment, instance_id="w1")
+    await worker.start()
+    try:
+        with pytest.raises(Refused) as raised:
+            await asyncio.wait_for(worker.wait_fatal(), 60)
+    finally:
+        await worker.stop()
+    return str(raised.value)
+
+
+async def test_a_start_on_wrong_settings_names_each_and_the_command(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        for topic, name, value in WRONG:
+            right = topics.SETTINGS[topic][name]
+            Operator(ledger).alter(topic, name, value)
+            why = await refusal(ledger)
+            assert f"{ledger.topic(topic)}: {name} is {value}, must be {right}" in why
+            assert f"kafka-configs.sh --alter --topic {ledger.topic(topic)}" in why
+            with pytest.raises(Refused, match=name.replace(".", r"\.")):
+                await topics.create(ledger.deployment)
+            Operator(ledger).alter(topic, name, right)
+        async with working(ledger):
+            pass
+
+
+async def test_settings_changed_under_a_running_worker_stop_it_until_they_are_right(
+    broker: LocalBroker, application: str
+) -> None:
+    async with (
+        ledger_of(broker, application) as ledger,
+        working(ledger, check_every=1.0) as worker,
+    ):
+        await ledger.open("ds")
+        await ledger.settle()
+        Operator(ledger).alter("decisions", "retention.ms", "1000000000")
+        await until(lambda: "retention.ms" in str(worker.status.readiness()), "noticed")
+        await until(lambda: not worker.status.serving, "nothing served")
+        place = await ledger.ask("ds")
+        Operator(ledger).alter("decisions", "retention.ms", "-1")
+        await until(lambda: is_ready(worker), "ready again")
+        assert (await ledger.decision(place))["outcome"] == "granted"
+        await ledger.judged()
+
+
+async def test_missing_topics_name_the_command_that_makes_them(
+    broker: LocalBroker, application: str
+) -> None:
+    ledger = ledger_of(broker, application)
+    assert "Run `accountant topics create`" in await refusal(ledger)
+
+
+@pytest.mark.parametrize("topic", ["requests", "decisions"])
+async def test_a_changed_partition_count_is_refused(
+    broker: LocalBroker, application: str, topic: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        Operator(ledger).grow(topic, 3)
+        why = await refusal(ledger)
+        assert f"{ledger.topic(topic)} has 3 partitions, the genesis says 2" in why
+        assert "ACCOUNTANT_PARTITIONS" in why
+
+
+async def halted(ledger: Ledger) -> list[str]:
+    """Return why partition 0 halts; partition 1 serves meanwhile."""
+    async with working(ledger, ready=False) as worker:
+        await until(lambda: "halted" in str(worker.status.readiness()), "halted")
+        await until(lambda: worker.status.serving == {1}, "the other one serves")
+        return list(worker.status.readiness().reasons)
+
+
+async def test_another_genesis_halts_each_partition(broker: LocalBroker, application: str) -> None:
+    async with ledger_of(broker, application) as ledger:
+        ledger.deployment = replace(ledger.deployment, window_ms=1_800_000)
+        async with working(ledger, ready=False) as worker:
+            await until(
+                lambda: str(worker.status.readiness()).count("the log began as") == 2, "halted"
+            )
+            assert "window_ms=3600000" in str(worker.status.readiness())
+
+
+async def with_history(ledger: Ledger) -> None:
+    """Have some requests decided in partition 0."""
+    async with working(ledger):
+        await ledger.open("ds-0", "ds-1", "ds-2", "ds-3")
+        await ledger.send_all(request(f"ds-{i % 4}") for i in range(40))
+        await ledger.settle()
+
+
+@pytest.mark.parametrize("forged", ["garbage", "a decision twice", "a later one", "half a one"])
+async def test_a_forged_record_halts_the_partition_and_names_the_place(
+    broker: LocalBroker, application: str, forged: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        await with_history(ledger)
+        last = oracle.read(broker.bootstrap, ledger.topic("decisions"), 2)[0][-1].value or b""
+        number = json.loads(last)["partition_sequence"]
+        value = {
+            "garbage": b"\x00garbage",
+            "a decision twice": last,
+            "a later one": last.replace(
+                b'"partition_sequence":%d' % number, b'"partition_sequence":%d' % (number + 1), 1
+            ),
+            "half a one": last[: len(last) // 2],
+        }[forged]
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        producer.produce(ledger.topic("decisions"), value, b"ds-0", partition=0)
+        assert producer.flush(30) == 0
+        (why,) = await halted(ledger)
+        assert "partition 0 halted" in why
+        assert str(number) in why or str(number + 1) in why
+        assert "`accountant audit`" in why
+
+
+async def test_deleted_decisions_halt_the_partition(broker: LocalBroker, application: str) -> None:
+    async with ledger_of(broker, application) as ledger:
+        await with_history(ledger)
+        Operator(ledger).delete_before("decisions", 0, 5)
+        (why,) = await halted(ledger)
+        assert "begins at offset 5: decisions were deleted" in why
+        assert "`accountant topics check`" in why

@@ -1,0 +1,182 @@
+"""`state` is only a cache: lost, recreated or behind, it is made again from the decisions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from streams import topics
+from streams.errors import Refused
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+from tests.faults.operator import Operator
+
+DATASETS = [f"ds-{number}" for number in range(12)]
+
+
+def ledger_of(broker: LocalBroker, application: str) -> Ledger:
+    return Ledger(broker.bootstrap, application, partitions=2)
+
+
+async def spend(ledger: Ledger, names: list[str] = DATASETS) -> None:
+    await ledger.send_all(request(name, epsilon="0.01") for name in names)
+    await ledger.settle()
+
+
+async def opened(ledger: Ledger) -> None:
+    await ledger.open(*DATASETS)
+    await spend(ledger)
+
+
+@pytest.mark.parametrize("how", ["recreated", "bare"])
+async def test_a_state_topic_recreated_between_two_runs_is_made_again(
+    broker: LocalBroker, application: str, how: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger):
+            await opened(ledger)
+        Operator(ledger).delete("state")
+        if how == "bare":
+            Operator(ledger).create_bare("state")
+        await topics.create(ledger.deployment)
+        async with working(ledger):
+            # Rows of datasets that nobody asks about are there again, too.
+            await ledger.judged()
+            await spend(ledger, DATASETS[:3])
+        verdict = await ledger.judged()
+        assert verdict.outcomes["granted"] == len(DATASETS) + 3
+
+
+async def test_a_state_topic_recreated_under_a_running_worker_is_noticed(
+    broker: LocalBroker, application: str
+) -> None:
+    watch = Watch()
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger, observers=[watch]) as worker:
+            await opened(ledger)
+            for idle in (True, False):
+                await asyncio.sleep(4)  # the worker has looked at its topics' ends
+                refolds = watch.refolds
+                Operator(ledger).delete("state")
+                Operator(ledger).create_bare("state")
+                if not idle:
+                    await ledger.send_all(request(name, epsilon="0.01") for name in DATASETS)
+                await until(lambda n=refolds: watch.refolds >= n + 2, f"refolded, idle: {idle}")
+                await until(lambda: is_ready(worker), "ready")
+                await ledger.judged()
+        verdict = await ledger.judged()
+        assert verdict.outcomes["granted"] == 2 * len(DATASETS)
+
+
+async def test_a_worker_whose_state_topic_is_gone_goes_on_when_it_is_back(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger, check_every=1.0) as worker:
+            await opened(ledger)
+            Operator(ledger).delete("state")
+            await ledger.send_all(request(name, epsilon="0.01") for name in DATASETS)
+            await until(
+                lambda: "`accountant topics create`" in str(worker.status.readiness()), "told"
+            )
+            await topics.create(ledger.deployment)
+            await until(lambda: is_ready(worker), "ready")
+            verdict = await ledger.judged()
+        assert verdict.outcomes["granted"] == 2 * len(DATASETS)
+
+
+async def test_a_state_that_is_behind_is_not_believed(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger):
+            await opened(ledger)
+        old = oracle.read(broker.bootstrap, ledger.topic("state"), 2)
+        async with working(ledger):
+            await spend(ledger)
+        await restore(ledger, old)
+        async with working(ledger):
+            await ledger.judged()
+            await spend(ledger)
+        verdict = await ledger.judged()
+        assert verdict.outcomes["granted"] == 3 * len(DATASETS)
+
+
+async def test_a_state_restored_from_a_backup_under_a_running_worker_is_noticed(
+    broker: LocalBroker, application: str
+) -> None:
+    watch = Watch()
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger, observers=[watch]) as worker:
+            await opened(ledger)
+            old = oracle.read(broker.bootstrap, ledger.topic("state"), 2)
+            for _ in range(3):
+                await spend(ledger)
+            await asyncio.sleep(4)
+            refolds = watch.refolds
+            Operator(ledger).delete("state")
+            Operator(ledger).create_bare("state")
+            await restore(ledger, old)
+            await until(lambda: watch.refolds >= refolds + 2, "refolded")
+            await until(lambda: is_ready(worker), "ready")
+            await spend(ledger)
+            verdict = await ledger.judged()
+        assert verdict.outcomes["granted"] == 5 * len(DATASETS)
+
+
+async def restore(ledger: Ledger, rows: list[list[Any]]) -> None:
+    """Write old rows back, as from a backup."""
+    producer = AIOKafkaProducer(bootstrap_servers=ledger.bootstrap)
+    await producer.start()
+    for partition, records in enumerate(rows):
+        for record in records:
+            await producer.send_and_wait(
+                ledger.topic("state"), record.value, key=record.key, partition=partition
+            )
+    await producer.stop()
+
+
+async def test_lost_decisions_are_refused_while_state_holds_what_was_spent(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger):
+            await opened(ledger)
+        Operator(ledger).delete("decisions")
+        with pytest.raises(Refused, match=r"the ledger was lost\. Restore the decisions"):
+            await topics.create(ledger.deployment)
+        async with working(ledger, ready=False) as worker:
+            await until(lambda: str(worker.status.readiness()).count("halted") == 2, "halted")
+            assert "restore it" in str(worker.status.readiness())
+            assert not worker.status.serving
+
+
+@pytest.mark.parametrize("running", ["no", "long", "not yet committing"])
+async def test_decisions_and_state_both_missing_are_refused(
+    broker: LocalBroker, application: str, running: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger):
+            await opened(ledger)
+        if running == "no":
+            Operator(ledger).delete("decisions", "state")
+        else:
+            async with working(ledger) as worker:
+                if running == "long":
+                    await spend(ledger)
+                    await asyncio.sleep(4)  # the worker has looked at its topics' ends
+                Operator(ledger).delete("decisions", "state")
+                Operator(ledger).create_bare("decisions", "state")
+                await ledger.send_all(request(name) for name in DATASETS)
+                await until(lambda: str(worker.status.readiness()).count("halted") == 2, "halted")
+        # The inputs tell that this is no new ledger: a genesis would give the budgets anew.
+        with pytest.raises(Refused, match="the ledger was lost"):
+            await topics.create(ledger.deployment)
+        async with working(ledger, ready=False) as worker:
+            await until(lambda: str(worker.status.readiness()).count("halted") == 2, "halted")
+            assert not worker.status.serving
+        assert sum(map(len, oracle.read(broker.bootstrap, ledger.topic("decisions"), 2))) == 0
