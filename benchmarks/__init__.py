@@ -1,0 +1,1 @@
+"""How fast the ledger is, against the parts that it is made of, measured in one run."""

@@ -1,0 +1,168 @@
+"""500 requests a second on the broker: from sending one to seeing its decision."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from accountant.partitioning import partition_of
+from benchmarks import requests
+from benchmarks.kafka_load import deploy, open_all, producer
+from benchmarks.measure import Row, Scale, percentile
+from benchmarks.processes import command, free_port
+from streams.kafka.producer import RETRY_BACKOFF_MS
+from streams.testing import LocalBroker
+from streams.topics import Deployment
+
+_RATE = 500
+_PARTITIONS = 4
+_DATASETS = 200
+_TRANSACTIONS = 300
+
+
+class _Id(msgspec.Struct, frozen=True):
+    request_id: str = ""
+
+
+class _Decided(msgspec.Struct):
+    request: _Id = _Id()
+
+
+_decode = msgspec.json.Decoder(_Decided).decode
+
+
+async def _empty_transactions(deployment: Deployment) -> list[float]:
+    """Return the seconds of transactions that write one byte and nothing else."""
+    client = AIOKafkaProducer(
+        bootstrap_servers=deployment.bootstrap,
+        transactional_id="empty",
+        linger_ms=0,
+        retry_backoff_ms=RETRY_BACKOFF_MS,
+    )
+    await client.start()
+    took = []
+    try:
+        for _ in range(_TRANSACTIONS):
+            await asyncio.sleep(0.004)  # the broker has written the last one's markers
+            started = time.perf_counter()
+            async with client.transaction():
+                await client.send_and_wait(deployment.topics.alerts, b".", partition=0)
+            took.append(time.perf_counter() - started)
+    finally:
+        await client.stop()
+    return took
+
+
+async def _watch(consumer: AIOKafkaConsumer, sent: dict[str, float], took: list[float]) -> None:
+    while True:
+        got = await consumer.getmany(timeout_ms=100)
+        seen = time.perf_counter()
+        for records in got.values():
+            for record in records:
+                started = sent.pop(_decode(record.value).request.request_id, None)
+                if started is not None:
+                    took.append(seen - started)
+
+
+async def _open_loop(deployment: Deployment, seconds: float) -> list[float]:
+    """Send at a steady rate, whatever comes back; return each request's seconds."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=deployment.bootstrap,
+        isolation_level="read_committed",
+        enable_auto_commit=False,
+        auto_offset_reset="latest",
+        fetch_max_wait_ms=20,
+    )
+    await consumer.start()
+    decisions = deployment.topics.decisions
+    consumer.assign([TopicPartition(decisions, i) for i in range(_PARTITIONS)])
+    await consumer.seek_to_end()
+    names = requests.names(_DATASETS)
+    sent: dict[str, float] = {}
+    took: list[float] = []
+    watching = asyncio.create_task(_watch(consumer, sent, took))
+    async with producer(deployment.bootstrap, linger_ms=0) as client:
+        begun = time.perf_counter()
+        for i in range(int(seconds * _RATE)):
+            ahead = begun + i / _RATE - time.perf_counter()
+            if ahead > 0:
+                await asyncio.sleep(ahead)
+            name = names[i % _DATASETS]
+            body = requests.request(name, requests.now(), i)
+            key = name.encode()
+            sent[msgspec.json.decode(body, type=_Id).request_id] = time.perf_counter()
+            await client.send(
+                deployment.topics.requests, body, key=key, partition=partition_of(key, _PARTITIONS)
+            )
+        await client.flush()
+        for _ in range(200):
+            if not sent:
+                break
+            await asyncio.sleep(0.05)
+    watching.cancel()
+    await asyncio.wait([watching])
+    await consumer.stop()
+    if sent:
+        raise RuntimeError(f"{len(sent)} requests were not decided within 10 s")
+    return took
+
+
+def _settings(deployment: Deployment, port: int, *, read_side: bool) -> Mapping[str, str]:
+    return {
+        "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
+        "ACCOUNTANT_APPLICATION": deployment.application,
+        "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
+        "ACCOUNTANT_PARTITIONS": str(_PARTITIONS),
+        "ACCOUNTANT_METRICS_PORT": str(port),
+        "ACCOUNTANT_PORT": str(port),
+        "ACCOUNTANT_INSTANCE_ID": "bench",
+        "ACCOUNTANT_READ_SIDE": str(read_side).lower(),
+    }
+
+
+def _run(
+    broker: LocalBroker, prefix: str, seconds: float, *, apart: bool
+) -> tuple[float, float, float]:
+    """Return (median, p99) of requests and the median of empty transactions, in ms."""
+    deployment = asyncio.run(deploy(broker, prefix, _PARTITIONS))
+    asyncio.run(open_all(deployment, requests.names(_DATASETS)))
+    with contextlib.ExitStack() as running:
+        port = free_port()
+        settings = _settings(deployment, port, read_side=not apart)
+        running.enter_context(command("worker", settings, port=port))
+        if apart:
+            port = free_port()
+            settings = _settings(deployment, port, read_side=False)
+            running.enter_context(command("gateway", settings, port=port))
+        asyncio.run(_open_loop(deployment, 3))  # warm
+        empty = asyncio.run(_empty_transactions(deployment))
+        took = asyncio.run(_open_loop(deployment, seconds))
+    return (
+        statistics.median(took) * 1e3,
+        percentile(took, 0.99) * 1e3,
+        statistics.median(empty) * 1e3,
+    )
+
+
+def rows(scale: Scale) -> Iterator[Row]:
+    """Yield the tail of the latency against an empty transaction's, in one process and apart."""
+    seconds = 5 if scale.quick else 20
+    with LocalBroker() as broker:
+        for name, apart in (("one process", False), ("roles apart", True)):
+            half, tail, empty = _run(broker, f"l{int(apart)}.", seconds, apart=apart)
+            yield Row(name=f"empty transaction, {name}", value=empty, unit="ms", note="median")
+            yield Row(
+                name=f"p99 at {_RATE}/s, {name}",
+                value=tail,
+                unit="ms",
+                note=f"from sending to visible; median {half:.1f} ms",
+            )
+            yield Row(
+                name=f"p99 / empty transaction, {name}", value=tail / empty, unit="", at_most=5
+            )

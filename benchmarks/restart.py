@@ -1,0 +1,187 @@
+"""A restart: datasets and remembered ids read back from rows and decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from accountant.decide import decide
+from accountant.inputs import Input
+from accountant.partition import Draft, Encoded, genesis_decision
+from accountant.records import Genesis
+from accountant.refold import Refold, state_rows
+from benchmarks import requests
+from benchmarks.kafka_load import Counter
+from benchmarks.measure import Row, Scale
+from streams.embedded import EmbeddedService
+from streams.journal import sqlite_file
+from streams.journal.handoff import Handoff
+from streams.journal.memory import MemoryJournal, MemoryLog
+from streams.journal.port import Commit
+from streams.journal.sqlite import SqliteJournal
+from streams.processor import Processor
+from streams.settings import load
+
+_BATCH = 1_000
+_HOUR_MS = 3_600_000
+
+
+_Rows = list[tuple[bytes, bytes]]
+
+
+class _Log:
+    """One partition with so many datasets opened long ago, asked evenly since."""
+
+    def __init__(self, datasets: int, genesis: Genesis) -> None:
+        self.genesis = genesis
+        self.now = requests.now()
+        self.names = requests.names(datasets)
+        begun = self.now - 3 * _HOUR_MS  # so the openings' own ids are forgotten by now
+        self.first = genesis_decision(genesis, begun)
+        refold = Refold(genesis)
+        refold.take_decision(self.first.value)
+        self.partition = refold.finish()
+        self._begun = begun
+
+    def openings(self) -> Iterator[Encoded]:
+        """Decide the opening of every dataset."""
+        bodies = (requests.opening(name, self._begun) for name in self.names)
+        yield from self._decide("admin", bodies, self._begun)
+
+    def asked(self, count: int) -> Iterator[Encoded]:
+        """Decide so many requests."""
+        names = self.names
+        bodies = (requests.request(names[i % len(names)], self.now, i) for i in range(count))
+        yield from self._decide("requests", bodies, self.now)
+
+    def _decide(self, source: str, bodies: Iterator[bytes], at: int) -> Iterator[Encoded]:
+        draft = Draft(self.partition)
+        for i, body in enumerate(bodies):
+            record = Input(source, i, None, body, at)  # type: ignore[arg-type]
+            encoded = decide(draft, record, at)
+            yield encoded
+            if i % _BATCH == _BATCH - 1:
+                draft.absorb()
+                draft = Draft(self.partition)
+        draft.absorb()
+
+
+def _allocated() -> int:
+    """Return the bytes allocated since `tracemalloc` began."""
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def _genesis() -> Genesis:
+    return load().genesis(0, 1)
+
+
+async def _in_memory(genesis: Genesis, decisions: list[Encoded], rows: _Rows) -> float:
+    """Return how long a processor takes from owning a memory journal to serving."""
+    log = MemoryLog()
+    log.decisions += [decided.value for decided in decisions]
+    log.state += rows
+    counter = Counter()
+    processor = Processor(MemoryJournal(log), genesis, counter)
+    task = asyncio.create_task(processor.run())
+    await counter.refolded_once.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    return counter.refolded_in[0]
+
+
+async def _fill(path: Path, decisions: list[Encoded], rows: _Rows) -> None:
+    journal = SqliteJournal(path, inbox=Handoff(1))
+    await journal.own()
+    await journal.commit(Commit(decisions, rows, [], {}))
+    await journal.drop()
+
+
+def _in_file(genesis: Genesis, decisions: list[Encoded], rows: _Rows) -> float:
+    """Return how long an embedded ledger takes to open."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "ledger.db"
+        sqlite_file.create(path, genesis, decisions[0].timestamp)
+        asyncio.run(_fill(path, decisions[1:], rows))
+        started = time.perf_counter()
+        service = EmbeddedService.open(path, load())
+        seconds = time.perf_counter() - started
+        service.close_sync()
+        return seconds
+
+
+def _many_ids(genesis: Genesis, datasets: int, ids: int) -> tuple[float, int]:
+    """Return the seconds that a refold spends on the decisions of so many ids, and how many.
+
+    Decided and folded in turns: a million decisions at once would take a gigabyte.
+    """
+    log = _Log(datasets, genesis)
+    refold = Refold(genesis)
+    refold.take_decision(log.first.value)
+    for decided in log.openings():
+        refold.take_decision(decided.value)
+    asked = log.asked(ids)
+    seconds = 0.0
+    while page := [decided.value for decided in islice(asked, _BATCH)]:
+        started = time.perf_counter()
+        for value in page:
+            refold.take_decision(value)
+        seconds += time.perf_counter() - started
+    return seconds, len(refold.finish().ids)
+
+
+def rows(scale: Scale) -> Iterator[Row]:
+    """Yield times of restarts, and the memory of a dataset and of an id."""
+    datasets = ids = scale.of(100_000)
+    genesis = _genesis()
+    log = _Log(datasets, genesis)
+    decisions = [log.first, *log.openings(), *log.asked(ids)]
+    state = state_rows(log.partition)
+    what = f"{datasets:,} datasets, {ids:,} ids"
+    del log
+    gc.collect()
+    yield Row(
+        name=f"restart, memory journal, {what}",
+        value=asyncio.run(_in_memory(genesis, decisions, state)),
+        unit="s",
+        at_most=10,
+    )
+    yield Row(
+        name=f"restart, SQLite file, {what}",
+        value=_in_file(genesis, decisions, state),
+        unit="s",
+        at_most=10,
+    )
+    tracemalloc.start()
+    before = _allocated()
+    refold = Refold(genesis)
+    for key, value in state:
+        refold.take_row(key, value)
+    with_rows = _allocated()
+    yield Row(
+        name="memory of a dataset",
+        value=(with_rows - before) / datasets,
+        unit="bytes",
+        at_most=2_000,
+        note="as tracemalloc counts",
+    )
+    for decided in decisions[datasets + 1 :]:
+        refold.take_decision(decided.value)
+    partition = refold.finish()
+    yield Row(
+        name="memory of a remembered id",
+        value=(_allocated() - with_rows) / len(partition.ids),
+        unit="bytes",
+        note=f"{len(partition.ids):,} ids",
+    )
+    tracemalloc.stop()
+    del refold, partition, decisions, state
+    gc.collect()
+    seconds, known = _many_ids(genesis, scale.of(10_000), scale.of(1_000_000))
+    yield Row(name=f"refold of {known:,} ids, without rows", value=seconds, unit="s")
