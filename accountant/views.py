@@ -249,16 +249,23 @@ def analyst_of(decision: Decision) -> str | None:
     return _decode_asker(decision.request).analyst
 
 
-def fold_usage(view: UsageView | None, decision: Decision) -> UsageView | None:
+def fold_usage(
+    view: UsageView | None, decision: Decision, asker: str | None = None
+) -> UsageView | None:
     """Return an analyst's view with a decision on a request of theirs taken in, in O(1).
 
     Give it the decisions for which `analyst_of` names this analyst; others change nothing.
+
+    Args:
+        asker: what `analyst_of` said, by callers that have asked it.
     """
-    analyst = analyst_of(decision) if view is None else view.analyst
+    if asker is None:
+        asker = analyst_of(decision)
+    analyst = asker if view is None else view.analyst
     sequence, left = decision.sequence, decision.left
     if sequence is None or left is None or analyst is None:
         return view
-    if view is not None and (sequence <= view.sequence or analyst_of(decision) != analyst):
+    if view is not None and (sequence <= view.sequence or asker != analyst):
         return view
     unit = next(iter(left))
     cost = decision.cost or {}

@@ -90,7 +90,7 @@ class Standing:
                     self._last[name] = decision.partition_sequence
                     analyst = analyst_of(decision)
                     if analyst is not None:
-                        view = fold_usage(self._usage.get((name, analyst)), decision)
+                        view = fold_usage(self._usage.get((name, analyst)), decision, analyst)
                         if view is not None:
                             self._usage[name, analyst] = view
 
