@@ -27,7 +27,7 @@ _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
 class SqliteJournal:
     """The only partition of an embedded ledger.
 
-    Every call runs in the thread that it is awaited in, which becomes the writer thread: a
+    Every call runs in the thread that it is awaited in, one at a time: a
     commit blocks it until the disk has the bytes. An I/O error leaves the connection closed.
 
     Args:

@@ -18,6 +18,14 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
+@pytest.fixture(scope="module")
+def lasting_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """A door like `door`, for many tests of what is never appended."""
+    with Door(tmp_path_factory.mktemp("ledger") / "ledger.db", TestClock()) as opened:
+        opened.open()
+        yield opened
+
+
 @pytest.fixture
 def door(file: Path, clock: TestClock) -> Iterator[Door]:
     """A door with dataset `census` open: filter basic, epsilon 1."""
