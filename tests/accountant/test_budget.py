@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import mpmath
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,8 +32,6 @@ def parts(claim: c.Claim) -> list[tuple[c.Claim, int]]:
 
 
 def granted(world: World, sequence: list[c.Claim]) -> list[list[tuple[c.Claim, int]]]:
-    import msgspec
-
     return [
         parts(claim)
         for claim in sequence
