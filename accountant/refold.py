@@ -65,13 +65,15 @@ class Refold:
         self._partition = Partition(genesis, most_ids=most_ids)
         self._row: PartitionRow | None = None
         self._expected: tuple[int, str] | None = None
+        self._unreadable: dict[bytes, Exception] = {}
         self._taken = 0
 
     def take_row(self, key: bytes, value: bytes | None) -> None:
         """Take a record of `state`; later ones of a key replace earlier ones.
 
-        Raises: StateMismatch: the row cannot be read.
+        A row that cannot be read is told of by `start`, unless a later one replaces it.
         """
+        self._unreadable.pop(key, None)
         try:
             if key == partition_row_key(self._genesis.partition):
                 self._row = decode_partition_row(value or b"")
@@ -80,18 +82,20 @@ class Refold:
             else:
                 ledger = restored(decode_snapshot(value))
                 if ledger.dataset.encode() != key:
-                    raise StateMismatch(f"row {key!r} holds dataset {ledger.dataset}")
+                    raise ValueError(f"it holds dataset {ledger.dataset}")
                 self._partition.ledgers[ledger.dataset] = ledger
         except (msgspec.MsgspecError, LogDamaged, ValueError) as error:
-            raise StateMismatch(f"row {key[:80]!r} cannot be read: {error}") from error
+            self._unreadable[key] = error
 
     @property
     def start(self) -> int | None:
         """Time (milliseconds) from which decisions are needed, None for all of them.
 
         Ids above the floor were decided after floor - skew. To be read after the rows.
-        Raises: StateMismatch: rows are missing or belong to another log.
+        Raises: StateMismatch: rows are missing, unreadable, or belong to another log.
         """
+        for key, error in self._unreadable.items():
+            raise StateMismatch(f"row {key[:80]!r} cannot be read: {error}") from error
         row = self._row
         if row is None:
             if self._partition.ledgers:

@@ -7,7 +7,10 @@ compete for it as two processes would: owning fences the other.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+import msgspec
 
 from accountant.clock import from_iso
 from accountant.inputs import Input
@@ -61,6 +64,13 @@ class MemoryLog:
             self._waiting.discard(event)
 
 
+def _decided_at(value: bytes) -> float:
+    try:
+        return from_iso(decode_decision(value).decided_at)
+    except (msgspec.MsgspecError, ValueError):
+        return math.inf  # to be read, so that the chain tells
+
+
 async def _nowhere(_point: str) -> None:
     pass
 
@@ -102,7 +112,7 @@ class MemoryJournal:
         values = list(self.log.decisions)
         for i, value in enumerate(values):
             last = i == len(values) - 1
-            if since is None or last or from_iso(decode_decision(value).decided_at) >= since:
+            if since is None or last or _decided_at(value) >= since:
                 yield value
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:

@@ -76,6 +76,8 @@ class Model:
         request = _parsed(body)
         if request is None or body is None:
             return "invalid", "undecodable"
+        if not isinstance(request, dict):
+            return "invalid", "invalid_field"
         if request.get("purpose") == POISON:
             return "invalid", "internal_error"
         if not _sound(request):
@@ -135,12 +137,12 @@ class Model:
         return "granted", None
 
 
-def _parsed(body: bytes | None) -> dict[str, Any] | None:
+def _parsed(body: bytes | None) -> Any:
     try:
         value = json.loads(body or b"")
     except ValueError:
         return None
-    return value if isinstance(value, dict) else None
+    return "nothing" if value is None else value
 
 
 def _sound(request: dict[str, Any]) -> bool:
@@ -150,7 +152,9 @@ def _sound(request: dict[str, Any]) -> bool:
     if request["type"] != "request":
         return claim is None
     text = claim.get("epsilon") if isinstance(claim, dict) else None
-    return isinstance(text, str) and _AMOUNT.fullmatch(text) is not None
+    if not isinstance(text, str) or _AMOUNT.fullmatch(text) is None:
+        return False
+    return text == "0" or Fraction("1e-12") <= Fraction(text) <= 1000
 
 
 def _same_totals(said: dict[str, Any], account: Account) -> None:
@@ -160,7 +164,7 @@ def _same_totals(said: dict[str, Any], account: Account) -> None:
 
 def judge(
     log: Sequence[bytes],
-    inputs: Mapping[str, Sequence[bytes | None]] | None = None,
+    inputs: Mapping[Any, Sequence[bytes | None]] | None = None,
     rows: Mapping[bytes, bytes] | None = None,
 ) -> Model:
     """Return what a log comes down to.

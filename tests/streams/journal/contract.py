@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from accountant.decide import decide
 from accountant.inputs import Input
@@ -79,7 +80,7 @@ class MemoryHarness(Harness):
 class NobodyWaits:
     """A ticket for an answer that no test asks for."""
 
-    def settle(self, offset: int | None, decision: bytes | None, error: Exception | None) -> None:
+    def settle(self, offset: int | None, decided: object, error: Exception | None) -> None:
         """Forget it."""
 
 
@@ -116,13 +117,15 @@ class SqliteHarness(Harness):
 
     async def visible(self) -> Visible:
         with reader(self.path) as db:
-            decisions = db.execute("SELECT value FROM decisions ORDER BY sequence").fetchall()
-            rows = db.execute("SELECT key, value FROM state").fetchall()
-            letters = db.execute("SELECT value FROM dead_letters ORDER BY rowid").fetchall()
+            decisions: list[Any] = db.execute(
+                "SELECT value FROM decisions ORDER BY sequence"
+            ).fetchall()
+            rows: list[Any] = db.execute("SELECT key, value FROM state").fetchall()
+            letters: list[Any] = db.execute(
+                "SELECT value FROM dead_letters ORDER BY rowid"
+            ).fetchall()
         return Visible(
-            [bytes(value) for (value,) in decisions],
-            {bytes(key): bytes(value) for key, value in rows},
-            [bytes(value) for (value,) in letters],
+            [value for (value,) in decisions], dict(rows), [value for (value,) in letters]
         )
 
 
