@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from accountant.inputs import Input
 from accountant.records import Source, decode_decision
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.journal.inbox import Inputs
-from streams.journal.port import Commit
+from streams.journal.port import Commit, DeadLetter
 from streams.journal.sqlite_file import DEAD_LETTER_BYTES, connect_writer
 
 _PAGE = 1000  # decisions or rows fetched at a time
@@ -114,14 +114,10 @@ class SqliteJournal:
                 [(key, row, _crc(key, row)) for key, row in commit.rows if row is not None],
             )
             deleted = [(key,) for key, value in commit.rows if value is None]
-            db.executemany("DELETE FROM state WHERE key = ?", deleted)
-            db.executemany(
-                "INSERT INTO dead_letters (source, offset, reason, value) VALUES (?, ?, ?, ?)",
-                [
-                    (r.source, r.offset, reason, (r.value or b"")[:DEAD_LETTER_BYTES])
-                    for r, reason in commit.dead_letters
-                ],
-            )
+            if deleted:
+                db.executemany("DELETE FROM state WHERE key = ?", deleted)
+            if commit.dead_letters:
+                _set_aside(db, commit.dead_letters)
             db.execute("COMMIT")
         except apsw.Error as error:
             raise _translated(error, committing=True) from error
@@ -142,6 +138,16 @@ class SqliteJournal:
         if self._db is None:
             raise Unavailable(f"{self._path} is not open")
         return self._db
+
+
+def _set_aside(db: apsw.Connection, letters: Sequence[DeadLetter]) -> None:
+    db.executemany(
+        "INSERT INTO dead_letters (source, offset, reason, value) VALUES (?, ?, ?, ?)",
+        [
+            (r.source, r.offset, reason, (r.value or b"")[:DEAD_LETTER_BYTES])
+            for r, reason in letters
+        ],
+    )
 
 
 def _crc(key: bytes, value: bytes) -> int:
