@@ -130,25 +130,47 @@ def judge(bootstrap: str, prefix: str, partitions: int) -> Verdict:
     Raises: AssertionError: it breaks one of the invariants, or disagrees with its inputs, its
         state or its dead letters.
     """
+    return judge_evidence(gathered(bootstrap, prefix, partitions))
+
+
+class Evidence(NamedTuple):
+    """Everything that a ledger's topics hold, by partition."""
+
+    inputs: dict[str, list[list[Record]]]
+    decisions: list[list[Record]]
+    state: list[list[Record]]
+    dead: list[list[Record]]
+
+
+def gathered(bootstrap: str, prefix: str, partitions: int) -> Evidence:
+    """Read all topics of a ledger, the inputs as their readers see them: uncommitted too."""
+    return Evidence(
+        {name: read(bootstrap, prefix + name, partitions, committed=False) for name in INPUTS},
+        read(bootstrap, f"{prefix}decisions", partitions),
+        read(bootstrap, f"{prefix}state", partitions),
+        read(bootstrap, f"{prefix}dead-letters", partitions),
+    )
+
+
+def judge_evidence(evidence: Evidence) -> Verdict:
+    """Judge what was read; see `judge`."""
     verdict = Verdict()
-    taken = {name: read(bootstrap, prefix + name, partitions, committed=False) for name in INPUTS}
-    decided = read(bootstrap, f"{prefix}decisions", partitions)
-    state = read(bootstrap, f"{prefix}state", partitions)
-    dead = read(bootstrap, f"{prefix}dead-letters", partitions)
-    for partition in range(partitions):
+    for partition, records in enumerate(evidence.decisions):
         chain = _Chain(partition, verdict)
-        for record in decided[partition]:
+        for record in records:
             chain.take(record)
         offsets = {
-            (name, partition, record.offset) for name in INPUTS for record in taken[name][partition]
+            (name, partition, record.offset)
+            for name in INPUTS
+            for record in evidence.inputs[name][partition]
         }
         verdict.inputs += len(offsets)
         assert chain.places == offsets, (
             f"partition {partition}: undecided {sorted(offsets - chain.places)[:5]}, "
             f"decided without input {sorted(chain.places - offsets)[:5]}"
         )
-        chain.agrees_with(state[partition])
-        assert len(dead[partition]) == chain.dead
+        chain.agrees_with(evidence.state[partition])
+        assert len(evidence.dead[partition]) == chain.dead
     return verdict
 
 
