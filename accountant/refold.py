@@ -7,6 +7,7 @@ rules are in force today. `audit` is what recomputes them.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -278,9 +279,15 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
         decided_at=from_iso(decision.decided_at),
         outcome=decision.outcome,
         reason=decision.reason,
-        cost=decision.cost,
+        cost=None if decision.cost is None else _shared(tuple(decision.cost.items())),
     )
     partition.ids.add(issued, key, remembered)
+
+
+@lru_cache(maxsize=16_384)
+def _shared(cost: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return one dictionary for all equal costs: a copy each would double what ids take."""
+    return dict(cost)
 
 
 def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:

@@ -109,18 +109,20 @@ class TransactionalProducer:
         with translating(committing=True):
             producer = self._producer
             await producer.begin_transaction()
-            sent = []
-            for topic, batch_records in records.items():
-                for batch in self._batches(batch_records):
-                    future = await self._patiently(
-                        producer.send_batch(batch, topic, partition=partition)
-                    )
-                    sent.append((topic, future))
+            # All topics at once: the client then adds both partitions to the transaction in one
+            # request and writes them in the next, three round trips a transaction and not five.
+            sends = [self._send(topic, partition, batch) for topic, batch in records.items()]
+            sent = await self._patiently(asyncio.gather(*sends))
             # commit_transaction() reports success after a failed send, so each is awaited.
-            for topic, future in sent:
-                metadata = await self._patiently(future)
-                self._check_moved_on(topic, metadata.offset)
+            futures = [future for of_topic in sent for future in of_topic]
+            for metadata in await self._patiently(asyncio.gather(*futures)):
+                self._check_moved_on(metadata.topic, metadata.offset)
             await self._patiently(producer.commit_transaction())
+
+    async def _send(self, topic: str, partition: int, records: Iterable[Record]) -> list[Any]:
+        """Hand a topic's records to the client, batch after batch, to keep their order."""
+        send = self._producer.send_batch
+        return [await send(b, topic, partition=partition) for b in self._batches(records)]
 
     def _batches(self, records: Iterable[Record]) -> list[Any]:
         batches = [self._producer.create_batch()]
