@@ -55,16 +55,19 @@ class Plan:
     def __init__(self, policy: Policy, capacity: tuple[Units, ...]) -> None:
         kind: Filter = filter_of(policy)
         odometers = policy.odometers or ()
+        budget = parse_budget(policy)
+        limit = units_down(budget.delta_for_claims)
         names = list(kind.sums)
         for odometer in odometers:
-            names += [name for name in sums_of(odometer) if name not in names]
-        budget = parse_budget(policy)
+            # Where claims may spend no delta, the filter's own sum refuses each that has one:
+            # what odometers add up of deltas would be 0 for ever, and is left out.
+            needed = sums_of(odometer, with_deltas=limit > 0)
+            names += [name for name in needed if name not in names]
         self.policy = policy
         self.kind = kind
         self.sums = tuple(names)
         self.width = len(kind.sums)
         self.capacity = capacity
-        limit = units_down(budget.delta_for_claims)
         self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
         self.reader_names = tuple(reader.name for reader in self.readers)
         self.thresholds = _thresholds(policy.alert_at, int(capacity[0]))

@@ -7,7 +7,7 @@ every decision carries running totals and its dataset's sequence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import faust
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
     """What the tail hands to the agent at a time."""
 
     partition: int
-    records: list[Snapshot] | list[Decision]
+    records: Sequence[Snapshot | Decision]
 
 
 class LocalTable(faust.Table[Any, Any]):

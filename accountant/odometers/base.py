@@ -55,12 +55,13 @@ class Reader:
         self._boundary = odometer.boundary()
         self._delta_limit = delta_limit
         self._i = sums.index(odometer.sum)
-        self._i_delta = sums.index("loss_delta")
-        self._i_shift = sums.index("loss_shift") if odometer.shifts else None
+        self._i_delta = sums.index("loss_delta") if "loss_delta" in sums else None
+        shifts = odometer.shifts and "loss_shift" in sums
+        self._i_shift = sums.index("loss_shift") if shifts else None
 
     def __call__(self, totals: tuple[Units, ...]) -> float:
         """Return the bound in nats, rounded up, at the given totals."""
-        if totals[self._i_delta] > self._delta_limit:
+        if self._i_delta is not None and totals[self._i_delta] > self._delta_limit:
             return math.inf
         total = totals[self._i]
         # The nearest float of the quotient may lie below it; the factor covers that too.
@@ -72,8 +73,14 @@ class Reader:
         return reading
 
 
-def sums_of(odometer: Odometer) -> tuple[str, ...]:
-    """Return the names of the sums that reading an odometer takes."""
+def sums_of(odometer: Odometer, *, with_deltas: bool = True) -> tuple[str, ...]:
+    """Return the names of the sums that reading an odometer takes.
+
+    Args:
+        with_deltas: claims with delta > 0 may be granted.
+    """
+    if not with_deltas:
+        return (odometer.sum,)
     return (odometer.sum, "loss_delta", *(["loss_shift"] if odometer.shifts else []))
 
 
