@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from accountant.clock import from_iso, issued_at
-from accountant.errors import LedgerFault, LogDamaged
+from accountant.errors import BudgetError, LedgerFault, LogDamaged
 from accountant.ids import Remembered, id_key
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome, Reason
@@ -33,6 +33,15 @@ from accountant.records import (
 from accountant.snapshots import restored, snapshot, totals_from, totals_wire
 
 _FORGET_EVERY: Final = 4096
+# What bytes that somebody has changed can make of their reader.
+_UNREADABLE: Final = (
+    msgspec.MsgspecError,
+    BudgetError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+)
 _REMEMBERED: Final = frozenset(
     {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
 )
@@ -85,7 +94,7 @@ class Refold:
                 if ledger.dataset.encode() != key:
                     raise ValueError(f"it holds dataset {ledger.dataset}")
                 self._partition.ledgers[ledger.dataset] = ledger
-        except (msgspec.MsgspecError, LogDamaged, ValueError) as error:
+        except _UNREADABLE as error:
             self._unreadable[key] = error
 
     @property
@@ -113,14 +122,21 @@ class Refold:
     def take_decision(self, value: bytes) -> Decision:
         """Take the next decision of the log.
 
-        Raises: LogDamaged: it cannot be read, or does not continue the chain.
+        Raises:
+            LogDamaged: it cannot be read, or does not continue the chain.
+            StateMismatch: the rows do not agree with it.
         """
+        after = self._expected[0] - 1 if self._expected else "none"
         try:
-            decision = decode_decision(value)
-        except msgspec.MsgspecError as error:
-            after = self._expected[0] - 1 if self._expected else "none"
+            return self._take(value)
+        except LedgerFault:
+            raise
+        except _UNREADABLE as error:
             what = f"the record after decision {after} cannot be read: {error}"
             raise LogDamaged(what) from error
+
+    def _take(self, value: bytes) -> Decision:
+        decision = decode_decision(value)
         number = decision.partition_sequence
         if self._expected is None and self._row is None:
             self._expected = (0, NO_PREVIOUS)

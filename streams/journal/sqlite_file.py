@@ -7,12 +7,13 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
 import apsw
+import msgspec
 
 from accountant.partition import genesis_decision
 from accountant.records import Genesis, decode_decision
@@ -167,9 +168,12 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
         return
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        new.unlink(missing_ok=True)
+        _remove(new)
         db = apsw.Connection(str(new))
-        db.execute(f"PRAGMA application_id={_APPLICATION_ID}; PRAGMA synchronous=FULL")
+        # WAL from the beginning: a crash while switching to it would leave a journal that only
+        # a writer can roll back, and readers look first.
+        db.execute(f"PRAGMA application_id={_APPLICATION_ID}; PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
         first = genesis_decision(genesis, at)
         with db:
             db.execute(_SCHEMA)
@@ -184,7 +188,12 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
     except (OSError, apsw.Error) as error:
         raise Refused(f"{path} cannot be made: {error}") from error
     finally:
-        new.unlink(missing_ok=True)
+        _remove(new)
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _sync_directory(path: Path) -> None:
@@ -200,10 +209,15 @@ def stored_genesis(path: Path) -> Genesis:
 
     Raises: Refused: there is none.
     """
-    for value in read_decisions(path, first=0, most=1):
-        genesis = decode_decision(value).genesis
-        if genesis is not None:
-            return genesis
+    with contextlib.closing(read_decisions(path, first=0, most=1)) as values:
+        for value in values:
+            try:
+                genesis = decode_decision(value).genesis
+            except msgspec.MsgspecError as error:
+                what = f"{path} is damaged: decision 0 cannot be read: {error}"
+                raise Refused(f"{what}. Restore it, then `accountant audit`") from error
+            if genesis is not None:
+                return genesis
     raise Refused(f"{path} holds no genesis: restore it from a backup")
 
 
@@ -220,10 +234,13 @@ def reader(path: Path) -> Iterator[apsw.Connection]:
             _check_file(db, path)
             yield db
         finally:
-            db.close()
+            with contextlib.suppress(apsw.Error):  # all was read by now
+                db.close()
 
 
-def read_decisions(path: Path, *, first: int = 0, most: int | None = None) -> Iterator[bytes]:
+def read_decisions(
+    path: Path, *, first: int = 0, most: int | None = None
+) -> Generator[bytes, None, None]:
     """Yield the raw decisions of a file from number `first` on."""
     with reader(path) as db:
         limit = -1 if most is None else most

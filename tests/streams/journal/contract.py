@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,6 +91,7 @@ class AwaitableHandoff(Handoff):
     async def take(self, most: int, wait: float) -> list[Input]:
         from streams.journal.handoff import Wanted
 
+        await asyncio.sleep(0)  # other tasks have their turn, cancellation included
         waiting = super().take(most, wait)
         try:
             wanted = waiting.send(None)
@@ -107,7 +109,7 @@ class SqliteHarness(Harness):
     def __init__(self, directory: Path) -> None:
         self.path = directory / "ledger.db"
         self.inbox = AwaitableHandoff(10_000)
-        create(self.path, GENESIS, AT)
+        create(self.path, GENESIS, AT)  # an existing file stays as it is
 
     async def make(self) -> Journal:
         return SqliteJournal(self.path, inbox=self.inbox)
