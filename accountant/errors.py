@@ -12,6 +12,10 @@ from __future__ import annotations
 _SHOWN = 80  # characters of a rejected value that a message repeats
 
 
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 class BudgetError(Exception):
     """Base of every error that this product raises on purpose."""
 
@@ -30,9 +34,10 @@ class RequestInvalid(BudgetError):
         shown = value if isinstance(value, str) else repr(value)
         if len(shown) > _SHOWN:
             shown = f"{shown[:_SHOWN]}... ({len(shown)} characters)"
-        self.field = field
+        # A lone surrogate, which JSON may hold, could not be written down again.
+        self.field = _writable(field)
         self.rule = rule
-        self.value = shown
+        self.value = shown = _writable(shown)
         super().__init__(f"{field} {rule}, got {shown}")
 
     def under(self, parent: str) -> RequestInvalid:

@@ -216,9 +216,11 @@ def _parse(body: bytes) -> object:
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {twice[:80]!r} stands twice in one object")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise ValueError(f"key {name[:80]!r} stands twice in one object")
+            seen.add(name)
     return value
 
 

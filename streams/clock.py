@@ -11,6 +11,9 @@ JUMP_MS: Final = 300_000
 """How far a wall clock may move against the monotonic one, or lie behind the log."""
 
 
+_BOOT_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
+
+
 class Clock(Protocol):
     """Where the time comes from."""
 
@@ -30,6 +33,10 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
+        # Where there is one, the clock that goes on while the machine sleeps: waking up is
+        # then no jump of the wall clock.
+        if _BOOT_CLOCK is not None:
+            return time.clock_gettime(_BOOT_CLOCK)
         return time.monotonic()
 
 

@@ -38,3 +38,6 @@ class Lease:
                     break
                 await asyncio.sleep(0.1)
         return not self.revoked
+
+    def holds(self) -> bool:
+        return not self.revoked

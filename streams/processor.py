@@ -30,6 +30,7 @@ _DEAD: Final = frozenset(
 MOST_DECISION_BYTES: Final = 262_144
 _ROWS_A_COMMIT: Final = 2_000
 _YIELD_EVERY: Final = 500
+_TURN_S: Final = 0.02  # longest time of deciding before other tasks get their turn
 _PAUSES: Final = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds, before owning again
 
 Decide = Callable[[Draft, Input, int], Encoded]
@@ -76,12 +77,19 @@ class Entitlement(Protocol):
         """
         ...
 
+    def holds(self) -> bool:
+        """Tell whether it still may. Asked before each read and each commit."""
+        ...
+
 
 class AlwaysEntitled:
     """For a journal that only one process can open."""
 
     async def may_own(self, fault: BaseException | None) -> bool:
         return not isinstance(fault, Fenced)
+
+    def holds(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +229,7 @@ class Processor:
 
     async def _serve(self, partition: Partition) -> None:
         while True:
+            self._check_entitled()
             most = self._poison.batch
             records = await self._journal.read(most, self._tuning.wait)
             # Also while idle: a clock that jumps is told at once, not with the next request.
@@ -233,7 +242,15 @@ class Processor:
 
     async def _commit(self, partition: Partition, records: Sequence[Input], now: int) -> None:
         draft = Draft(partition)
-        decided = [(record, self._decide_one(draft, record, now)) for record in records]
+        decided = []
+        turn = time.perf_counter()
+        for record in records:
+            decided.append((record, self._decide_one(draft, record, now)))
+            if time.perf_counter() - turn > _TURN_S:
+                # The draft is nobody else's: heartbeats and other partitions get their turn.
+                await self._sleep(0)
+                turn = time.perf_counter()
+        self._check_entitled()
         row = partition_row_key(self._genesis.partition), encode(draft.row())
         dead = [
             DeadLetter(record, encoded.decision.reason)
@@ -254,6 +271,15 @@ class Processor:
         draft.absorb()
         seconds = time.perf_counter() - started
         self._observer.committed(Committed(partition, decided, seconds))
+
+    def _check_entitled(self) -> None:
+        """End like a cancelled run where the partition was revoked.
+
+        The client's own code can swallow the cancellation that a revocation sends: without
+        this, an owner that was let go would read on beside its successor.
+        """
+        if not self._entitlement.holds():
+            raise asyncio.CancelledError
 
     def _decide_one(self, draft: Draft, record: Input, now: int) -> Encoded:
         if self._poison.is_poison(record):

@@ -24,6 +24,9 @@ _INPUT: Final = {
     "message.timestamp.type": "LogAppendTime",
     "compression.type": "uncompressed",
     "max.message.bytes": "262144",
+    # 30 days: an input must outlast every outage, for each is owed a decision.
+    "retention.ms": "2592000000",
+    "retention.bytes": "-1",
 }
 
 _KNOWN_TRIES: Final = 100
@@ -178,7 +181,10 @@ async def _create_missing(admin: Any, deployment: Deployment, topics: Sequence[s
         name = deployment.topics.of(topic)
         if name in existing:
             continue
-        copies = {"min.insync.replicas": str(max(1, deployment.replication - 1))}
+        copies = {
+            "min.insync.replicas": str(max(1, deployment.replication - 1)),
+            "unclean.leader.election.enable": "false",
+        }
         new = NewTopic(
             name,
             deployment.partitions,
@@ -245,6 +251,7 @@ async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -
         for response in responses
         for resource in response.resources
     }
+    problems += _durability_problems(deployment, described, found)
     for topic, name in names.items():
         for key, wanted in SETTINGS[topic].items():
             got = found.get(name, {}).get(key)
@@ -253,6 +260,35 @@ async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -
                     f"{name}: {key} is {got}, must be {wanted}. Run `kafka-configs.sh --alter "
                     f"--topic {name} --add-config {key}={wanted}`"
                 )
+    return problems
+
+
+def _durability_problems(
+    deployment: Deployment, described: Sequence[Any], found: dict[str, dict[str, str]]
+) -> list[str]:
+    """Return what would let one broker's loss take back what was acknowledged."""
+    problems = []
+    least = max(1, deployment.replication - 1)
+    for entry in described:
+        name = entry["topic"]
+        copies = min(len(partition["replicas"]) for partition in entry["partitions"])
+        if copies < deployment.replication:
+            problems.append(
+                f"{name} has {copies} copies, must have {deployment.replication}. Run "
+                "`kafka-reassign-partitions.sh`, or set ACCOUNTANT_REPLICATION"
+            )
+        settings = found.get(name, {})
+        if int(settings.get("min.insync.replicas", "0")) < least:
+            problems.append(
+                f"{name}: min.insync.replicas is {settings.get('min.insync.replicas')}, must be "
+                f"at least {least}. Run `kafka-configs.sh --alter --topic {name} --add-config "
+                f"min.insync.replicas={least}`"
+            )
+        if settings.get("unclean.leader.election.enable") != "false":
+            problems.append(
+                f"{name}: unclean.leader.election.enable must be false. Run `kafka-configs.sh "
+                f"--alter --topic {name} --add-config unclean.leader.election.enable=false`"
+            )
     return problems
 
 

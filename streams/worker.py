@@ -235,7 +235,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         tps = [
             TopicPartition(topic, partition)
             for partition in self._tasks
-            for topic in (names.decisions, names.state)
+            for topic in (names.decisions, names.state, names.requests, names.admin)
         ]
         probe = plain_consumer(self._deployment.bootstrap, committed=False)
         try:

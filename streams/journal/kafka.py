@@ -28,6 +28,10 @@ class Inputs(Protocol):
 
     def resume(self, *partitions: TopicPartition) -> None: ...
 
+    async def beginning_offsets(self, partitions: list[TopicPartition]) -> Any: ...
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> Any: ...
+
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
     ) -> Any: ...
@@ -107,9 +111,25 @@ class KafkaJournal:
         reader, self._reader = self._reader, None
         if reader is not None:
             await reader.close()
+        await self._check_inputs(offsets)
         for source, offset in offsets.items():
             self._inputs.seek(self._tp[source], offset)
             self._inputs.resume(self._tp[source])
+
+    async def _check_inputs(self, offsets: Mapping[Source, int]) -> None:
+        """Refuse inputs that lost records before they were decided, or that began anew."""
+        tps = [self._tp[source] for source in offsets]
+        with translating():
+            begins = await self._inputs.beginning_offsets(tps)
+            ends = await self._inputs.end_offsets(tps)
+        for source, offset in offsets.items():
+            tp = self._tp[source]
+            if not begins[tp] <= offset <= ends[tp]:
+                raise Refused(
+                    f"{tp.topic}, partition {tp.partition}, holds offsets {begins[tp]} to "
+                    f"{ends[tp]}, but {offset} is the next to be decided: inputs were deleted. "
+                    "Restore the topic, then restart the worker"
+                )
 
     async def read(self, most: int, wait: float) -> list[Input]:
         with translating():

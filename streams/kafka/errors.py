@@ -37,6 +37,7 @@ _REFUSED: Final = (
     kafka.TransactionalIdAuthorizationFailed,
     kafka.IncompatibleBrokerVersion,
     kafka.UnsupportedVersionError,
+    kafka.OffsetOutOfRangeError,
 )
 
 
@@ -56,7 +57,10 @@ def translated(error: BaseException, *, committing: bool = False) -> JournalFaul
     if committing and isinstance(error, _REJECTED):
         return CommitRejected(what)
     if isinstance(error, _REFUSED):
-        return Refused(f"the broker refuses ({what}): check ACLs and `accountant topics check`")
+        return Refused(
+            f"the broker refuses ({what}): check ACLs, deleted records and "
+            "`accountant topics check`"
+        )
     if committing or isinstance(error, LostResponse):
         return CommitUnknown(what)
     return Unavailable(what)

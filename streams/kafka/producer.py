@@ -158,9 +158,14 @@ class TransactionalProducer:
         future = asyncio.ensure_future(work)
         sender = self._producer._sender.sender_task
         waited = {future} if sender is None else {future, sender}
-        done, _ = await asyncio.wait(
-            waited, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
-        )
+        try:
+            done, _ = await asyncio.wait(
+                waited, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+            )
+        except BaseException:
+            future.cancel()
+            future.add_done_callback(_forget)
+            raise
         if future in done:
             return future.result()
         future.add_done_callback(_forget)
