@@ -1,0 +1,206 @@
+"""An embedded ledger killed a thousand times loses, tears and charges twice nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from streams.embedded import EmbeddedService
+from streams.errors import Refused, Unavailable
+from streams.settings import Settings
+from tests.faults.sqlite_life import Disk, DiskFile, contents, copied, die, forked, verdict
+from tests.streams.bodies import asking, opening
+from tests.streams.journal.contract import Player, SqliteHarness
+from tests.streams.model import repeated_body
+
+pytestmark = pytest.mark.faults
+
+KILLS: Final = 1000
+FILES: Final = 20
+COSTS: Final = ("0.001", "0.003", "0.0007")
+RECORD: Final = 32
+
+
+def body(born: int, number: int) -> bytes:
+    return asking("census", born, number, epsilon=COSTS[number % 3])
+
+
+def live(file: Path, born: int, life: int, answers: int) -> None:
+    """Decide until killed: new requests and old ones, alone and together."""
+    chance = random.Random(life)
+    service = EmbeddedService.open(file, Settings())
+    service.submit_sync("admin", opening("census", born, 0, epsilon="0.5"), 10)
+
+    new = itertools.count(life * 100 + 1)
+
+    def pick() -> bytes:
+        old = chance.random() < 0.3
+        return body(born, chance.randrange(1, life * 100 + 2) if old else next(new))
+
+    def tell(decision: bytes | None) -> None:
+        assert decision is not None
+        os.write(answers, hashlib.sha256(decision).digest())
+
+    async def together() -> None:
+        asked = [
+            service.submit("requests", pick(), wait=10) for _ in range(chance.randrange(2, 20))
+        ]
+        for answer in await asyncio.gather(*asked):
+            tell(answer.decision)
+
+    while True:
+        if chance.random() < 0.2:
+            asyncio.run(together())
+        else:
+            tell(service.submit_sync("requests", pick(), 10).decision)
+
+
+def killed_at(disk: Disk, nth: int, torn: bool) -> None:
+    """Be killed at the n-th operation on the disk, perhaps in the middle of a write."""
+
+    def at(count: int, file: DiskFile, what: str, data: bytes, offset: int) -> None:
+        if count == nth:
+            if torn and what == "write":
+                file.write(data[: len(data) // 2], offset)
+            die()
+
+    disk.at, disk.counting = at, True
+
+
+def one_life(file: Path, born: int, life: int, chance: random.Random) -> list[bytes]:
+    """Run the ledger, kill it at a moment of chance; return the hashes of what it answered."""
+    reading, writing = os.pipe()
+    nth = chance.choice([None, chance.randrange(1, 30), chance.randrange(1, 300)])
+    torn = chance.random() < 0.5
+
+    def run() -> None:
+        with Disk() as disk:
+            if nth is not None:
+                killed_at(disk, nth, torn)
+            live(file, born, life, writing)
+
+    child = forked(run)
+    os.close(writing)
+    time.sleep(chance.uniform(0, 0.03))
+    if nth is None:
+        os.kill(child, signal.SIGKILL)
+    answers = b""
+    deadline = time.monotonic() + 20
+    while part := os.read(reading, 1 << 16):
+        answers += part
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL, "it ended by itself"
+    return [answers[i : i + RECORD] for i in range(0, len(answers), RECORD)]
+
+
+@pytest.mark.parametrize("number", range(FILES))
+def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path) -> None:
+    chance = random.Random(number)
+    file = tmp_path / "ledger.db"
+    born = time.time_ns() // 1_000_000
+    before: list[bytes] = []
+    answered = 0
+    for life in range(KILLS // FILES):
+        answers = one_life(file, born, life, chance)
+        answered += len(answers)
+        if not file.exists():
+            assert not before
+            continue
+        decisions, _ = contents(copied(file, tmp_path / "copy"))
+        assert decisions[: len(before)] == before
+        hashes = {hashlib.sha256(value).digest() for value in decisions}
+        assert hashes.issuperset(answers), f"answered and lost, in life {life} of file {number}"
+        before = decisions
+    model = verdict(file, tmp_path / "copy")
+    # The ledger itself must come to the same, and go on.
+    service = EmbeddedService.open(file, Settings())
+    try:
+        granted = next(value for value in before if b'"outcome":"granted"' in value)
+        again = service.submit_sync("requests", repeated_body(granted) or b"", 10).decision
+        assert again is not None
+        assert b'"outcome":"repeated"' in again
+    finally:
+        service.close_sync()
+    verdict(file, tmp_path / "copy")
+    assert answered > 50
+    assert model.outcomes["granted", None] > 10
+
+
+class Other:
+    """A ledger in another process, that does what it is told over a pipe."""
+
+    def __init__(self, act: Callable[[EmbeddedService], str], file: Path) -> None:
+        told, self._tell = os.pipe()
+        self._answers, answer = os.pipe()
+
+        def run() -> None:
+            service = EmbeddedService.open(file, Settings())
+            service.publish_address("http://127.0.0.1:4711")
+            os.write(answer, b"ready")
+            os.read(told, 1)
+            os.write(answer, act(service).encode())
+
+        self.pid = forked(run)
+        os.close(answer)
+        os.close(told)
+        assert os.read(self._answers, 100) == b"ready"
+
+    def act(self) -> str:
+        """Let it act; return what it says."""
+        os.write(self._tell, b"!")
+        said = os.read(self._answers, 10_000).decode()
+        os.waitpid(self.pid, 0)
+        os.close(self._answers)
+        os.close(self._tell)
+        return said
+
+
+def test_a_second_process_is_told_who_has_the_file_and_where(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    other = Other(lambda service: "bye", file)
+    with pytest.raises(Refused, match=rf"process {other.pid} .*http://127\.0\.0\.1:4711"):
+        EmbeddedService.open(file, Settings())
+    assert other.act() == "bye"
+    EmbeddedService.open(file, Settings()).close_sync()
+
+
+def test_a_writer_that_got_past_the_lock_is_stopped_by_the_epoch(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    at = time.time_ns() // 1_000_000
+
+    def ask(service: EmbeddedService) -> str:
+        try:
+            return str(service.submit_sync("admin", opening("stolen", at, 1), 5))
+        except Unavailable as error:
+            return f"unavailable: {error}"
+
+    other = Other(ask, file)
+
+    async def steal() -> None:
+        harness = SqliteHarness(tmp_path)  # on the same file, without its lock
+        thief = Player(await harness.make(), Settings().genesis(0, 1))
+        await thief.start()
+        await harness.feed("admin", opening("census", at, 2))
+        await thief.decide(1, at)
+        await thief.journal.drop()
+
+    asyncio.run(steal())
+    said = other.act()
+    assert said.startswith("unavailable: ")
+    assert "another process owns" in said
+    decisions, _ = contents(copied(file, tmp_path / "copy"))
+    assert [b"stolen" in value for value in decisions] == [False, False]
+    verdict(file, tmp_path / "copy")
