@@ -51,6 +51,9 @@ class LostResponse(Exception):
 
 def translated(error: BaseException, *, committing: bool = False) -> JournalFault | Refused:
     """Return the fault that a client's error means."""
+    cause = error.__cause__
+    if type(error) is kafka.KafkaError and isinstance(cause, Exception):
+        error = cause  # the client's sender so wraps whatever has ended it
     what = f"{type(error).__name__}: {error}"
     if isinstance(error, _FENCED):
         return Fenced(what)

@@ -16,7 +16,7 @@ from aiokafka.protocol.transaction import (
 )
 
 from streams.errors import CommitUnknown, JournalFault
-from streams.kafka.errors import LostResponse, translating
+from streams.kafka.errors import LostResponse, translated, translating
 
 _DECISIVE: Final = (
     EndTxnRequest,
@@ -30,7 +30,7 @@ REQUEST_TIMEOUT_MS: Final = 4_000
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 # The broker answers NOT_ENOUGH_REPLICAS while the last transaction's markers are written;
 # the client's default of 100 ms before trying again costs a factor of five.
-RETRY_BACKOFF_MS: Final = 5
+RETRY_BACKOFF_MS: Final = 2
 # Below the smallest topic limit, 1 MiB, with room for a batch's own header.
 BATCH_BYTES: Final = 900_000
 _PATIENCE_S: Final = 15.0
@@ -171,7 +171,9 @@ class TransactionalProducer:
         future.add_done_callback(_forget)
         if sender is not None and sender in done and not sender.cancelled():
             error = sender.exception()
-            raise CommitUnknown(f"the producer died: {error!r}") from error
+            if error is not None:  # being fenced is what ends it, mostly
+                raise translated(error, committing=True) from error
+            raise CommitUnknown("the client's sender ended")
         raise CommitUnknown(f"no answer in {_PATIENCE_S:.0f} s")
 
     def drop(self) -> None:
