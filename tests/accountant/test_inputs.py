@@ -328,3 +328,12 @@ def test_no_bytes_raise_or_charge_unless_granted(raw: bytes, source: str) -> Non
     else:
         assert (after.totals, after.mechanisms) == (before.totals, before.mechanisms)
         assert decision.cost is None
+
+
+def test_a_lone_surrogate_in_an_unknown_field_is_told_of_like_any_other() -> None:
+    world = opened()
+    body = world.request()[:-1] + b',"extra":"\\ud800"}'
+    decision = world.send("requests", body)
+    assert decision.outcome is Outcome.INVALID
+    assert decision.error is not None
+    assert decision.error.field == "extra"

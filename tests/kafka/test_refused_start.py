@@ -30,6 +30,7 @@ WRONG = [
     ("decisions", "max.message.bytes", "1000"),
     ("state", "cleanup.policy", "delete"),
     ("state", "max.message.bytes", "1000"),
+    ("requests", "retention.ms", "1000"),
 ]
 
 
@@ -161,3 +162,28 @@ async def test_deleted_decisions_halt_the_partition(broker: LocalBroker, applica
         (why,) = await halted(ledger)
         assert "begins at offset 5: decisions were deleted" in why
         assert "`accountant topics check`" in why
+
+
+async def test_settings_that_could_take_back_an_acknowledged_grant_refuse_the_start(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        Operator(ledger).alter("decisions", "unclean.leader.election.enable", "true")
+        assert "unclean.leader.election.enable must be false" in await refusal(ledger)
+        Operator(ledger).alter("decisions", "unclean.leader.election.enable", "false")
+        with pytest.raises(Refused) as raised:
+            await topics.check(replace(ledger.deployment, replication=3))
+        assert "has 1 copies, must have 3" in str(raised.value)
+        assert "min.insync.replicas is 1, must be at least 2" in str(raised.value)
+
+
+async def test_inputs_deleted_before_they_were_decided_halt_the_partition(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        await with_history(ledger)
+        await ledger.send_all(request(f"ds-{i % 4}") for i in range(40))
+        end = 1 + max(o for topic, p, o in ledger.acked if p == 0 and topic.endswith("requests"))
+        Operator(ledger).delete_before("requests", 0, end)
+        why = " ".join(await halted(ledger))
+        assert "is the next to be decided: inputs were deleted" in why

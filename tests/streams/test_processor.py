@@ -16,8 +16,8 @@ from accountant.inputs import Input
 from accountant.partition import Draft, Encoded
 from streams.errors import ClockOutOfRange, CommitRejected, Fenced
 from streams.journal import Commit
-from streams.processor import MOST_DECISION_BYTES
-from streams.testing import Crash, CrashPoints, MemoryJournal
+from streams.processor import MOST_DECISION_BYTES, AlwaysEntitled, Processor, Tuning
+from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
 from tests.streams.model import POISON
 from tests.streams.stage import Stage, play
 
@@ -258,5 +258,33 @@ def test_faults_are_answered_with_longer_and_longer_pauses() -> None:
         assert observer.refolds < 40
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+    play(story())
+
+
+def test_an_owner_whose_cancellation_was_swallowed_commits_nothing_once_revoked() -> None:
+    class Revoked(AlwaysEntitled):
+        asked = 0
+
+        def holds(self) -> bool:
+            Revoked.asked += 1
+            return Revoked.asked < 4  # twice for the first batch, then before the next read
+
+    async def story() -> None:
+        stage = Stage()
+        stage.open()
+        stage.ask(4)
+        observer = RecordingObserver()
+        processor = Processor(
+            MemoryJournal(stage.log),
+            stage.genesis,
+            observer,
+            entitlement=Revoked(),
+            clock=stage.clock,
+            tuning=Tuning(batch=2),
+        )
+        with pytest.raises(asyncio.CancelledError):
+            await processor.run()
+        assert sum(outcomes(stage).values()) == 2
 
     play(story())
