@@ -15,17 +15,17 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Final
 
 import apsw
-import structlog
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from streams.clock import CheckedClock, Clock
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
 from streams.journal.handoff import Entry, Handoff, Wanted
+from streams.loggers import get_logger
 from streams.metrics.standing import Standing
 from streams.processor import AlwaysEntitled, Committed, Entitlement, Observer, Processor
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _STOP_S: Final = 10.0
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 10.0
@@ -121,6 +121,10 @@ class Writer:
         if self.fatal is not None:
             self._thread.join()
             raise self.fatal
+        trouble = self._trouble
+        if self.partition is None and isinstance(trouble, Unavailable):
+            self.stop()
+            raise trouble
 
     def on_end(self, callback: Callable[[BaseException], None]) -> None:
         """Have `callback` called, in any thread, if this ends without `stop`."""
@@ -240,6 +244,7 @@ class Writer:
         if error is None:
             return
         self._trouble = error
+        self._began.set()  # a disk that is full at the start is to be told, not waited for
         # What was being committed may be decided or not: only the same bytes again can tell.
         unknown = Unavailable(f"{explained(error)}; send the same bytes again")
         self._inbox.fail_taken(unknown)

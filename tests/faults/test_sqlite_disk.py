@@ -92,6 +92,17 @@ def test_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(
     assert failed >= REQUESTS
 
 
+def test_a_disk_that_is_full_at_the_start_is_a_clear_error(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    with Disk() as disk:
+        EmbeddedService.open(file, Settings()).close_sync()
+        failing(disk, 1, apsw.FullError, half=False)
+        with pytest.raises(Unavailable, match="the disk is full"):
+            EmbeddedService.open(file, Settings())
+        disk.counting = False
+        EmbeddedService.open(file, Settings()).close_sync()
+
+
 def wait_ready(service: EmbeddedService) -> bool:
     deadline = time.monotonic() + 10
     while not service.readiness().ready and time.monotonic() < deadline:

@@ -124,6 +124,7 @@ class Stage:
         for observer in self.observers:
             told = observer.decisions
             if told:  # what was told of stays in the log, once
+                assert told[0] in log.decisions
                 first = log.decisions.index(told[0])
                 assert [value for value in log.decisions[first:] if value in set(told)] == told
         refolds = [state_rows(self.refold(with_rows=some)) for some in (False, False, True)]

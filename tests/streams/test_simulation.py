@@ -11,10 +11,12 @@ import msgspec
 import pytest
 
 from accountant.decide import decide
+from accountant.errors import LedgerFault
 from accountant.inputs import Input
 from accountant.partition import Draft, Encoded
 from streams.errors import CommitUnknown, Unavailable
-from streams.testing import Crash, CrashPoints
+from streams.journal import Commit
+from streams.testing import Crash, CrashPoints, MemoryJournal
 from tests.streams.bodies import asking, closing, opening, request_id
 from tests.streams.model import POISON
 from tests.streams.stage import GENESIS, Stage, play
@@ -40,7 +42,8 @@ def planted(draft: Draft, record: Input, clock: int) -> Encoded:
 class Life:
     """One random life, the same for each seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, journal: type[MemoryJournal] = MemoryJournal) -> None:
+        self.journal = journal
         self.chance = random.Random(seed)
         self.stage = Stage(SHORT)
         self.held: list[tuple[asyncio.Task[None], CrashPoints]] = []
@@ -78,7 +81,8 @@ class Life:
         ]
         points = CrashPoints(*crashes)
         batch = chance.choice([1, 3, 10, 500])
-        task, _ = self.stage.start(points, batch=batch, decide=planted)
+        journal = self.journal(self.stage.log, reach=points)
+        task, _ = self.stage.start(points, batch=batch, decide=planted, journal=journal)
         await asyncio.wait([task], timeout=chance.choice([0.01, 0.3, 3.0]))
         if points.paused:
             self.held.append((task, points))
@@ -143,6 +147,33 @@ def test_random_lives_keep_every_invariant(block: int) -> None:
         *("invalid_field", "issued_in_future", "unknown_dataset", "exhausted"),
         *("already_opened", "unit_mismatch", "internal_error"),
     }
+
+
+class Unfenced(MemoryJournal):
+    """Lets whoever was fenced write all the same."""
+
+    async def commit(self, commit: Commit) -> None:
+        await super().own()
+        await super().commit(commit)
+
+
+class Forgetful(MemoryJournal):
+    """Reports a commit that it sometimes has not made."""
+
+    async def commit(self, commit: Commit) -> None:
+        if len(self.log.decisions) % 7:
+            await super().commit(commit)
+
+
+@pytest.mark.parametrize("broken", [Unfenced, Forgetful])
+def test_a_broken_journal_does_not_survive_the_simulation(broken: type[MemoryJournal]) -> None:
+    caught = 0
+    for seed in range(20):
+        try:
+            play(Life(seed, broken).run())
+        except (AssertionError, TimeoutError, LedgerFault):
+            caught += 1
+    assert caught > 5
 
 
 def test_bodies_carry_sound_ids() -> None:
