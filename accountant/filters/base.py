@@ -34,7 +34,10 @@ class Filter(ABC):
     """One way to decide whether a mechanism may run.
 
     An implementation is stateless: what has been spent is handed to it. To add a filter,
-    write one such class in a file of its own and name it in `filters.FILTERS`.
+    write one such class in a file of its own beside this one, most easily an
+    `additive.AdditiveFilter`, and name it in `filters.FILTERS`: policies, the command's
+    `--filter` and the audit then know it. If it adds up something new, name that sum in
+    `totals.SUMS`. Why it is so: docs/decisions/0021-additive-filters.md.
 
     Attributes:
         name: what a policy calls it.

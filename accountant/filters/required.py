@@ -24,6 +24,8 @@ def own_delta(budget: Budget) -> Decimal:
 
     Raises: RequestInvalid: the claims' share leaves the filter none.
     """
+    if not budget.delta_for_claims and budget.delta_for_filter <= 0:
+        raise RequestInvalid("delta", "must be greater than 0 for this filter", "0")
     if budget.delta_for_filter <= 0:
         raise RequestInvalid(
             "delta", "must exceed delta_for_claims for this filter", str(budget.delta_for_filter)

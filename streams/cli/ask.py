@@ -40,8 +40,8 @@ def ask(
     from accountant.claim_text import parse_claim
     from accountant.outcomes import Outcome
     from streams.calls import new_id
-    from streams.cli.output import print_json, stdout
-    from streams.cli.tables import explain, verdict
+    from streams.cli.tables import verdict
+    from streams.cli.tell import tell
     from streams.client import Accountant
     from streams.clock import SystemClock
     from streams.errors import Unavailable
@@ -51,7 +51,7 @@ def ask(
         if neighbours not in {"add_remove", "replace"}:
             fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {neighbours}")
         sent_id = request_id or new_id(SystemClock())
-        with Accountant(url) as ledger:
+        with Accountant(url, wait=wait) as ledger:
             try:
                 decision = ledger.ask(
                     dataset,
@@ -67,10 +67,6 @@ def ask(
                 # Whether it will be decided is unknown: only the same id is safe to send.
                 hint = f"the same command with --id {sent_id}; it is never charged twice"
                 fail(Exit.UNAVAILABLE, str(error), hint=hint)
-    if json:
-        print_json(decision)
-    else:
-        for line in explain(decision):
-            stdout().print(line, soft_wrap=True)
+    tell(decision, as_json=json)
     outcome, _ = verdict(decision)
     raise typer.Exit(Exit.OK if outcome is Outcome.GRANTED else Exit.FAILED)

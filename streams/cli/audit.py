@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -24,7 +25,7 @@ def audit(
     url: Url = DEFAULT_URL,
     head: Annotated[
         str | None,
-        typer.Option(help="NUMBER:sha256:... of the last decision, known from elsewhere."),
+        typer.Option(help="NUMBER:sha256:... of a decision that must be there, kept elsewhere."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -42,10 +43,11 @@ def audit(
     ok = bool(reports) and all(report.ok for _, report in reports)
     if json:
         partitions = [{"partition": number, "report": report} for number, report in reports]
-        print_json({"audit": "ok" if ok else "failed", "partitions": partitions})
+        result = "ok" if ok else "failed"
+        print_json({"audit": result, "head_given": head is not None, "partitions": partitions})
     else:
         for number, report in reports:
-            _show(number, report)
+            _show(number, report, head_given=head is not None)
         if not reports:
             typer.echo("the log is empty: there is not even a genesis")
     if not ok:
@@ -55,19 +57,55 @@ def audit(
 def audited(
     source: LogSource, head: tuple[int, str] | None = None
 ) -> list[tuple[int, AuditReport]]:
-    """Return the report on each partition of a log, showing progress on stderr."""
+    """Return the report on each partition of a log, showing progress on stderr.
+
+    Args:
+        head: number and hash of a decision that one of the partitions must hold; a log that
+            was still written while it was copied may go on behind it.
+    """
     from accountant.audit import audit as audit_log
     from streams.cli.output import progress
 
     reports = []
+    found: set[tuple[int, str]] = set()
     with progress() as bars:
         for part in source.parts():
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
-            values = bars.track(part.values, task_id=task)
-            reports.append((part.number, audit_log(values, expected_head=head or part.head)))
+            values = _looked_for(head, bars.track(part.values, task_id=task), found)
+            reports.append((part.number, audit_log(values, expected_head=part.head)))
             for _ in part.values:  # what lies behind a disagreement, to reach the next part
                 pass
+    if head is not None and not found:
+        reports = [(number, _without(report, head)) for number, report in reports]
     return reports
+
+
+def _looked_for(
+    head: tuple[int, str] | None, values: Iterable[bytes], found: set[tuple[int, str]]
+) -> Iterator[bytes]:
+    from accountant.partition import hash_of
+
+    for number, value in enumerate(values):
+        if head is not None and number == head[0] and hash_of(value) == head[1]:
+            found.add(head)
+        yield value
+
+
+def _without(report: AuditReport, head: tuple[int, str]) -> AuditReport:
+    """Return the report on a log that does not hold a decision known from elsewhere."""
+    import msgspec
+
+    from accountant.audit import Disagreement
+
+    if not report.ok:
+        return report
+    missing = Disagreement(
+        partition_sequence=head[0],
+        what="head",
+        expected=f"{head[0]} {head[1]}",
+        found=f"the last decision is {report.sequence} {report.head}",
+    )
+    return msgspec.structs.replace(report, ok=False, first_disagreement=missing)
 
 
 def _parsed(head: str | None) -> tuple[int, str] | None:
@@ -79,7 +117,7 @@ def _parsed(head: str | None) -> tuple[int, str] | None:
     return int(parts[0]), parts[1]
 
 
-def _show(number: int, report: AuditReport) -> None:
+def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from rich.markup import escape
 
     from streams.cli.output import stdout
@@ -93,6 +131,13 @@ def _show(number: int, report: AuditReport) -> None:
             f"({kinds})\n   head {report.sequence}:{report.head}",
             soft_wrap=True,
         )
+        if not head_given:
+            stdout().print(
+                "   whether decisions are missing after this one, as in an old copy, only --head "
+                "with a head kept elsewhere can show",
+                style="dim",
+                soft_wrap=True,
+            )
         return
     stdout().print(
         f"[bold red]disagrees[/] partition {number}, decision {wrong.partition_sequence}, "

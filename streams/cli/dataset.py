@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url, Wait
+from streams.cli.options import (
+    DEFAULT_URL,
+    FilterOption,
+    Json,
+    NeighboursOption,
+    Unit,
+    Url,
+    Wait,
+)
+from streams.cli.policies import named_options
 
 if TYPE_CHECKING:
     from accountant.policy import Policy
@@ -28,9 +38,7 @@ def open_(
     name: Name,
     epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
     delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
-    filter_name: Annotated[
-        str, typer.Option("--filter", help="basic, fully_adaptive, zcdp or zcdp_tight.")
-    ] = "zcdp_tight",
+    filter_name: FilterOption = "zcdp_tight",
     rho: Annotated[str | None, typer.Option(help="Budget of filter zcdp, in nats.")] = None,
     delta_for_claims: Annotated[
         str | None, typer.Option(help="The part of delta that claims may spend.")
@@ -42,7 +50,10 @@ def open_(
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(help="JSON of the whole policy, with odometers; replaces the options."),
+        typer.Option(
+            metavar="FILE",
+            help="JSON of the whole policy, with odometers; replaces the options.",
+        ),
     ] = None,
     by: By = "owner",
     reason: Reason = "",
@@ -79,8 +90,9 @@ def open_(
                 horizon=horizon,
             )
         _check_neighbours(wanted)
-        open_plan(resolve(wanted))
-        with Accountant(url) as ledger:
+        with named_options() if policy is None else nullcontext():
+            open_plan(resolve(wanted))
+        with Accountant(url, wait=wait) as ledger:
             decision = ledger.open(name, wanted, by=by, reason=reason, wait=wait)
     _tell(decision, json)
 
@@ -102,7 +114,7 @@ def close(
     """Close a dataset: nothing more is granted, and its name is used up."""
     from streams.client import Accountant
 
-    with explained(), Accountant(url) as ledger:
+    with explained(), Accountant(url, wait=wait) as ledger:
         decision = ledger.close(name, by=by, reason=reason, wait=wait)
     _tell(decision, json)
 
@@ -143,14 +155,10 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
 
 def _tell(decision: Decision, json: bool) -> None:
     from accountant.outcomes import Outcome
-    from streams.cli.output import print_json, stdout
-    from streams.cli.tables import explain, verdict
+    from streams.cli.tables import verdict
+    from streams.cli.tell import tell
 
-    if json:
-        print_json(decision)
-    else:
-        for line in explain(decision):
-            stdout().print(line, soft_wrap=True)
+    tell(decision, as_json=json)
     outcome, _ = verdict(decision)
     done = outcome in {Outcome.OPENED, Outcome.CLOSED, Outcome.AMENDED}
     raise typer.Exit(Exit.OK if done else Exit.FAILED)

@@ -27,7 +27,10 @@ _LAST_MS: Final = 253_402_300_799_999
 def decide(
     policy: Annotated[
         Path | None,
-        typer.Option(help="JSON of the policy under which datasets are opened at first sight."),
+        typer.Option(
+            metavar="FILE",
+            help="JSON of the policy under which datasets are opened at first sight.",
+        ),
     ] = None,
     application: Annotated[str, typer.Option(help="Name in the log's genesis.")] = "offline",
     json: Json = False,

@@ -95,7 +95,11 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
                 with stderr().status("starting a one-node Kafka (downloaded the first time)"):
                     where = stack.enter_context(local_kafka())
             except KafkaUnavailable as error:
-                hint = "pip install 'streaming-privacy-accountant[local-kafka]'"
+                cause, hint = error.__cause__, None
+                if isinstance(cause, ImportError):
+                    hint = "pip install 'streaming-privacy-accountant[local-kafka]'"
+                elif cause is not None:
+                    hint = "is the network there? Kafka comes from Maven Central, once"
                 fail(Exit.UNAVAILABLE, str(error), hint=hint)
             except BrokerError as error:
                 fail(Exit.UNAVAILABLE, str(error))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
+import apsw
 import typer
+from pydantic import ValidationError
 
 from accountant.errors import BudgetError, LogDamaged, RequestInvalid
 from accountant.inputs import Undecodable
 from streams.errors import ClockOutOfRange, JournalFault, Refused
-from streams.settings import AddressInvalid
+from streams.settings import PREFIX, AddressInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +35,12 @@ class Exit(IntEnum):
     OPERATOR = 4
     """A start is refused: wrong topics, damaged or locked file, clock. Someone must act."""
     INTERRUPTED = 130
+    PIPE = 141
+    """Who read the output went away, as in `accountant log export | head`."""
+
+
+_UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+_OPTIONS: Final = {"unauthenticated_bind": "--bind"}
 
 
 def fail(code: Exit, message: str, *, hint: str | None = None) -> NoReturn:
@@ -53,11 +64,15 @@ def explained() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
-    except (RequestInvalid, Undecodable, AddressInvalid) as error:
+    except AddressInvalid as error:
+        fail(Exit.USAGE, _of_url(str(error)))
+    except (RequestInvalid, Undecodable) as error:
         fail(Exit.USAGE, str(error))
     except ClockOutOfRange as error:
         fail(Exit.OPERATOR, str(error), hint="set this machine's clock, for example by NTP")
     except Refused as error:
+        if isinstance(error.__cause__, ValidationError):
+            fail(Exit.USAGE, _wrong_setting(error.__cause__))
         fail(Exit.OPERATOR, str(error))
     except LogDamaged as error:
         hint = "`accountant audit` names the first record that disagrees"
@@ -67,9 +82,56 @@ def explained() -> Iterator[None]:
         fail(Exit.UNAVAILABLE, str(error), hint=hint)
     except BudgetError as error:
         fail(Exit.FAILED, str(error))
-    except FileNotFoundError as error:
+    except apsw.Error as error:
+        hint = "is it a ledger's file on a local disk, that this user may write (--url)?"
+        fail(Exit.OPERATOR, f"the ledger's file cannot be used: {error}", hint=hint)
+    except OSError as error:
+        _explain_system(error)
+
+
+def _explain_system(error: OSError) -> NoReturn:
+    """End the command for what the operating system refused."""
+    if isinstance(error, BrokenPipeError):
+        discard_output()
+        raise typer.Exit(Exit.PIPE) from None
+    if isinstance(error, FileNotFoundError):
         fail(Exit.USAGE, f"no such file: {error.filename}")
-    except IsADirectoryError as error:
+    if isinstance(error, IsADirectoryError):
         fail(Exit.USAGE, f"{error.filename} is a directory")
-    except PermissionError as error:
+    if isinstance(error, PermissionError):
         fail(Exit.OPERATOR, f"permission denied: {error.filename}")
+    what = error.strerror or str(error)
+    if error.filename is not None:
+        fail(Exit.OPERATOR, f"{error.filename}: {what}")
+    if error.errno in _UNWRITABLE:
+        discard_output()
+        fail(Exit.OPERATOR, f"the output cannot be written: {what}")
+    fail(Exit.OPERATOR, what)
+
+
+def discard_output() -> None:
+    """Send what is left of the output nowhere, so that the end of the process is quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _wrong_setting(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    what = str(first["msg"]).removeprefix("Value error, ")
+    return _of_url(what) if name == "url" else f"{_as_typed(name)}: {what}"
+
+
+def _of_url(message: str) -> str:
+    """Return what is wrong with an address, beginning with where it was given."""
+    rest = message.removeprefix("url ")
+    return message if rest == message else f"{_as_typed('url')} {rest}"
+
+
+def _as_typed(name: str) -> str:
+    """Return the option or variable that a setting was given by."""
+    option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
+    variable = f"{PREFIX}{name.upper()}"
+    typed = any(word == option or word.startswith(f"{option}=") for word in sys.argv)
+    return variable if variable in os.environ and not typed else option if typed else name

@@ -7,16 +7,15 @@ from typing import Annotated
 import typer
 
 from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import Json
+from streams.cli.options import FilterOption, Json
+from streams.cli.policies import named_options
 
 
 def fits(
     claim: Annotated[
         str, typer.Option("--claim", help="As in pure:0.01 or gaussian:sigma=20,sensitivity=1.")
     ],
-    filter_name: Annotated[
-        str, typer.Option("--filter", help="basic, fully_adaptive, zcdp or zcdp_tight.")
-    ] = "zcdp_tight",
+    filter_name: FilterOption = "zcdp_tight",
     epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
     rho: Annotated[str | None, typer.Option(help="Budget of filter zcdp, in nats.")] = None,
     delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
@@ -45,7 +44,8 @@ def fits(
             delta=delta,
             delta_for_claims=delta_for_claims,
         )
-        plan = open_plan(resolve(policy))
+        with named_options():
+            plan = open_plan(resolve(policy))
         wanted = parse_claim(claim)
         cost = price(checked(wanted), plan.kind.sums)
         accepted = INFINITE not in cost.amounts
@@ -77,4 +77,11 @@ def fits(
             hint="another --filter, such as zcdp_tight",
         )
     if count == 0:
+        at = plan.kind.sums.index("delta") if "delta" in plan.kind.sums else None
+        if at is not None and cost.amounts[at] and not plan.capacity[at]:
+            typer.echo(
+                f"the claim has delta {format_units(cost.amounts[at])}, and no part of the "
+                "budget's delta is for claims: add --delta-for-claims, a part of --delta",
+                err=True,
+            )
         raise typer.Exit(Exit.FAILED)

@@ -173,5 +173,10 @@ def log_source(address: str) -> LogSource:
 
 def _of_file(path: Path) -> LogSource:
     with path.open("rb") as file:
-        is_sqlite = file.read(len(_SQLITE)) == _SQLITE
+        first = file.read(len(_SQLITE))
+    is_sqlite = first == _SQLITE
+    # A damaged log is the auditor's to judge; this only tells apart what never was one.
+    if not is_sqlite and first.strip() and not first.lstrip().startswith(b"{"):
+        hint = "a ledger's file, or what `accountant log export` or `accountant decide` wrote"
+        fail(Exit.USAGE, f"{path} is not a decision log", hint=hint)
     return SqliteLog(path) if is_sqlite else ExportedLog(path)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from accountant.filters import FILTERS
+
 DEFAULT_URL = "sqlite:///accountant.db"
 
 Url = Annotated[
@@ -16,6 +18,8 @@ Url = Annotated[
         help="The ledger: sqlite:///FILE, http://HOST:PORT or kafka://HOST:PORT.",
     ),
 ]
+*_FIRST, _LAST = FILTERS
+FilterOption = Annotated[str, typer.Option("--filter", help=f"{', '.join(_FIRST)} or {_LAST}.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Unit = Annotated[str, typer.Option("--unit", help="Unit of privacy, as the dataset's policy has.")]
 NeighboursOption = Annotated[

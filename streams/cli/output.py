@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
@@ -34,10 +35,17 @@ OUTCOME_STYLE = {
 }
 
 
+class _Results(Console):
+    """A console that lets its command say that nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, "nobody reads the output")
+
+
 @lru_cache(maxsize=1)
 def stdout() -> Console:
     """Return the console of results."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    return _Results(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 @lru_cache(maxsize=1)

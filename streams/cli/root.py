@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from streams.cli import (
     ask,
@@ -15,11 +16,13 @@ from streams.cli import (
     fits,
     gateway,
     log,
+    new_id,
     serve,
     topics,
     watch,
     worker,
 )
+from streams.cli.exits import explained
 
 _HELP = """Decide differentially private requests exactly once, and keep the ledger.
 
@@ -27,11 +30,22 @@ A dataset's policy fixes its budget. Each request to run a mechanism gets one de
 grant is its own charge in the decision log.
 
 Exit codes: 0 done or granted; 1 refused, does not fit, or an audit that disagrees; 2 wrong
-usage; 3 the ledger does not answer; 4 an operator must act; 130 interrupted.
+usage; 3 the ledger does not answer; 4 an operator must act; 130 interrupted; 141 nobody reads
+the output.
 """
+
+
+class _Explained(TyperGroup):
+    """Whatever a command does, also printing its result, can only fail with a message."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with explained():
+            return super().invoke(ctx)
+
 
 app = typer.Typer(
     name="accountant",
+    cls=_Explained,
     help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -73,6 +87,7 @@ app.command("watch", rich_help_panel=_USE)(watch.watch)
 app.add_typer(log.app, name="log", rich_help_panel=_USE)
 app.command("audit", rich_help_panel=_USE)(audit.audit)
 app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
+app.command("id", rich_help_panel=_OFFLINE)(new_id.new)
 app.command("decide", rich_help_panel=_OFFLINE)(decide.decide)
 app.command("demo", rich_help_panel=_RUN)(demo.demo)
 app.command("serve", rich_help_panel=_RUN)(serve.serve)

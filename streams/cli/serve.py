@@ -18,7 +18,12 @@ Bind = Annotated[
 ]
 Port = Annotated[
     int | None,
-    typer.Option(envvar="ACCOUNTANT_PORT", help="TCP port; 0 picks a free one. Default 8000."),
+    typer.Option(
+        envvar="ACCOUNTANT_PORT",
+        min=0,
+        max=65535,
+        help="TCP port; 0 picks a free one. Default 8000.",
+    ),
 ]
 
 

@@ -26,6 +26,10 @@ _MEANS = {
     Reason.OVERLOADED: "too many requests: retry the same request in a minute",
     Reason.ISSUED_IN_FUTURE: "the id's time is ahead of the ledger's clock: set this machine's",
 }
+_DECIDED_BEFORE = {
+    Outcome.EXPIRED: "was it decided in time? `accountant log export",
+    Outcome.CONFLICT: "the id is another request's: `accountant log export",
+}
 
 
 def guarantee(view: DatasetView) -> str:
@@ -107,6 +111,11 @@ def claim_of(decision: Decision) -> str:
     return claim_text(request.claim)
 
 
+def id_of(decision: Decision) -> str:
+    """Return the id of a decision's request, empty if it has none."""
+    return str(request_of(decision).get("request_id", ""))
+
+
 def verdict(decision: Decision) -> tuple[Outcome, Reason | None]:
     """Return what a request was told, the first time if this is a repeat."""
     if decision.outcome is Outcome.REPEATED and decision.first is not None:
@@ -142,4 +151,8 @@ def explain(decision: Decision) -> list[Text]:
     if decision.crossed:
         crossed = ", ".join(decision.crossed)
         lines.append(Text(f"  crossed {crossed} of the budget", style="yellow"))
+    if name := id_of(decision):
+        lines.append(Text(f"  id    {name}"))
+        if decision.outcome in _DECIDED_BEFORE:
+            lines.append(Text(f"  next  {_DECIDED_BEFORE[decision.outcome]} --id {name}`"))
     return lines

@@ -106,6 +106,8 @@ def open_views(url: str) -> Views:
         path = Path(where.target)
         if not path.exists():
             raise FileNotFoundError(2, "no such ledger", where.target)
+        if path.is_dir():
+            raise IsADirectoryError(21, "no ledger", where.target)
         return _FileViews(path)
     from streams.client import Accountant
 

@@ -19,7 +19,8 @@ def watch(
 ) -> None:
     """Show what is spent and left of each dataset, its odometers, grants and refusals.
 
-    Ends with Ctrl-C. With --json each look prints one line an object, a dataset each.
+    Ends with Ctrl-C. Where stdout is no terminal, a table is printed for each look. With
+    --json each look prints one line an object, a dataset each.
     """
     from rich.live import Live
 
@@ -28,7 +29,7 @@ def watch(
     from streams.cli.views import open_views
 
     with explained(), open_views(url) as views:
-        if json or once:
+        if json or once or not stdout().is_terminal:
             while True:
                 found = views.read()
                 if json:

@@ -22,7 +22,12 @@ def worker(
     ] = None,
     metrics_port: Annotated[
         int | None,
-        typer.Option(envvar="ACCOUNTANT_METRICS_PORT", help="TCP port of /metrics. Default 8001."),
+        typer.Option(
+            envvar="ACCOUNTANT_METRICS_PORT",
+            min=0,
+            max=65535,
+            help="TCP port of /metrics. Default 8001.",
+        ),
     ] = None,
 ) -> None:
     """Run a worker on Kafka until SIGTERM or SIGINT.

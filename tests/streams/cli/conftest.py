@@ -90,7 +90,10 @@ class Command:
             **options,
         )
 
-    def __call__(self, *arguments: str, stdin: bytes = b"", **more: str) -> Done:
+    def __call__(
+        self, *arguments: str, stdin: bytes = b"", out: str | None = None, **more: str
+    ) -> Done:
+        """Run it; `out` is a file that takes the output instead of returning it."""
         self._runs += 1
         names = ("stdin", "out", "err")
         files = {name: self._files / f"{self._runs}.{name}" for name in names}
@@ -101,11 +104,12 @@ class Command:
                 "cwd": str(self.directory),
                 "env": environment(**more),
                 **{name: str(path) for name, path in files.items()},
+                **({} if out is None else {"out": out}),
             }
         )
         error = files["err"].read_text("utf-8")
         assert "Traceback" not in error, error
-        return Done(code, files["out"].read_text("utf-8"), error)
+        return Done(code, "" if out else files["out"].read_text("utf-8"), error)
 
 
 @pytest.fixture(scope="session")

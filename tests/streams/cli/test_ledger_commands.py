@@ -47,8 +47,8 @@ def test_a_repeat_of_a_refusal_is_a_refusal(opened):
     assert (again.code, again.json["outcome"]) == (1, "repeated")
 
 
-def test_an_unknown_dataset_is_a_refusal_that_says_where_to_look(accountant):
-    refused = ask(accountant)
+def test_an_unknown_dataset_is_a_refusal_that_says_where_to_look(opened):
+    refused = opened("ask", "sensus", "pure:0.1", "--analyst", "ana")
     assert refused.code == 1
     assert "unknown_dataset" in refused.out
     assert "accountant dataset list" in refused.out
@@ -167,8 +167,15 @@ def test_audit_notices_a_missing_end_by_the_head(opened):
     head = f"{report['sequence']}:{report['head']}"
     lines = opened("log", "export").out.splitlines()
     (opened.directory / "cut.jsonl").write_text("\n".join(lines[:-1]) + "\n")
-    assert opened("audit", "cut.jsonl").code == 0
+    alone = opened("audit", "cut.jsonl")
+    assert alone.code == 0
+    assert "--head" in alone.out
+    assert opened("audit", "cut.jsonl", "--json").json["head_given"] is False
     assert opened("audit", "cut.jsonl", "--head", head).code == 1
+    # A copy of a ledger at work may go on behind the head that was taken before it.
+    ask(opened)
+    assert opened("audit", "--head", head).code == 0
+    assert opened("audit", "--head", head.replace("sha256:", "sha256:0")).code == 1
 
 
 def test_audit_notices_a_record_deleted_from_the_file(opened):
@@ -180,12 +187,20 @@ def test_audit_notices_a_record_deleted_from_the_file(opened):
     assert (done.code, done.json["audit"]) == (1, "failed")
 
 
-@pytest.mark.parametrize("content", [b"", b"junk\n", b"{}\n", b"\x00" * 100, b"[" * 100_000])
-def test_audit_of_what_is_no_log_fails_without_a_traceback(accountant, content):
+@pytest.mark.parametrize("content", [b"", b"{}\n", b'{"a":' * 100_000])
+def test_audit_of_a_log_that_is_empty_or_wrong_fails_without_a_traceback(accountant, content):
     (accountant.directory / "file").write_bytes(content)
     done = accountant("audit", "file")
     assert done.code == 1
     assert done.out
+
+
+@pytest.mark.parametrize("content", [b"# Read me\n", b"\x00" * 100, b"[" * 100_000])
+def test_what_is_no_log_at_all_is_wrong_usage(accountant, content):
+    (accountant.directory / "file").write_bytes(content)
+    done = accountant("audit", "file")
+    assert (done.code, done.out) == (2, "")
+    assert "file is not a decision log" in done.err
 
 
 def test_a_file_that_is_no_ledger_is_an_operators_matter(accountant):

@@ -1,0 +1,16 @@
+"""`accountant id`: a request id, for those who write requests themselves."""
+
+from __future__ import annotations
+
+import typer
+
+
+def new() -> None:
+    """Print a new request id: a UUIDv7 with this machine's time.
+
+    Make it once for a request, and send the same one with every retry.
+    """
+    from streams.calls import new_id
+    from streams.clock import SystemClock
+
+    typer.echo(new_id(SystemClock()))

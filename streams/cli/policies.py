@@ -1,0 +1,36 @@
+"""What is wrong with a policy that was given by options, in the words of the options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from accountant.errors import RequestInvalid
+from streams.cli.exits import Exit, fail
+
+_OPTIONS: Final = frozenset(
+    {"filter", "epsilon", "rho", "delta", "delta_for_claims", "unit", "neighbours", "horizon"}
+)
+_HINTS: Final = {
+    "delta": "add --delta 1e-6, or --filter basic",
+    "epsilon": "--epsilon 1, or --filter zcdp for a budget of rho",
+    "rho": "--filter zcdp with --rho, or another filter with --epsilon",
+}
+
+
+@contextmanager
+def named_options() -> Iterator[None]:
+    """End the command where a policy breaks a rule, naming the option."""
+    try:
+        yield
+    except RequestInvalid as error:
+        field = error.field.removeprefix("policy.")
+        if field not in _OPTIONS:
+            raise
+        missing = error.value in {"None", "nothing"}
+        got = "" if missing else f", got {error.value}"
+        wanted = missing or "filter" in error.rule
+        option = "--" + field.replace("_", "-")
+        hint = _HINTS.get(field) if wanted else None
+        fail(Exit.USAGE, f"{option} {error.rule}{got}", hint=hint)

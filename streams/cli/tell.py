@@ -1,0 +1,32 @@
+"""Tell a decision, or at least that there is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streams.cli.exits import Exit, discard_output, fail
+
+if TYPE_CHECKING:
+    from accountant.records import Decision
+
+
+def tell(decision: Decision, *, as_json: bool) -> None:
+    """Print a decision; where that fails, say on stderr that it was made, with its id."""
+    from streams.cli.output import print_json, stdout
+    from streams.cli.tables import explain, id_of
+
+    try:
+        if as_json:
+            print_json(decision)
+        else:
+            for line in explain(decision):
+                stdout().print(line, soft_wrap=True)
+    except OSError as error:
+        discard_output()
+        name = id_of(decision)
+        fail(
+            Exit.PIPE if isinstance(error, BrokenPipeError) else Exit.OPERATOR,
+            f"request {name} was decided ({decision.outcome}), but the output cannot be "
+            f"written: {error.strerror}",
+            hint=f"`accountant log export --id {name}` shows the decision",
+        )

@@ -1,0 +1,163 @@
+"""What a command says where it cannot do what was typed."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from accountant.clock import issued_at, uuid7
+from accountant.filters import FILTERS
+
+ASK = ("ask", "census", "pure:0.01", "--analyst", "ana")
+
+
+def test_every_outcome_shows_the_id(opened):
+    granted = opened(*ASK)
+    name = granted.out.split("  id ", 1)[1].split()[0]
+    assert issued_at(name) is not None
+    retried = opened(*ASK, "--id", name)
+    assert (retried.code, retried.out.count(name)) == (0, 1)
+    refused = opened("ask", "census", "pure:3", "--analyst", "ana")
+    assert "\n  id    0" in refused.out
+    conflict = opened("ask", "census", "pure:0.02", "--analyst", "ana", "--id", name)
+    assert (conflict.code, conflict.out[:8]) == (1, "conflict")
+    assert f"accountant log export --id {name}`" in conflict.out
+
+
+def test_an_expired_id_says_where_its_first_answer_is(opened):
+    old = uuid7(1_600_000_000_000, bytes(10))
+    done = opened(*ASK, "--id", old)
+    assert (done.code, done.out[:7]) == (1, "expired")
+    assert f"accountant log export --id {old}`" in done.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ASK,
+        ("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6"),
+        ("dataset", "list"),
+        ("watch", "--once"),
+        ("audit",),
+        ("log", "export"),
+    ],
+)
+def test_a_directory_is_no_ledger(accountant, arguments):
+    done = accountant(*arguments, "--url", f"sqlite:///{accountant.directory}")
+    assert done.code in {2, 4}
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("dataset", "list"), ("dataset", "show", "census", "--json"), ("log", "export"), ("audit",)],
+)
+def test_output_that_cannot_be_written_is_an_operators_matter(opened, arguments):
+    done = opened(*arguments, out="/dev/full")
+    assert done.code == 4
+    assert "error: the output cannot be written: No space left on device" in done.err
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_decision_that_cannot_be_printed_is_told_with_its_id(opened, more):
+    done = opened(*ASK, *more, out="/dev/full")
+    assert done.code == 4
+    assert "was decided (granted)" in done.err
+    name = done.err.split("request ", 1)[1].split()[0]
+    exported = opened("log", "export", "--id", name)
+    assert [row["outcome"] for row in exported.rows] == ["granted"]
+
+
+@pytest.mark.parametrize("arguments", [("log", "export"), ("dataset", "list"), ("audit",)])
+def test_a_reader_that_goes_away_is_no_error(opened, arguments):
+    process = opened.start(*arguments)
+    process.stdout.close()
+    assert process.wait(30) == 141
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_watch_prints_a_table_for_each_look_where_there_is_no_terminal(opened):
+    process = opened.start("watch", "--every", "0.1")
+    seen = 0
+    for line in process.stdout:
+        seen += "census" in line
+        if seen == 2:
+            break
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert (seen, process.returncode) == (2, 130)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (*ASK, "--url", "accountant.db"),
+        (*ASK, "--url", "foo://x"),
+        ("dataset", "list", "--url=foo://x"),
+        ("serve", "--url", "foo://x"),
+        ("gateway", "--url", "foo://x"),
+        ("worker", "--url", "foo://x"),
+        ("topics", "check", "--url", "foo://x"),
+        ("demo", "--url", "foo://x"),
+        ("serve", "--port", "99999"),
+        ("gateway", "--url", "kafka://x:1", "--port", "-1"),
+        ("worker", "--url", "kafka://x:1", "--metrics-port", "99999"),
+        ("topics", "check", "--url", "kafka://x:1", "--partitions", "0"),
+    ],
+)
+def test_a_wrong_value_is_wrong_usage_and_its_option_is_named(opened, arguments):
+    done = opened(*arguments)
+    assert (done.code, done.out) == (2, "")
+    named = [word.split("=")[0] for word in arguments if word.startswith("--")][-1]
+    assert named in done.err
+    assert "ACCOUNTANT_URL:" not in done.err
+
+
+def test_a_wrong_variable_is_named_as_one(accountant):
+    done = accountant("serve", ACCOUNTANT_WINDOW_MS="1")
+    assert done.code == 2
+    assert "ACCOUNTANT_WINDOW_MS: " in done.err
+    assert "ACCOUNTANT_URL must" in accountant(*ASK, ACCOUNTANT_URL="foo://x").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--epsilon", "1"), "--delta must be greater than 0"),
+        (("--epsilon", "1"), "add --delta 1e-6, or --filter basic"),
+        (("--rho", "1"), "--filter zcdp"),
+        (("--filter", "zcdp", "--epsilon", "1", "--rho", "1"), "--epsilon must be left out"),
+        (("--filter", "zcdp"), "--rho must be given"),
+    ],
+)
+def test_a_budget_that_a_filter_cannot_use_says_what_to_add(accountant, arguments, named):
+    for command in (("fits", "--claim", "pure:1"), ("dataset", "open", "census")):
+        done = accountant(*command, *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert named in done.err
+        assert "None" not in done.err
+
+
+def test_a_claim_with_a_delta_that_is_nobodys_says_which_option_gives_it_one(accountant):
+    claim = ("--claim", "approximate:epsilon=0.1,delta=1e-9")
+    budget = ("fits", "--epsilon", "1", "--delta", "1e-6", *claim)
+    done = accountant(*budget)
+    assert (done.code, done.out) == (1, "0\n")
+    assert "--delta-for-claims" in done.err
+    assert accountant(*budget, "--delta-for-claims", "1e-7").code == 0
+
+
+def test_ids_are_new_each_time_and_usable(opened):
+    first, second = (opened("id").out.strip() for _ in range(2))
+    assert first != second
+    assert opened(*ASK, "--id", first).code == 0
+
+
+def test_help_names_every_filter_and_what_a_policy_is(accountant):
+    for command in (("fits",), ("dataset", "open")):
+        text = accountant(*command, "--help").out
+        assert all(name in text for name in FILTERS)
+    assert "FILE" in accountant("dataset", "open", "--help").out
