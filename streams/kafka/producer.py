@@ -121,8 +121,11 @@ class TransactionalProducer:
 
     async def _send(self, topic: str, partition: int, records: Iterable[Record]) -> list[Any]:
         """Hand a topic's records to the client, batch after batch, to keep their order."""
-        send = self._producer.send_batch
-        return [await send(b, topic, partition=partition) for b in self._batches(records)]
+        futures = []
+        for batch in self._batches(records):
+            futures.append(await self._producer.send_batch(batch, topic, partition=partition))
+            futures[-1].add_done_callback(_forget)  # another topic's may fail first
+        return futures
 
     def _batches(self, records: Iterable[Record]) -> list[Any]:
         batches = [self._producer.create_batch()]
@@ -184,8 +187,20 @@ class TransactionalProducer:
         if sender is not None and sender.sender_task is not None:
             sender.sender_task.cancel()
             sender.sender_task.add_done_callback(_forget)
+        self._forget_failures()
         closing = asyncio.ensure_future(producer.client.close())
         closing.add_done_callback(_forget)
+
+    def _forget_failures(self) -> None:
+        """Take note of what failed with a sender that died, else asyncio logs each as lost."""
+        producer: Any = self._producer
+        futures = [producer._txn_manager._transaction_waiter]
+        for batches in producer._message_accumulator._batches.values():
+            for batch in batches:
+                futures += [batch.future, batch._drain_waiter]
+        for future in futures:
+            if future is not None:
+                future.add_done_callback(_forget)
 
 
 def _forget(future: asyncio.Future[Any]) -> None:
