@@ -11,13 +11,13 @@ import socket
 from typing import Any, Final, cast
 
 import faust
-import structlog
 from faust.app.base import BootStrategy
 from faust.worker import Worker as FaustWorker
 from mode import Service
 from mode.supervisors import OneForOneSupervisor
 
 from accountant.errors import LedgerFault
+from streams.loggers import get_logger
 from streams.logs import configure
 from streams.metrics.standing import Standing
 from streams.processor import Tuning
@@ -27,7 +27,7 @@ from streams.topics import deployment_of
 from streams.worker import Worker
 from streams.worker_door import WorkerDoor
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 STOP_S: Final = 10.0  # for the processors; what they leave open is fenced by the next owner
 

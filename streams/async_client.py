@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, Self
 
@@ -11,30 +12,27 @@ from accountant.policy import Neighbours, Policy
 from accountant.records import Decision, decode_decision
 from accountant.views import DatasetView, UsageView
 from streams.calls import (
+    GRACE_S,
     Call,
+    Patience,
     call_of,
     close_call,
     is_echo,
     new_id,
     open_call,
-    pauses,
     request_call,
+    unanswered,
+    undecided,
+    words,
 )
 from streams.clock import Clock, SystemClock
-from streams.connect import connect_here, connect_kafka
+from streams.connect import AbsentLedger, connect_here, connect_kafka
 from streams.errors import Unavailable
 from streams.service import Answer, Service
 from streams.settings import Settings, load
 
 WAIT_S: Final = 5.0
-
-
-def undecided(call: Call, wait: float) -> Unavailable:
-    """Return the error of a call that was taken in, but not decided in time."""
-    return Unavailable(
-        f"not decided within {wait:g} s: look it up by decision({call.dataset!r}, {call.who!r}, "
-        f"{call.request_id!r}), or ask again with that request_id"
-    )
+CONNECT_S: Final = 10.0
 
 
 class AsyncAccountant:
@@ -48,6 +46,9 @@ class AsyncAccountant:
         url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; without it
             `ACCOUNTANT_URL`, or the first of these.
         settings: all of them, instead of those in the environment.
+        wait: seconds to wait for a connection to Kafka, at least 2.
+
+    A file that is not there is made by the first opening of a dataset, and by nothing else.
     """
 
     def __init__(
@@ -56,18 +57,28 @@ class AsyncAccountant:
         *,
         settings: Settings | None = None,
         clock: Clock | None = None,
+        wait: float = CONNECT_S,
     ) -> None:
         self.settings = settings or load(url=url)
         self.clock = clock or SystemClock()
         self._open: Service | None = None
+        self._connect_s = wait
+        self._looking = threading.Lock()
 
     async def __aenter__(self) -> Self:
         here = await asyncio.to_thread(connect_here, self.settings, self.clock)
-        self.attach(here or await connect_kafka(self.settings))
+        self.attach(here or await self.connect_kafka())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.disconnect()
+
+    async def connect_kafka(self) -> Service:
+        """Return the service of a ledger on Kafka.
+
+        Raises: Unavailable: the broker does not answer in time.
+        """
+        return await connect_kafka(self.settings, wait=self._connect_s)
 
     def attach(self, service: Service) -> None:
         """Use a service that is connected already; `disconnect` closes it."""
@@ -84,6 +95,25 @@ class AsyncAccountant:
         if self._open is None:
             raise Unavailable("not connected: use `async with AsyncAccountant() as ledger`")
         return self._open
+
+    def look(self, *, make: bool = False) -> Service:
+        """Return the service in use; where there was no file, look again.
+
+        Args:
+            make: make the file if there still is none.
+        Raises: Unavailable: not connected. Refused, LogDamaged: as `connect_here`.
+        """
+        if not isinstance(self._service, AbsentLedger):
+            return self._service
+        with self._looking:
+            if isinstance(self._service, AbsentLedger):
+                self._open = connect_here(self.settings, self.clock, make=make)
+            return self._service
+
+    async def _reached(self, *, make: bool = False) -> Service:
+        if not isinstance(self._service, AbsentLedger):
+            return self._service
+        return await asyncio.to_thread(self.look, make=make)
 
     async def ask(
         self,
@@ -144,44 +174,63 @@ class AsyncAccountant:
 
     async def datasets(self) -> list[DatasetView]:
         """Return every dataset, by name."""
-        return await self._service.datasets()
+        return await (await self._reached()).datasets()
 
     async def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
-        return await self._service.dataset(name)
+        return await (await self._reached()).dataset(name)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         """Return who used a dataset since its door began to look."""
-        return await self._service.usage(dataset)
+        return await (await self._reached()).usage(dataset)
 
     async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """As `Accountant.decision`."""
-        found = await self._service.find(dataset, analyst, request_id)
+        service = await self._reached()
+        found = await service.find(dataset, analyst, request_id)
         return None if found is None else decode_decision(found)
 
     def events(self) -> AsyncIterator[Decision]:
         """Yield decisions as they become visible; who reads too slowly loses the oldest."""
-        return self._service.events()
+        return self.look().events()
 
     async def decided(self, call: Call, wait: float) -> Decision:
         """Send a call until it is answered, the same bytes each time.
 
-        Raises: Unavailable: it never was, or not in time.
+        Raises: Unanswered: it never was, or not in time.
         """
-        answer, retried = await self._answer(call, wait)
+        service = await self._reached(make=call.opens)
+        answer, retried = await _answer(service, call, wait)
         if answer.decision is None:
             raise undecided(call, wait)
         decision = decode_decision(answer.decision)
         if is_echo(decision, retried=retried):
-            return await self.decision(call.dataset, call.who, call.request_id) or decision
+            return await self._first(call) or decision
         return decision
 
-    async def _answer(self, call: Call, wait: float) -> tuple[Answer, bool]:
-        retried = False
-        for pause in pauses():
-            try:
-                return await self._service.submit(call.source, call.body, wait=wait), retried
-            except Unavailable:
-                retried = True
-                await asyncio.sleep(pause)
-        return await self._service.submit(call.source, call.body, wait=wait), retried
+    async def _first(self, call: Call) -> Decision | None:
+        try:
+            async with asyncio.timeout(GRACE_S):
+                return await self.decision(call.dataset, call.who, call.request_id)
+        except (TimeoutError, Unavailable):
+            return None
+
+
+async def _answer(service: Service, call: Call, wait: float) -> tuple[Answer, bool]:
+    """Submit until there is an answer; tell also whether it took a retry."""
+    patience = Patience(wait)
+    trouble, retried = "nothing was heard", False
+    while True:
+        left = patience.left
+        try:
+            async with asyncio.timeout(left + GRACE_S):
+                return await service.submit(call.source, call.body, wait=left), retried
+        except TimeoutError:
+            why = f"the ledger does not answer within {wait:g} s: {trouble}"
+            raise unanswered(call, why) from None
+        except Unavailable as error:
+            trouble, retried = words(error), True
+            pause = patience.pause()
+            if pause is None:
+                raise unanswered(call, trouble) from error
+        await asyncio.sleep(pause)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -17,12 +18,50 @@ from accountant.errors import RequestInvalid
 from accountant.inputs import Checked, Undecodable, canonical, check
 from accountant.outcomes import Outcome, Reason
 from accountant.policy import Neighbours, Policy
-from accountant.records import VERSION, Close, Decision, MechanismRequest, Source, encode
+from accountant.records import VERSION, Close, Decision, MechanismRequest, Open, Source, encode
 from streams.clock import Clock
+from streams.errors import Unavailable
 
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
 _RETRIES: Final = 6
+GRACE_S: Final = 1.5
+"""How long after its wait a call may still take, for what is under way then."""
+
+
+class Unanswered(Unavailable):
+    """A call got no decision; whether it will be decided is unknown.
+
+    Attributes:
+        request_id: to ask again with: that is never charged twice.
+    """
+
+    def __init__(self, message: str, request_id: str) -> None:
+        super().__init__(message)
+        self.request_id = request_id
+
+
+def words(error: BaseException) -> str:
+    """Return what an error says, its type's name if that is nothing."""
+    return str(error) or type(error).__name__
+
+
+class Patience:
+    """How long a call may still take, all of its retries together."""
+
+    def __init__(self, wait: float) -> None:
+        self._until = time.monotonic() + wait
+        self._pauses = pauses()
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, at least 0."""
+        return max(0.0, self._until - time.monotonic())
+
+    def pause(self) -> float | None:
+        """Return how long to pause before the next attempt, None if there is to be none."""
+        pause = next(self._pauses, None)
+        return None if pause is None or pause >= self.left else pause
 
 
 class Call(NamedTuple):
@@ -30,6 +69,7 @@ class Call(NamedTuple):
 
     Attributes:
         who: the analyst, or the owner.
+        opens: it opens a dataset, so that a ledger may be made for it.
     """
 
     source: Source
@@ -37,6 +77,7 @@ class Call(NamedTuple):
     dataset: str
     who: str
     request_id: str
+    opens: bool = False
 
 
 class _Kind(msgspec.Struct):
@@ -76,7 +117,8 @@ def call_of(body: bytes) -> Call:
     source = source_of(body)
     checked = check_body(source, body)
     request = checked.body
-    return Call(source, body, request.dataset, checked.who, request.request_id)
+    opens = isinstance(request, Open)
+    return Call(source, body, request.dataset, checked.who, request.request_id, opens)
 
 
 def new_id(clock: Clock) -> str:
@@ -158,7 +200,7 @@ def open_call(
     }
     body = encode(record)
     check_body("admin", body)
-    return Call("admin", body, dataset, by, request_id)
+    return Call("admin", body, dataset, by, request_id, opens=True)
 
 
 def _given(policy: Policy | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -180,6 +222,23 @@ def close_call(dataset: str, *, by: str, reason: str, request_id: str) -> Call:
     body = encode(record)
     check_body("admin", body)
     return Call("admin", body, dataset, by, request_id)
+
+
+def undecided(call: Call, wait: float) -> Unanswered:
+    """Return the error of a call that was taken in, but not decided in time."""
+    return Unanswered(
+        f"not decided within {wait:g} s: look it up by decision({call.dataset!r}, {call.who!r}, "
+        f"{call.request_id!r}), or ask again with that request_id",
+        call.request_id,
+    )
+
+
+def unanswered(call: Call, why: str) -> Unanswered:
+    """Return the error of a call of which nothing is known."""
+    return Unanswered(
+        f"{why}; ask again with request_id {call.request_id}, which is never charged twice",
+        call.request_id,
+    )
 
 
 def pauses() -> Iterator[float]:

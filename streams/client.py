@@ -10,25 +10,29 @@ from accountant.claims import Claim
 from accountant.policy import Neighbours, Policy
 from accountant.records import Decision
 from accountant.views import DatasetView, UsageView
-from streams.async_client import WAIT_S, AsyncAccountant, undecided
+from streams.async_client import CONNECT_S, WAIT_S, AsyncAccountant
 from streams.calls import (
     Call,
+    Patience,
+    Unanswered,
     call_of,
     close_call,
     is_echo,
     new_id,
     open_call,
-    pauses,
     request_call,
+    unanswered,
+    undecided,
+    words,
 )
 from streams.clock import Clock
-from streams.connect import connect_here, connect_kafka
+from streams.connect import connect_here
 from streams.embedded import EmbeddedService
 from streams.errors import Unavailable
 from streams.portal import Portal
 from streams.settings import Settings
 
-__all__ = ["Accountant", "AsyncAccountant"]
+__all__ = ["Accountant", "AsyncAccountant", "Unanswered"]
 
 T = TypeVar("T")
 
@@ -37,7 +41,10 @@ class Accountant:
     """A ledger, for notebooks and scripts; connected once made, let go by `disconnect`.
 
     The same as `AsyncAccountant` without an event loop. With a sqlite URL the ledger runs in
-    this process, unless another process holds the file and answers at an address.
+    this process, unless another process holds the file and answers at an address. A file that
+    is not there is made by the first opening of a dataset, and by nothing else.
+
+    Args: as those of `AsyncAccountant`.
     """
 
     def __init__(
@@ -46,14 +53,14 @@ class Accountant:
         *,
         settings: Settings | None = None,
         clock: Clock | None = None,
+        wait: float = CONNECT_S,
     ) -> None:
-        self._client = AsyncAccountant(url, settings=settings, clock=clock)
+        self._client = AsyncAccountant(url, settings=settings, clock=clock, wait=wait)
         self._clock = self._client.clock
         self._portal: Portal | None = None
         self._connected = False
         here = connect_here(self._client.settings, self._clock)
-        self._embedded = here if isinstance(here, EmbeddedService) else None
-        self._client.attach(here or self._call(connect_kafka(self._client.settings)))
+        self._client.attach(here or self._call(self._client.connect_kafka()))
         self._connected = True
 
     def __enter__(self) -> Self:
@@ -93,8 +100,9 @@ class Accountant:
             purpose: for people, at most 200 characters.
             unit, neighbours: what the promise is for; those of the dataset's policy.
             request_id: of an earlier call, to ask again; without it a new one.
-            wait: seconds to wait for the decision.
-        Raises: RequestInvalid, Unavailable, Refused.
+            wait: seconds to wait for the decision, retries included; a call that is under way
+                then takes at most about two more.
+        Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
         """
         call = request_call(
             dataset,
@@ -177,26 +185,15 @@ class Accountant:
         return self._client.events()
 
     def _decided(self, call: Call, wait: float) -> Decision:
-        if self._embedded is None:
+        service = self._client.look(make=call.opens)
+        if not isinstance(service, EmbeddedService):
             return self._call(self._client.decided(call, wait))
-        decision, retried = self._in_process(self._embedded, call, wait)
+        decision, retried = _in_process(service, call, wait)
         if decision is None:
             raise undecided(call, wait)
         if is_echo(decision, retried=retried):
             return self.decision(call.dataset, call.who, call.request_id) or decision
         return decision
-
-    def _in_process(
-        self, ledger: EmbeddedService, call: Call, wait: float
-    ) -> tuple[Decision | None, bool]:
-        retried = False
-        for pause in pauses():
-            try:
-                return ledger.decide_sync(call.source, call.body, wait), retried
-            except Unavailable:
-                retried = True
-                time.sleep(pause)
-        return ledger.decide_sync(call.source, call.body, wait), retried
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._portal is None:
@@ -206,3 +203,18 @@ class Accountant:
 
 async def _next(events: AsyncIterator[Decision]) -> Decision:
     return await anext(events)
+
+
+def _in_process(ledger: EmbeddedService, call: Call, wait: float) -> tuple[Decision | None, bool]:
+    """Decide in this thread; tell also whether it took a retry."""
+    patience = Patience(wait)
+    retried = False
+    while True:
+        try:
+            return ledger.decide_sync(call.source, call.body, patience.left), retried
+        except Unavailable as error:
+            retried = True
+            pause = patience.pause()
+            if pause is None:
+                raise unanswered(call, words(error)) from error
+        time.sleep(pause)

@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
+from accountant.records import Decision, Source
+from accountant.views import DatasetView, UsageView
 from streams.clock import Clock
 from streams.embedded import EmbeddedService
+from streams.errors import Refused
 from streams.http_service import HttpService
 from streams.journal.sqlite_file import FileLock
-from streams.service import Service
+from streams.service import Answer, Readiness, Service
 from streams.settings import Settings
 
+_LEAST_S: Final = 2.0
+"""Connecting to a broker that is well takes about a second, whatever the caller's patience."""
 
-def connect_here(settings: Settings, clock: Clock | None) -> EmbeddedService | HttpService | None:
+
+class NoSuchLedger(Refused):
+    """There is no file at this path: a mistyped one must not become a second budget."""
+
+
+class AbsentLedger:
+    """The `Service` of a file that nobody has made: each call raises NoSuchLedger."""
+
+    def __init__(self, path: Path) -> None:
+        self._why = f"no such ledger: {path}; open a dataset first, or check the path"
+
+    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+        raise NoSuchLedger(self._why)
+
+    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        raise NoSuchLedger(self._why)
+
+    async def datasets(self) -> list[DatasetView]:
+        raise NoSuchLedger(self._why)
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        raise NoSuchLedger(self._why)
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        raise NoSuchLedger(self._why)
+
+    def events(self) -> AsyncIterator[Decision]:
+        raise NoSuchLedger(self._why)
+
+    def readiness(self) -> Readiness:
+        return Readiness(ready=False, reasons=[self._why])
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def connect_here(
+    settings: Settings, clock: Clock | None, *, make: bool = False
+) -> EmbeddedService | HttpService | AbsentLedger | None:
     """Return the service of a file or a gateway, None where the ledger is on Kafka.
 
     A file that another process holds is reached through the address that it published.
 
+    Args:
+        make: make the file if it is not there, instead of answering with `AbsentLedger`.
     Raises: Refused, LogDamaged: as `EmbeddedService.open`.
     """
     kind, target = settings.ledger
@@ -28,11 +75,13 @@ def connect_here(settings: Settings, clock: Clock | None) -> EmbeddedService | H
     owner = FileLock(path).owner()
     if owner is not None and owner.address is not None:
         return HttpService(owner.address)
+    if owner is None and not make and not path.exists():
+        return AbsentLedger(path)
     return EmbeddedService.open(path, settings, clock=clock)
 
 
-async def connect_kafka(settings: Settings) -> Service:
-    """Return the service of a ledger on Kafka.
+async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
+    """Return the service of a ledger on Kafka, connected within `wait` seconds, at least 2.
 
     Raises: Unavailable: the broker does not answer.
     """
@@ -40,4 +89,4 @@ async def connect_kafka(settings: Settings) -> Service:
     from streams.kafka_service import KafkaService
     from streams.topics import deployment_of
 
-    return await KafkaService.start(deployment_of(settings))
+    return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S))

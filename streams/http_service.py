@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -15,11 +15,17 @@ from accountant.inputs import Undecodable
 from accountant.outcomes import Reason
 from accountant.records import Decision, Source, decode_decision
 from accountant.views import DatasetView, UsageView, decode_dataset_view
+from streams.calls import words
 from streams.errors import Refused, Unavailable
 from streams.service import Answer, Readiness
 
 _MARGIN_S: Final = 5.0
 _AGAIN: Final = frozenset({429, 502, 503, 504})
+# What a gateway says of a name or an id; any other 404 is of some other server.
+_NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "request_id")})
+
+T = TypeVar("T")
+
 _decode_datasets = msgspec.json.Decoder(list[DatasetView]).decode
 _decode_usage = msgspec.json.Decoder(list[UsageView]).decode
 
@@ -75,37 +81,46 @@ class HttpService:
             timeout=httpx.Timeout(_MARGIN_S, read=seconds + _MARGIN_S),
         )
         if response.status_code in {200, 409}:
+            self._decoded(response.content, decode_decision)
             return Answer(decision=response.content, partition=0)
         if response.status_code == 202:
             return Answer(decision=None, partition=0)
         problem = _problem(response)
         if problem.decision:
+            self._decoded(problem.decision, decode_decision)
             return Answer(decision=bytes(problem.decision), partition=0)
         raise _raised(response.status_code, problem, self._url)
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
         path = f"/datasets/{quote(dataset, safe='')}/requests/{quote(request_id, safe='')}"
-        return await self._get(path, analyst=who)
+        found = await self._get(path, analyst=who)
+        if found is not None:
+            self._decoded(found, decode_decision)
+        return found
 
     async def datasets(self) -> list[DatasetView]:
-        return _decode_datasets(await self._get("/datasets") or b"[]")
+        found = await self._get("/datasets")
+        if found is None:
+            raise self._stranger("404 for all datasets")
+        return self._decoded(found, _decode_datasets)
 
     async def dataset(self, name: str) -> DatasetView | None:
         found = await self._get(f"/datasets/{quote(name, safe='')}")
-        return None if found is None else decode_dataset_view(found)
+        return None if found is None else self._decoded(found, decode_dataset_view)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         found = await self._get(f"/datasets/{quote(dataset, safe='')}/usage")
-        return [] if found is None else _decode_usage(found)
+        return [] if found is None else self._decoded(found, _decode_usage)
 
     async def events(self) -> AsyncIterator[Decision]:
         try:
             async with self._http.stream("GET", "/events", timeout=_UNBOUNDED_READ) as response:
+                await self._check_stream(response)
                 async for line in response.aiter_lines():
                     if line.startswith("data: "):
                         yield decode_decision(line[6:])
-        except httpx.TransportError as error:
-            raise Unavailable(f"{self._url} does not answer: {_words(error)}") from error
+        except httpx.RequestError as error:
+            raise Unavailable(f"{self._url} does not answer: {words(error)}") from error
 
     def readiness(self) -> Readiness:
         """Tell whether the last call was answered; the gateway's own is at `/readyz`."""
@@ -119,15 +134,35 @@ class HttpService:
         response = await self._send("GET", path, params=query)
         if response.status_code == 200:
             return response.content
-        if response.status_code == 404:
+        problem = _problem(response)
+        if response.status_code == 404 and (problem.error, problem.field) in _NOT_FOUND:
             return None
-        raise _raised(response.status_code, _problem(response), self._url)
+        raise _raised(response.status_code, problem, self._url)
+
+    def _decoded(self, content: bytes | msgspec.Raw, decode: Callable[[bytes], T]) -> T:
+        try:
+            return decode(bytes(content))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise self._stranger("something else than a gateway does") from None
+
+    def _stranger(self, what: str) -> Refused:
+        return Refused(f"{self._url} answered {what}: is this a gateway's address?")
+
+    async def _check_stream(self, response: httpx.Response) -> None:
+        if response.status_code != 200:
+            await response.aread()
+            problem = _problem(response)
+            if response.status_code in _AGAIN:
+                raise Unavailable(problem.message or f"{self._url} is not ready")
+            raise _raised(response.status_code, problem, self._url)
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            raise self._stranger("no stream of events")
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             response = await self._http.request(method, path, **options)
-        except httpx.TransportError as error:
-            self._trouble = f"{self._url} does not answer: {_words(error)}"
+        except httpx.RequestError as error:
+            self._trouble = f"{self._url} does not answer: {words(error)}"
             raise Unavailable(self._trouble) from error
         self._trouble = None
         if response.status_code in _AGAIN:
@@ -139,14 +174,10 @@ class HttpService:
 _UNBOUNDED_READ: Final = httpx.Timeout(_MARGIN_S, read=None)
 
 
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
 def _problem(response: httpx.Response) -> _Problem:
     try:
         return _decode_problem(response.content)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return _Problem(message=response.reason_phrase)
 
 

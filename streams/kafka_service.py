@@ -35,6 +35,7 @@ _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
 _EVENTS_BEHIND: Final = 1_000
 _ACK_S: Final = 10.0
+_STOP_S: Final = 1.0
 
 _FINAL: Final = frozenset(
     {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
@@ -91,7 +92,9 @@ class KafkaService:
                 await service.connect()
         except TimeoutError as error:
             await service.close()
-            raise Unavailable(f"{deployment.bootstrap} does not answer: {error}") from error
+            why = service._tail.trouble or "it does not take in requests"
+            what = f"{deployment.bootstrap} does not answer within {wait:g} s: {why}"
+            raise Unavailable(what) from error
         except BaseException:
             await service.close()
             raise
@@ -119,7 +122,13 @@ class KafkaService:
             linger_ms=0,
         )
         with translating():
-            await producer.start()
+            try:
+                await producer.start()
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    async with asyncio.timeout(_STOP_S):
+                        await producer.stop()
+                raise
         self._producer = producer
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
@@ -183,7 +192,8 @@ class KafkaService:
         following, self._following = self._following, None
         if following is not None:
             following.cancel()
-            await asyncio.wait([following])
+            # A client that is busy reaching a broker that is away may not hear of it at once.
+            await asyncio.wait([following], timeout=_STOP_S)
         producer, self._producer = self._producer, None
         if producer is not None:
             with contextlib.suppress(Exception):

@@ -4,35 +4,16 @@ from __future__ import annotations
 
 import logging.config
 import sys
-from collections.abc import MutableMapping
 from typing import Any, Final
 
 import structlog
 
 from streams.log_rate import RateLimit
+from streams.loggers import first_steps, hand_over_structured
 from streams.settings import Settings
 
-_NEVER: Final = frozenset({"authorization", "body", "cookie", "password", "request", "value"})
 # They log whole addresses, and those hold who asked for what.
 _CHATTY: Final = ("httpx", "httpcore", "uvicorn.access")
-
-
-def without_secrets(
-    _logger: Any, _method: str, event: MutableMapping[str, Any]
-) -> MutableMapping[str, Any]:
-    """Drop what must never be in a log, whoever passes it."""
-    for name in _NEVER & event.keys():
-        event[name] = "(left out)"
-    return event
-
-
-def _first_steps() -> list[Any]:
-    return [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        without_secrets,
-    ]
 
 
 def logging_config(settings: Settings) -> dict[str, Any]:
@@ -48,7 +29,7 @@ def logging_config(settings: Settings) -> dict[str, Any]:
         "formatters": {
             "ours": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "foreign_pre_chain": [structlog.stdlib.add_logger_name, *_first_steps()],
+                "foreign_pre_chain": [structlog.stdlib.add_logger_name, *first_steps()],
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                     *([structlog.processors.format_exc_info] * (settings.log_format == "json")),
@@ -74,8 +55,9 @@ def logging_config(settings: Settings) -> dict[str, Any]:
 def configure(settings: Settings) -> None:
     """Send this package's and every library's messages to standard error, one way."""
     logging.config.dictConfig(logging_config(settings))
+    hand_over_structured()
     structlog.configure(
-        processors=[*_first_steps(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*first_steps(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,

@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-import structlog
-
 from accountant.decide import decide, decide_internal_error
 from accountant.errors import LedgerFault, LogDamaged
 from accountant.inputs import Input
@@ -20,9 +18,10 @@ from accountant.refold import Refold, StateMismatch, state_rows
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.errors import CommitRejected, Fenced, Refused
 from streams.journal.port import Commit, DeadLetter, Journal
+from streams.loggers import get_logger
 from streams.poison import Poison
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _DEAD: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.WRONG_PARTITION, Reason.INTERNAL_ERROR}

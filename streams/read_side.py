@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import faust
-import structlog
 from faust.types import StreamT, TableT
 from mode import Service
 
@@ -27,9 +26,10 @@ from accountant.views import (
     fold_usage,
 )
 from streams.kafka.tail import Tail
+from streams.loggers import get_logger
 from streams.topics import Deployment
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 RECORDS_PER_TURN: Final = 100  # folded before admission, on the same loop, gets its turn
 BATCHES_AHEAD: Final = 8  # the channel holds batches: Faust's default of 4096 is gigabytes

@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
-import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -21,12 +20,13 @@ from streams.kafka.errors import translating
 from streams.kafka.reader import consumer as plain_consumer
 from streams.kafka.reader import stop
 from streams.lease import Lease
+from streams.loggers import get_logger
 from streams.metrics.source import Lag
 from streams.processor import Decide, Observer, Processor, Tuning
 from streams.status import Observers, Status
 from streams.topics import Deployment
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _RELEASE_S: Final = 2.0
 _PROBE_S: Final = 3.0

@@ -7,18 +7,18 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import structlog
 import uvicorn
 from litestar import Litestar, Request, Response, get
 
 from accountant.records import encode
 from accountant.views import DatasetView, UsageView
 from streams.errors import Refused
+from streams.loggers import get_logger
 from streams.metrics.registry import exposition, make_registry
 from streams.metrics.source import MetricsSource
 from streams.service import Readiness
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def _json(value: object, *, status: int = 200) -> Response[bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
@@ -13,8 +12,9 @@ from accountant.errors import LedgerFault, RequestInvalid
 from accountant.inputs import Undecodable
 from accountant.outcomes import Reason
 from accountant.records import encode
+from streams.loggers import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 JSON = "application/json"
 
 

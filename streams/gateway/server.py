@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-import structlog
 import uvicorn
 from litestar import Litestar
 from prometheus_client import CollectorRegistry
@@ -22,12 +21,13 @@ from streams.embedded import EmbeddedService
 from streams.errors import Refused
 from streams.gateway.app import create_app, is_loopback
 from streams.gateway.context import Context
+from streams.loggers import get_logger
 from streams.metrics.registry import make_registry
 from streams.service import Service
 from streams.settings import PREFIX, Settings
 from streams.writer import explained
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _GRACE_S: Final = 5
 _SWITCH_S: Final = 0.0005
 

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
-import structlog
 from aiokafka import TopicPartition
 
 from accountant.records import (
@@ -21,9 +20,10 @@ from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault
 from streams.kafka.errors import translating
 from streams.kafka.reader import StableReader, consumer, stop
+from streams.loggers import get_logger
 from streams.topics import Deployment
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _AGAIN_S: Final = 1.0
 
 OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 _LOG = """
 import logging
@@ -27,3 +28,41 @@ def test_logs_are_one_object_a_line_on_stderr_without_bodies() -> None:
     ]
     assert lines[0]["partition"] == 3
     assert "SECRET" not in done.stderr
+
+
+_AS_LIBRARY = """
+import logging
+import sys
+import structlog
+from streams.loggers import get_logger
+log = get_logger("ours")
+log.info("refolded", partition=0)
+log.warning("ended", why="disk", body="SECRET")
+assert not structlog.is_configured()
+if len(sys.argv) > 1:
+    logging.basicConfig(level="INFO", format="%(name)s %(levelname)s %(message)s")
+    log.info("refolded", partition=0)
+"""
+
+
+def test_a_library_says_warnings_alone_and_nothing_on_the_programs_output() -> None:
+    command = [sys.executable, "-c", _AS_LIBRARY]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "event='ended' why='disk' body='(left out)'\n")
+    done = subprocess.run([*command, "more"], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[1:] == ["ours INFO event='refolded' partition=0"]
+
+
+_A_LEDGER = """
+import sys
+from streams.client import Accountant
+with Accountant(f"sqlite:///{sys.argv[1]}") as ledger:
+    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+"""
+
+
+def test_a_program_with_a_ledger_has_its_output_for_itself(file: Path) -> None:
+    command = [sys.executable, "-c", _A_LEDGER, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -1,0 +1,155 @@
+"""Ledgers that are not there, addresses of something else, and servers that hang."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accountant.outcomes import Outcome
+from streams.client import Accountant, AsyncAccountant, Unanswered
+from streams.connect import NoSuchLedger
+from streams.errors import Refused, Unavailable
+from tests.streams.door import Door, TestClock, new_id
+
+ONE = {"filter": "basic", "epsilon": "1"}
+
+Answered = tuple[int, str, bytes]
+STRANGERS: dict[str, Answered] = {
+    "a static site": (404, "text/html", b"<h1>Not Found</h1>"),
+    "another API": (404, "application/json", b'{"detail":"Not Found"}'),
+    "another API's codes": (404, "application/json", b'{"error":"not_found"}'),
+    "binary": (404, "application/octet-stream", b"\xff\xfe"),
+    "a page for every path": (200, "text/html", b"<!doctype html>"),
+    "an object for every path": (200, "application/json", b"{}"),
+}
+CALLS: dict[str, Callable[[Accountant], Any]] = {
+    "ask": lambda ledger: ledger.ask("census", "pure:0.1", analyst="ana"),
+    "close": lambda ledger: ledger.close("census", by="owner"),
+    "datasets": lambda ledger: ledger.datasets(),
+    "dataset": lambda ledger: ledger.dataset("census"),
+    "usage": lambda ledger: ledger.usage("census"),
+    "decision": lambda ledger: ledger.decision("census", "ana", new_id(TestClock())),
+    "events": lambda ledger: next(ledger.events()),
+}
+
+
+@contextlib.contextmanager
+def serving(answer: Answered) -> Iterator[str]:
+    """Run an HTTP server that gives one answer to everything."""
+    status, kind, content = answer
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = _answer  # noqa: N815 - the names that http.server calls
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_an_address_of_another_server_is_never_an_empty_ledger(stranger: str) -> None:
+    with serving(STRANGERS[stranger]) as url, Accountant(url) as ledger:
+        for call in CALLS.values():
+            with pytest.raises(Refused, match="is this a gateway's address"):
+                call(ledger)
+
+
+@contextlib.contextmanager
+def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
+    """Run a server that takes connections and never answers."""
+    taken: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def take() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(server.accept()[0])
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", taken
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    for connection in taken:
+        connection.close()
+
+
+def test_a_call_to_a_server_that_hangs_is_not_made_again_once_its_wait_is_over() -> None:
+    mine = new_id(TestClock())
+    with hanging() as (url, taken), Accountant(url) as ledger:
+        with pytest.raises(Unanswered, match=r"not answer within 0\.1 s: nothing") as raised:
+            ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine, wait=0.1)
+        assert len(taken) == 1
+    assert raised.value.request_id == mine
+    assert mine in str(raised.value)
+
+
+def test_an_address_where_nobody_answers_gives_the_id_to_ask_again_with() -> None:
+    with (
+        Accountant("http://127.0.0.1:9") as ledger,
+        pytest.raises(Unanswered, match=r"does not answer: .+;") as raised,
+    ):
+        ledger.ask("census", "pure:0.1", analyst="ana", wait=0)
+    assert raised.value.request_id in str(raised.value)
+
+
+def test_a_broker_that_is_away_is_named_with_the_reason() -> None:
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1 does not answer within 2 s: .*Error"):
+        Accountant("kafka://127.0.0.1:1", wait=0)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_only_an_opening_makes_a_ledger(file: Path, clock: TestClock, name: str) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
+        with pytest.raises(NoSuchLedger, match=r"no such ledger: .*ledger\.db; open a dataset"):
+            CALLS[name](ledger)
+        assert list(file.parent.iterdir()) == []
+        assert ledger.open("census", ONE, by="owner").outcome is Outcome.OPENED
+        assert ledger.ask("census", "pure:0.1", analyst="ana").outcome is Outcome.GRANTED
+    assert file.exists()
+
+
+async def test_the_asynchronous_client_makes_a_ledger_by_an_opening_alone(
+    file: Path, clock: TestClock
+) -> None:
+    async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
+        with pytest.raises(NoSuchLedger):
+            await ledger.ask("census", "pure:0.1", analyst="ana")
+        with pytest.raises(NoSuchLedger):
+            ledger.events()
+        assert list(file.parent.iterdir()) == []
+        assert (await ledger.open("census", ONE, by="owner")).outcome is Outcome.OPENED
+        assert [view.dataset for view in await ledger.datasets()] == ["census"]
+
+
+def test_a_ledger_that_another_process_makes_later_is_found(file: Path, clock: TestClock) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
+        with pytest.raises(NoSuchLedger):
+            ledger.datasets()
+        with Door(file, clock) as door:
+            door.open()
+            assert [view.dataset for view in ledger.datasets()] == ["census"]
