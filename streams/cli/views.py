@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 
 from accountant.records import decode_snapshot
-from accountant.views import DatasetView, view_of_snapshot
+from accountant.views import UNKNOWN, DatasetView, view_of_snapshot
 
 if TYPE_CHECKING:
     import apsw
@@ -17,11 +17,25 @@ if TYPE_CHECKING:
     from streams.client import Accountant
 
 _COUNT: Final = """
-SELECT dataset, outcome, count(*) FROM (
-    SELECT json_extract(text, '$.dataset') AS dataset, json_extract(text, '$.outcome') AS outcome
-    FROM (SELECT CAST(value AS TEXT) AS text FROM decisions WHERE sequence BETWEEN ? AND ?)
-) WHERE dataset IS NOT NULL GROUP BY dataset, outcome
+SELECT dataset, outcome, reason, count(*), max(sequence), max(at) FROM (
+    SELECT sequence, json_extract(text, '$.dataset') AS dataset,
+        json_extract(text, '$.outcome') AS outcome, json_extract(text, '$.reason') AS reason,
+        json_extract(text, '$.decided_at') AS at
+    FROM (
+        SELECT sequence, CAST(value AS TEXT) AS text FROM decisions WHERE sequence BETWEEN ? AND ?
+    )
+) WHERE dataset IS NOT NULL AND reason IS NOT 'wrong_partition' GROUP BY dataset, outcome, reason
 """
+
+
+class _Counts:
+    """What the log holds of one dataset."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, int] = {}
+        self.reasons: dict[str, int] = {}
+        self.last = UNKNOWN
+        self.last_at = ""
 
 
 class Views:
@@ -55,7 +69,7 @@ class _FileViews(Views):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._counted = -1
-        self._outcomes: dict[str, dict[str, int]] = {}
+        self._counts: dict[str, _Counts] = {}
 
     def read(self) -> list[DatasetView]:
         from streams.journal.sqlite_file import reader
@@ -68,8 +82,16 @@ class _FileViews(Views):
             assert isinstance(value, bytes)
             if value.startswith(b'{"type":"snapshot"'):
                 view = view_of_snapshot(decode_snapshot(value))
-                counts = self._outcomes.get(view.dataset, {})
-                views.append(msgspec.structs.replace(view, outcomes=dict(counts)))
+                counts = self._counts.get(view.dataset) or _Counts()
+                views.append(
+                    msgspec.structs.replace(
+                        view,
+                        outcomes=dict(counts.outcomes),
+                        reasons=dict(counts.reasons),
+                        partition_sequence=counts.last,
+                        last_decided_at=counts.last_at or view.last_decided_at,
+                    )
+                )
         return views
 
     def _count(self, db: apsw.Connection) -> None:
@@ -77,9 +99,14 @@ class _FileViews(Views):
         last = db.execute("SELECT max(sequence) FROM decisions").get
         if last is None:
             return
-        for dataset, outcome, count in db.execute(_COUNT, (self._counted + 1, last)):
-            counts = self._outcomes.setdefault(str(dataset), {})
-            counts[str(outcome)] = counts.get(str(outcome), 0) + int(count)
+        rows = db.execute(_COUNT, (self._counted + 1, last))
+        for dataset, outcome, reason, count, sequence, at in rows:
+            counts = self._counts.setdefault(str(dataset), _Counts())
+            for kind, kinds in ((outcome, counts.outcomes), (reason, counts.reasons)):
+                if kind is not None:
+                    kinds[str(kind)] = kinds.get(str(kind), 0) + int(count)
+            counts.last = max(counts.last, int(sequence))
+            counts.last_at = max(counts.last_at, str(at))
         self._counted = int(last)
 
 
