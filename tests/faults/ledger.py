@@ -277,12 +277,13 @@ def place_of(partition: int, decided: tuple[Input, Encoded]) -> Place:
 async def working(
     ledger: Ledger, *, instance_id: str = "w1", ready: bool = True, **options: Any
 ) -> AsyncIterator[Worker]:
-    """Run a worker in this process, by default entered once it serves and is ready."""
+    """Run a worker in this process, by default entered once it has decided all there is."""
     worker = Worker(ledger.deployment, instance_id=instance_id, **options)
     await worker.start()
     try:
         if ready:
             await until(lambda: is_ready(worker), "worker ready")
+            await ledger.settle()  # what opens a dataset may be read after a request for it
         yield worker
     finally:
         await worker.stop()

@@ -77,5 +77,6 @@ async def test_a_worker_started_before_its_broker_waits_for_it(
             await until(lambda: "does not answer" in str(worker.status.readiness()), "told")
             await start(own_broker)
             await until(lambda: is_ready(worker), "ready")
+            await ledger.settle()
             assert (await ledger.decided(request("ds")))["outcome"] == "granted"
         await ledger.judged()

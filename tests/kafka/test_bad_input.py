@@ -194,13 +194,14 @@ async def test_a_halt_elsewhere_does_not_stop_a_partition(
     broker: LocalBroker, application: str, partition: int
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
-        await ledger.open(HOME, ELSEWHERE)
+        opened = await ledger.open(HOME, ELSEWHERE)
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         producer.produce(ledger.topic("decisions"), b"forged", b"x", partition=partition)
         assert producer.flush(30) == 0
         async with working(ledger, ready=False) as worker:
             await until(lambda: worker.status.serving == {1 - partition}, "the other one serves")
             name = (HOME, ELSEWHERE)[1 - partition]
+            await ledger.decision(opened[1 - partition])
             assert (await ledger.decided(request(name)))["outcome"] == "granted"
             await until(lambda: "halted" in " ".join(worker.status.readiness().reasons), "halted")
             (why,) = worker.status.readiness().reasons

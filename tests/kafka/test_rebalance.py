@@ -79,6 +79,7 @@ async def test_a_worker_without_partitions_waits_for_one(
             working(ledger, instance_id="w2", ready=False) as second,
         ):
             await asyncio.sleep(8)  # it looks after the broker meanwhile
+            await ledger.settle()
             idle, busy = (first, second) if second.status.serving else (second, first)
             assert not idle.status.serving
             await busy.stop()
