@@ -275,7 +275,12 @@ def place_of(partition: int, decided: tuple[Input, Encoded]) -> Place:
 
 @asynccontextmanager
 async def working(
-    ledger: Ledger, *, instance_id: str = "w1", ready: bool = True, **options: Any
+    ledger: Ledger,
+    *,
+    instance_id: str = "w1",
+    ready: bool = True,
+    settle: bool = True,
+    **options: Any,
 ) -> AsyncIterator[Worker]:
     """Run a worker in this process, by default entered once it has decided all there is."""
     worker = Worker(ledger.deployment, instance_id=instance_id, **options)
@@ -283,6 +288,7 @@ async def working(
     try:
         if ready:
             await until(lambda: is_ready(worker), "worker ready")
+        if ready and settle:
             await ledger.settle()  # what opens a dataset may be read after a request for it
         yield worker
     finally:

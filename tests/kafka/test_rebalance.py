@@ -24,7 +24,9 @@ async def test_partitions_move_as_workers_join_and_leave(
     async with Ledger(broker.bootstrap, application) as ledger, contextlib.AsyncExitStack() as rest:
 
         def work(name: str):  # type: ignore[no-untyped-def]
-            return working(ledger, instance_id=name, observers=[watches[name], gauges[name]])
+            seeing = [watches[name], gauges[name]]
+            # Never all decided, as long as somebody goes on asking.
+            return working(ledger, instance_id=name, observers=seeing, settle=False)
 
         await ledger.open(*names)
         stop = asyncio.Event()
