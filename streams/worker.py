@@ -73,6 +73,8 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         self._check_every = check_every
         self._inputs: Any = None
         self._generation = 0
+        self._assigned: set[int] = set()
+        self._away = False
         self._tasks: dict[int, tuple[asyncio.Task[None], Lease]] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._main: asyncio.Task[None] | None = None
@@ -170,7 +172,9 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         """Let go, before another member may own."""
-        await self._release({tp.partition for tp in revoked})
+        partitions = {tp.partition for tp in revoked}
+        self._assigned -= partitions
+        await self._release(partitions)
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Serve what is assigned, in a new generation."""
@@ -178,6 +182,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         by_partition: dict[int, list[TopicPartition]] = {}
         for tp in assigned:
             by_partition.setdefault(tp.partition, []).append(tp)
+        self._assigned |= by_partition.keys()
         for partition, tps in sorted(by_partition.items()):
             for tp in tps:
                 # A position of our own keeps the client from looking for one in the group's
@@ -245,16 +250,26 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
                     ends = await probe.end_offsets(tps) if tps else {}
         except JournalFault as error:
             self.status.trouble("broker", f"the broker does not answer: {error}")
+            self._away = True
             return
         finally:
             await stop(probe)
         self.status.trouble("broker", None)
+        if self._away:
+            # What it held before it went is not taken on trust: read back, then go on.
+            self._away = False
+            for partition in list(self._tasks):
+                await self._restart(partition)
         shrunk = {tp.partition for tp, end in ends.items() if end < self._ends.get(tp, 0)}
         self._ends.update(ends)
         for partition in shrunk & self._tasks.keys():
             _log.warning("topic_recreated", partition=partition, then="refold")
-            self._forget_ends(partition)
-            await self._release([partition])
+            await self._restart(partition)
+
+    async def _restart(self, partition: int) -> None:
+        """Drop a partition and refold it, unless it was revoked meanwhile."""
+        await self._release([partition])
+        if partition in self._assigned and not self._held:
             self._serve(partition)
 
     def _forget_ends(self, partition: int) -> None:
@@ -277,8 +292,8 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             self.status.trouble("topics", None)
             if self._held:
                 self._held = False
-                for tp in sorted(self._inputs.assignment()):
-                    self._serve(tp.partition)
+                for partition in sorted(self._assigned):
+                    self._serve(partition)
 
     async def _hint(self) -> None:
         """Commit the group's offsets, for lag displays only, and note the lag ourselves."""
