@@ -16,7 +16,10 @@ import pytest
 from streams.testing import LocalBroker
 
 _BROKERS = ("broker", "own_broker")
-_KAFKA_TESTS = Path(__file__).parent / "kafka"
+_HERE = Path(__file__).parent
+_KAFKA_TESTS = _HERE / "kafka"
+# Whole commands as processes, and long random lives.
+_SLOW = (_HERE / "examples", _HERE / "streams/cli", _HERE / "streams/test_simulation.py")
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +49,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         starts_its_own = _KAFKA_TESTS in item.path.parents
         if starts_its_own or set(_BROKERS) & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kafka)
+        if any(slow in (item.path, *item.path.parents) for slow in _SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(wrapper=True)
