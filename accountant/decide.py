@@ -47,8 +47,7 @@ def decide(draft: Draft, record: Input, clock: int) -> Encoded:
     oversize, field rules, wrong_partition, expired, issued_in_future, repeated or conflict,
     overloaded, unknown_dataset or already_opened, then `adjudicate`'s.
     """
-    draft.decided_at = max(draft.decided_at, min(record.append_time, clock + CLOCK_LEAD_MS))
-    draft.next[record.source] = record.offset + 1
+    _take_up(draft, record, clock)
     try:
         body = canonical(record.value)
         checked = check(record.source, body)
@@ -63,9 +62,14 @@ def decide(draft: Draft, record: Input, clock: int) -> Encoded:
 
 def decide_internal_error(draft: Draft, record: Input, clock: int) -> Encoded:
     """Decide an input on which adjudication itself raised; nothing of it is repeated."""
+    _take_up(draft, record, clock)
+    return _append(draft, record, Outcome.INVALID, Reason.INTERNAL_ERROR)
+
+
+def _take_up(draft: Draft, record: Input, clock: int) -> None:
+    """Move the partition's clock and the input's offset on to a record."""
     draft.decided_at = max(draft.decided_at, min(record.append_time, clock + CLOCK_LEAD_MS))
     draft.next[record.source] = record.offset + 1
-    return _append(draft, record, Outcome.INVALID, Reason.INTERNAL_ERROR)
 
 
 def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) -> Encoded:

@@ -104,7 +104,7 @@ class Tuning:
     wait: float = 0.1
 
 
-async def _nowhere(_point: str) -> None:
+async def nowhere(_point: str) -> None:
     """Stand where tests crash a processor."""
 
 
@@ -125,7 +125,7 @@ class Processor:
         clock: Clock | None = None,
         tuning: Tuning | None = None,
         decide: Decide = decide,
-        reach: Callable[[str], Awaitable[None]] = _nowhere,
+        reach: Callable[[str], Awaitable[None]] = nowhere,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._journal = journal

@@ -22,7 +22,7 @@ from streams.kafka.reader import stop
 from streams.lease import Lease
 from streams.loggers import get_logger
 from streams.metrics.source import Lag
-from streams.processor import Decide, Observer, Processor, Tuning
+from streams.processor import Decide, Observer, Processor, Tuning, nowhere
 from streams.status import Observers, Status
 from streams.topics import Deployment
 
@@ -32,10 +32,6 @@ _RELEASE_S: Final = 2.0
 _PROBE_S: Final = 3.0
 _CHECK_S: Final = 60.0
 _AGAIN_S: Final = 1.0
-
-
-async def _nowhere(_point: str) -> None:
-    pass
 
 
 class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
@@ -59,7 +55,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         tuning: Tuning | None = None,
         clock: Clock | None = None,
         decide: Decide = decide_record,
-        reach: Callable[[str], Awaitable[None]] = _nowhere,
+        reach: Callable[[str], Awaitable[None]] = nowhere,
         check_every: float = _CHECK_S,
     ) -> None:
         self.status = Status()
