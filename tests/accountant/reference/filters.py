@@ -1,0 +1,63 @@
+"""What filters admit, and the budgets that they store."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from accountant import claims as c
+from accountant.amounts import UNIT, Units
+from accountant.claims import checked
+from accountant.filters import FILTERS
+from accountant.policy import ParsedBudget
+from accountant.totals import price
+from tests.accountant.reference.common import Bound, Inputs, Inverse
+
+
+def budget(epsilon: str, delta: str, *, for_claims: str = "0") -> ParsedBudget:
+    return ParsedBudget(
+        epsilon=Decimal(epsilon),
+        rho=None,
+        delta_for_claims=Decimal(for_claims),
+        delta_for_filter=Decimal(delta),
+    )
+
+
+def capacity(name: str, epsilon: str, delta: str) -> Fraction:
+    return Fraction(int(FILTERS[name].capacity(budget(epsilon, delta))[0]), UNIT)
+
+
+def admitted(inputs: Inputs) -> int:
+    """Return how many claims the fully adaptive filter admits before it first refuses."""
+    kind = FILTERS["fully_adaptive"]
+    limits = kind.capacity(budget(inputs["eg"], inputs["d1"], for_claims=inputs["d2"]))
+    spent: tuple[Units, ...] = (0,) * len(limits)
+    count = 0
+    for (epsilon, times), (delta, _) in zip(inputs["rle_eps"], inputs["rle_del"], strict=True):
+        asked = price(checked(c.Approximate(epsilon, delta)), kind.sums)
+        for _ in range(times):
+            after = kind.charge(limits, spent, asked)
+            if after is None:
+                return count
+            spent = after
+            count += 1
+    return count
+
+
+BOUNDS: Final[dict[str, Bound | Inverse]] = {
+    "zcdp_capacity_tight": Bound("lower", lambda i: capacity("zcdp_tight", i["eg"], i["d"])),
+    "filter_N_WRRW": Bound("equal", admitted),
+    "fully_adaptive_filter_epsilon": Inverse(
+        lambda value, i: (
+            capacity("fully_adaptive", value, i["d"]),
+            sum((Fraction(e) ** 2 * n for e, n in i["rle"]), Fraction(0)),
+        )
+    ),
+    "zcdp_epsilon_tight": Inverse(
+        lambda value, i: (capacity("zcdp_tight", value, i["d"]), Fraction(i["rho"]))
+    ),
+    "zcdp_delta_tight": Inverse(
+        lambda value, i: (capacity("zcdp_tight", i["eg"], value), Fraction(i["rho"]))
+    ),
+}
