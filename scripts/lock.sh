@@ -17,7 +17,7 @@ compile() {
 
 # Without UPGRADE, versions already locked stay; UPGRADE=--upgrade takes the newest.
 UPGRADE=${UPGRADE:-}
-compile dev.txt --extra local-kafka --group dev pyproject.toml
+compile dev.txt --extra local-kafka --extra plots --group dev pyproject.toml
 # The other files agree with dev.txt: what is tested is what is shipped.
 compile runtime.txt --constraint requirements/dev.txt pyproject.toml
 compile build.txt --constraint requirements/dev.txt --group build
