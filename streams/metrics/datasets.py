@@ -34,7 +34,9 @@ class DatasetCollector(Collector):
             "privacy_filter_horizon_seconds", "How long the budget is meant to last, in seconds."
         )
         odometer = gauge(
-            "privacy_odometer", "Epsilon leaked so far, in nats, by this running bound.", "odometer"
+            "privacy_odometer_epsilon",
+            "Epsilon leaked so far, in nats, by this running bound.",
+            "odometer",
         )
         generation = gauge("privacy_dataset_generation", "Which opening of the name this is.")
         closed = gauge("privacy_dataset_closed", "1 once nothing more is granted.")

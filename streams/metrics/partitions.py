@@ -30,10 +30,7 @@ class PartitionCollector(Collector):
         sequence = gauge("privacy_partition_sequence", "Number of its last decision.")
         datasets = gauge("privacy_partition_datasets", "Datasets that it holds.")
         ids = gauge("privacy_partition_remembered_ids", "Request ids that it remembers.")
-        refold = gauge("privacy_partition_refold_seconds", "How long its last refold took.")
-        commits = CounterMetricFamily(
-            "privacy_partition_commits", "Transactions committed.", labels=["partition"]
-        )
+        refold = gauge("privacy_refold_duration_seconds", "How long its last refold took.")
         fencings = CounterMetricFamily(
             "privacy_partition_fencings", "Times another owner took it over.", labels=["partition"]
         )
@@ -50,11 +47,10 @@ class PartitionCollector(Collector):
             datasets.add_metric([label], view.datasets)
             ids.add_metric([label], view.remembered_ids)
             refold.add_metric([label], view.refold_seconds)
-            commits.add_metric([label], view.commits)
             fencings.add_metric([label], view.fencings)
             for fault, count in sorted(view.faults.items()):
                 faults.add_metric([label, fault], count)
-        yield from (ready, last, sequence, datasets, ids, refold, commits, fencings, faults)
+        yield from (ready, last, sequence, datasets, ids, refold, fencings, faults)
         lag = GaugeMetricFamily(
             "privacy_consumer_lag_records",
             "Records that wait to be decided.",

@@ -98,7 +98,7 @@ def test_metrics_show_budgets_odometers_and_decisions(door: Door) -> None:
         "privacy_commit_duration_seconds_count": "5.0",
     }
     assert {series: door.metric(series) for series in values} == values
-    assert door.metric('privacy_odometer{dataset="adult",odometer="one_sided_mixture"}')
+    assert door.metric('privacy_odometer_epsilon{dataset="adult",odometer="one_sided_mixture"}')
     assert door.metric('privacy_filter_horizon_seconds{dataset="census"}') is None
     assert "made-up" not in door.http.get("/metrics").text
 
