@@ -88,7 +88,7 @@ class Plan:
 
     def readings(self, totals: tuple[Units, ...]) -> tuple[float, ...]:
         """Return every odometer's reading in nats, rounded up."""
-        return tuple([reader(totals) for reader in self.readers])
+        return tuple([reader.read(totals) for reader in self.readers])
 
 
 def _thresholds(alert_at: tuple[str, ...], capacity: int) -> tuple[int, ...]:

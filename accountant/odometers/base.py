@@ -9,15 +9,23 @@ from typing import ClassVar
 
 import msgspec
 
-from accountant.amounts import UNIT, Units, parse
+from accountant.amounts import UNIT, Units, parse, precise
 from accountant.claims import check_delta
 from accountant.errors import RequestInvalid
 
-Boundary = Callable[[float], float]
-"""From one sum, in nats or nats squared and not below the true one, to a bound in nats."""
+Boundary = Callable[..., float]
+"""From an odometer's sums, none of them below the true one, to a bound in nats.
+
+Sums come as floats in nats or nats squared; where `Odometer.exact` as `Units`.
+"""
+
+Read = Callable[[tuple[Units, ...]], float]
+"""From the totals of a ledger to a bound in nats, rounded up."""
 
 ULPS_UP = 1 + 1e-14
 """Factor above the error of a dozen correctly rounded or 1-ulp float operations."""
+
+_APART = "_without_ex_post"
 
 
 class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
@@ -26,12 +34,15 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     To add one, write a subclass in a file of its own and name it in `odometers.AnyOdometer`.
 
     Attributes:
-        sum: the sum in `totals.SUMS` that the bound is a function of.
-        shifts: claims' deltas add -ln(1 - delta) to the reading.
+        sums: the sums of `accountant.totals` that the bound is a function of.
+        shifts: claims' deltas add -ln(1 - delta) to the reading, and ex-post claims what
+            they pay (docs/theory.md section 4).
+        exact: the boundary takes `Units` instead of floats, since it jumps somewhere.
     """
 
-    sum: ClassVar[str] = "loss_time"
+    sums: ClassVar[tuple[str, ...]] = ("loss_time",)
     shifts: ClassVar[bool] = True
+    exact: ClassVar[bool] = False
 
     def boundary(self) -> Boundary:
         """Return U, each value rounded up, with the odometer's parameters worked in.
@@ -40,48 +51,119 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         """
         raise NotImplementedError
 
+    def failure(self) -> Decimal:
+        """Return delta': P(U is ever too small) where no claim has a delta of its own."""
+        return Decimal(0)
+
+    def most_delta(self) -> Units:
+        """Return what claims' deltas may add up to at most, whatever the policy allows."""
+        return UNIT
+
+    def names(self, *, with_deltas: bool, with_ex_post: bool) -> tuple[str, ...]:
+        """Return the names of the totals that `read` looks at."""
+        if not (with_ex_post and self.shifts):
+            sums = self.sums
+        else:
+            sums = (*[name + _APART for name in self.sums], "loss_ex_post")
+        if not with_deltas:
+            return sums
+        return (*sums, "loss_delta", *(["loss_shift"] if self.shifts else []))
+
+    def read(self, sums: tuple[str, ...], delta_limit: Units) -> Read:
+        """Return the function that reads it, from totals whose names are `sums`.
+
+        Args:
+            delta_limit: delta'', what the policy lets claims' deltas add up to.
+        """
+        apart = _APART if self.shifts and "loss_ex_post" in sums else ""
+        places = [sums.index(name + apart) for name in self.sums]
+        bound = self._bound(places)
+        added = [
+            sums.index(name)
+            for name in ("loss_shift", "loss_ex_post")
+            if self.shifts and name in sums
+        ]
+        if added:
+            bound = _with_added(bound, added)
+        if "loss_delta" in sums:
+            limit = min(delta_limit, self.most_delta())
+            bound = _up_to(bound, sums.index("loss_delta"), limit)
+        return bound
+
+    def _bound(self, places: list[int]) -> Read:
+        boundary = self.boundary()
+        if self.exact:
+            return lambda totals: boundary(*[totals[i] for i in places])
+        if len(places) > 1:
+            return lambda totals: boundary(*[to_float(totals[i]) for i in places])
+        (only,) = places
+
+        def one_sum(totals: tuple[Units, ...]) -> float:
+            # The nearest float of the quotient may lie below it; the factor covers that too.
+            return boundary(totals[only] / UNIT * ULPS_UP)
+
+        return one_sum
+
+
+def _with_added(bound: Read, places: list[int]) -> Read:
+    def shifted(totals: tuple[Units, ...]) -> float:
+        reading = bound(totals)
+        for i in places:
+            amount = totals[i]
+            if amount:
+                reading = (reading + amount / UNIT) * ULPS_UP
+        return reading
+
+    return shifted
+
+
+def _up_to(bound: Read, place: int, limit: Units) -> Read:
+    def limited(totals: tuple[Units, ...]) -> float:
+        return math.inf if totals[place] > limit else bound(totals)
+
+    return limited
+
 
 class Reader:
     """One odometer of one policy, ready to read.
 
     P(exists n: loss so far > reading) <= delta' + delta'' for each fixed ordered pair of
     neighbours; infinite once the claims' deltas add up to more than delta''.
+
+    Attributes:
+        name: the odometer's type.
+        read: from totals to the bound in nats, rounded up; calling the reader does the same.
     """
 
-    __slots__ = ("_boundary", "_delta_limit", "_i", "_i_delta", "_i_shift", "name")
+    __slots__ = ("name", "read")
 
     def __init__(self, odometer: Odometer, sums: tuple[str, ...], delta_limit: Units) -> None:
         self.name = str(odometer.__struct_config__.tag)
-        self._boundary = odometer.boundary()
-        self._delta_limit = delta_limit
-        self._i = sums.index(odometer.sum)
-        self._i_delta = sums.index("loss_delta") if "loss_delta" in sums else None
-        shifts = odometer.shifts and "loss_shift" in sums
-        self._i_shift = sums.index("loss_shift") if shifts else None
+        self.read = odometer.read(sums, delta_limit)
 
     def __call__(self, totals: tuple[Units, ...]) -> float:
-        """Return the bound in nats, rounded up, at the given totals."""
-        if self._i_delta is not None and totals[self._i_delta] > self._delta_limit:
-            return math.inf
-        total = totals[self._i]
-        # The nearest float of the quotient may lie below it; the factor covers that too.
-        reading = self._boundary(total / UNIT * ULPS_UP)
-        if self._i_shift is not None:
-            shift = totals[self._i_shift]
-            if shift:
-                reading = (reading + shift / UNIT) * ULPS_UP
-        return reading
+        return self.read(totals)
 
 
-def sums_of(odometer: Odometer, *, with_deltas: bool = True) -> tuple[str, ...]:
+def sums_of(
+    odometer: Odometer, *, with_deltas: bool = True, with_ex_post: bool = False
+) -> tuple[str, ...]:
     """Return the names of the sums that reading an odometer takes.
 
     Args:
         with_deltas: claims with delta > 0 may be granted.
+        with_ex_post: the filter lets ex-post claims pay apart from the others, what they
+            settle at. Else they are claims of pure epsilon to an odometer too.
     """
-    if not with_deltas:
-        return (odometer.sum,)
-    return (odometer.sum, "loss_delta", *(["loss_shift"] if odometer.shifts else []))
+    return odometer.names(with_deltas=with_deltas, with_ex_post=with_ex_post)
+
+
+def to_float(units: Units) -> float:
+    """Return an amount as a float that is not below it; infinite beyond the range of floats."""
+    try:
+        return units / UNIT * ULPS_UP
+    except OverflowError:
+        return math.inf
 
 
 def log_inverse_delta_up(text: str) -> float:
@@ -89,7 +171,8 @@ def log_inverse_delta_up(text: str) -> float:
 
     Raises: RequestInvalid: delta is not in (0, 1).
     """
-    return -math.log(delta_down(text)) * ULPS_UP
+    with precise():
+        return float(-checked_delta(text).ln()) * ULPS_UP
 
 
 def delta_down(text: str) -> float:
@@ -97,10 +180,18 @@ def delta_down(text: str) -> float:
 
     Raises: RequestInvalid: it is not in (0, 1).
     """
-    value = check_delta(text, "delta")
+    return math.nextafter(float(checked_delta(text)), 0)
+
+
+def checked_delta(text: str, field: str = "delta") -> Decimal:
+    """Return an odometer's delta' exactly.
+
+    Raises: RequestInvalid: it is not in (0, 1).
+    """
+    value = check_delta(text, field)
     if not value:
-        raise RequestInvalid("delta", "must be greater than 0", text)
-    return math.nextafter(float(value), 0)
+        raise RequestInvalid(field, "must be greater than 0", text)
+    return value
 
 
 def parameter(text: str, field: str) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 from accountant.odometers.base import (
     ULPS_UP,
     Boundary,
     Odometer,
+    checked_delta,
     log_inverse_delta_up,
     parameter,
 )
@@ -22,6 +24,9 @@ class Linear(Odometer, frozen=True, tag="linear"):
 
     delta: str
     y: str
+
+    def failure(self) -> Decimal:
+        return checked_delta(self.delta)
 
     def boundary(self) -> Boundary:
         log_inverse_delta = log_inverse_delta_up(self.delta)

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
-from accountant.odometers.base import ULPS_UP, Boundary, Odometer, delta_down, parameter
+from accountant.odometers.base import (
+    ULPS_UP,
+    Boundary,
+    Odometer,
+    checked_delta,
+    delta_down,
+    parameter,
+)
 
 
 class OneSidedMixture(Odometer, frozen=True, tag="one_sided_mixture"):
@@ -15,6 +23,9 @@ class OneSidedMixture(Odometer, frozen=True, tag="one_sided_mixture"):
 
     delta: str
     r: str
+
+    def failure(self) -> Decimal:
+        return checked_delta(self.delta)
 
     def boundary(self) -> Boundary:
         delta = delta_down(self.delta)

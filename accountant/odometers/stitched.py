@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
-from accountant.odometers.base import ULPS_UP, Boundary, Odometer, delta_down, parameter
+from accountant.odometers.base import (
+    ULPS_UP,
+    Boundary,
+    Odometer,
+    checked_delta,
+    delta_down,
+    parameter,
+)
 
 
 class Stitched(Odometer, frozen=True, tag="stitched"):
@@ -15,6 +23,9 @@ class Stitched(Odometer, frozen=True, tag="stitched"):
 
     delta: str
     v0: str
+
+    def failure(self) -> Decimal:
+        return checked_delta(self.delta)
 
     def boundary(self) -> Boundary:
         # Any v0 is valid; one a little smaller than asked for leaves room for V, which comes
