@@ -7,11 +7,12 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import INFINITE
+from accountant.amounts import INFINITE, Units, format_units
 from accountant.claims import CheckedClaim
 from accountant.largest import largest
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome, Reason
+from accountant.plan import Plan
 from accountant.totals import Price, price
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
@@ -24,6 +25,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         outcome: granted or refused.
         reason: why it was refused.
         price: what was asked for; None if that was never looked at.
+        cost: what a grant has added to each of the totals, by name, as decimal strings.
         crossed: ratios of the policy's `alert_at` that this decision is the first to reach.
         fits: the largest claim of the kind asked for that would still be granted, as text.
     """
@@ -33,6 +35,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     price: Price | None = None
     crossed: tuple[str, ...] = _NONE_CROSSED
     fits: str | None = None
+    cost: dict[str, str] | None = None
 
 
 def adjudicate(
@@ -45,28 +48,35 @@ def adjudicate(
         claim: what the mechanism promises, its fields checked.
         unit, neighbours: what the claim was made for.
         at: the decision's time, milliseconds since 1970.
-    A refusal spends nothing and leaves the filter open. Reasons in the order in which they
-    are looked for: closed, unit_mismatch, claim_not_accepted, exhausted.
+    A refusal spends nothing and leaves the filter open, unless the policy halts on it.
+    Reasons in the order in which they are looked for: closed, halted, unit_mismatch,
+    claim_not_accepted, exhausted.
     """
     plan = ledger.plan
     if ledger.closed:
         return _refuse(ledger, Reason.CLOSED, at, None)
+    if ledger.halted:
+        return _refuse(ledger, Reason.HALTED, at, None)
     policy = plan.policy
     if unit != policy.unit or neighbours != policy.neighbours:
         return _refuse(ledger, Reason.UNIT_MISMATCH, at, None)
-    asked = price(claim, plan.sums)
+    asked = price(claim, plan.priced)
     totals = ledger.totals
     width = plan.width
     spent = plan.kind.charge(plan.capacity, totals[:width], asked)
     if spent is None:
-        if INFINITE in asked.amounts[:width]:
+        if not plan.kind.accepts(asked):
             return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, asked)
         return _refuse_exhausted(ledger, claim, at, asked)
-    after = spent + tuple(map(add, totals[width:], asked.amounts[width:]))
+    after = spent + tuple(map(add, totals[width:], asked.amounts[plan.needed :]))
+    if plan.additive:
+        progress, cost = spent[0], asked.wire
+    else:
+        progress, cost = plan.progress(after), _grown(plan, totals, after)
     crossed_after, crossed = ledger.crossed, _NONE_CROSSED
     thresholds = plan.thresholds
-    if crossed_after < len(thresholds) and spent[0] >= thresholds[crossed_after]:
-        crossed_after = plan.count_crossed(spent[0], exhausted=False)
+    if crossed_after < len(thresholds) and progress >= thresholds[crossed_after]:
+        crossed_after = plan.count_crossed(progress, exhausted=False)
         crossed = policy.alert_at[ledger.crossed : crossed_after]
     granted = Ledger(
         ledger.dataset,
@@ -75,14 +85,20 @@ def adjudicate(
         ledger.mechanisms + asked.mechanisms,
         after,
         crossed_after,
-        ledger.exhausted or spent[0] >= plan.capacity[0],
+        ledger.exhausted or progress >= plan.capacity[0],
         False,
         ledger.opened_at,
         at,
         ledger.generation,
         plan.readings(after),
     )
-    return granted, Verdict(Outcome.GRANTED, None, asked, crossed)
+    return granted, Verdict(Outcome.GRANTED, None, asked, crossed, None, cost)
+
+
+def _grown(plan: Plan, before: tuple[Units, ...], after: tuple[Units, ...]) -> dict[str, str]:
+    """Return what each total has grown by; one that became infinite grew by that."""
+    grown = [b if b == INFINITE else b - a for a, b in zip(before, after, strict=True)]
+    return dict(zip(plan.sums, map(format_units, grown), strict=True))
 
 
 def _refuse(ledger: Ledger, reason: Reason, at: int, asked: Price | None) -> tuple[Ledger, Verdict]:
@@ -95,17 +111,23 @@ def _refuse_exhausted(
     plan = ledger.plan
     crossed: tuple[str, ...] = _NONE_CROSSED
     crossed_after, exhausted = ledger.crossed, ledger.exhausted
-    if ledger.totals[0] >= plan.nearly:
+    if plan.progress(ledger.totals) >= plan.nearly:
         exhausted = True
         crossed_after = len(plan.thresholds)
         crossed = plan.policy.alert_at[ledger.crossed :]
-    fits = largest(claim.claim, plan.kind, plan.capacity, ledger.spent)
+    halts = bool(plan.policy.halt_on_refusal)
+    # After a halt nothing would be granted any more, so nothing is offered.
+    fits = None if halts else largest(claim.claim, plan.kind, plan.capacity, ledger.spent)
     verdict = Verdict(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits)
-    return _moved(ledger, at, crossed_after, exhausted), verdict
+    return _moved(ledger, at, crossed_after, exhausted, halts), verdict
 
 
 def _moved(
-    ledger: Ledger, at: int, crossed: int | None = None, exhausted: bool | None = None
+    ledger: Ledger,
+    at: int,
+    crossed: int | None = None,
+    exhausted: bool | None = None,
+    halts: bool = False,
 ) -> Ledger:
     """Return the ledger with only its sequence, its time and its thresholds moved on."""
     return Ledger(
@@ -121,4 +143,5 @@ def _moved(
         at,
         ledger.generation,
         ledger.readings,
+        ledger.halted or halts,
     )

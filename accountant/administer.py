@@ -48,7 +48,7 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
         horizon=before.horizon if record.horizon is None else record.horizon,
     )
     plan = Plan(policy, ledger.plan.capacity)
-    crossed = plan.count_crossed(ledger.totals[0], exhausted=ledger.exhausted)
+    crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
     amended = _moved(ledger, at, plan=plan, crossed=crossed)
     return amended, Verdict(Outcome.AMENDED), _written(plan)
 

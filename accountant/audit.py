@@ -276,7 +276,7 @@ def _fits(ledger: Ledger, text: str | None) -> bool:
     It is searched for in floats, so another machine may offer another last digit.
     """
     try:
-        asked = price(checked(parse_claim(text or "")), ledger.plan.kind.sums)
+        asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs)
     except RequestInvalid:
         return False
     return ledger.plan.kind.charge(ledger.plan.capacity, ledger.spent, asked) is not None

@@ -29,11 +29,13 @@ class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     """Base of all claims.
 
     `knob` names the one field that an analyst turns to pay less; `knob_sign`
-    is +1 where a larger value costs more, -1 where it costs less.
+    is +1 where a larger value costs more, -1 where it costs less; `knob_is_power` says
+    that the cost grows about as a power of it.
     """
 
     knob: ClassVar[str] = ""
     knob_sign: ClassVar[int] = 1
+    knob_is_power: ClassVar[bool] = True
 
     def check(self) -> None:
         """Raise RequestInvalid, naming field, rule and value, if a field breaks its rule."""

@@ -25,6 +25,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         opened_at, changed_at: milliseconds since 1970.
         generation: 1; a later opening of the same dataset would be the next.
         readings: the odometers at `totals`, in nats, rounded up.
+        halted: a request did not fit, and the policy lets that be the end.
     """
 
     dataset: str
@@ -39,6 +40,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     changed_at: int
     generation: int = 1
     readings: tuple[float, ...] = ()
+    halted: bool = False
 
     @classmethod
     def opened(cls, dataset: str, plan: Plan, at: int) -> Self:

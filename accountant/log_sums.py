@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.clock import from_iso
-from accountant.filters.additive import AdditiveFilter
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome, Reason
 from accountant.partition import Partition
@@ -115,6 +114,8 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     if decision.outcome is Outcome.GRANTED:
         if ledger.closed:
             yield Finding("outcome", "no grant after closing", "granted")
+        if ledger.halted:
+            yield Finding("outcome", "no grant after a halt", "granted")
         if mechanisms <= ledger.mechanisms:
             yield Finding("mechanisms", f"more than {ledger.mechanisms}", str(mechanisms))
         cost = decision.cost or {}
@@ -125,20 +126,25 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
         yield from same("totals", _wire(ledger.totals), _wire(totals))
         yield from same("mechanisms", ledger.mechanisms, mechanisms)
     spent = totals[: plan.width]
-    for name, limit, amount in zip(plan.sums, plan.capacity, spent, strict=False):
-        if amount > limit:
-            yield Finding(name, f"at most {format_units(limit)}", format_units(amount))
+    if not plan.kind.holds(plan.capacity, spent):
+        yield from _over(plan, spent)
     left = [format_units(amount) for amount in plan.kind.left(plan.capacity, spent)]
     yield from same("left", dict(zip(plan.kind.sums, left, strict=True)), decision.left)
     yield from check_odometers(plan, totals, decision.odometers or {})
 
 
+def _over(plan: Plan, spent: tuple[Units, ...]) -> Findings:
+    for name, limit, amount in zip(plan.sums, plan.capacity, spent, strict=False):
+        if amount > limit:
+            yield Finding(name, f"at most {format_units(limit)}", format_units(amount))
+    # Each within its own limit, but not all together; or nothing is found above.
+    yield Finding(plan.sums[0], f"totals that filter {plan.kind.name} admits", str(_wire(spent)))
+
+
 def _check_added(
     plan: Plan, before: tuple[Units, ...], cost: tuple[str, ...], after: tuple[Units, ...]
 ) -> Findings:
-    # A filter that is not a sum makes its own totals; deciding again is what checks those.
-    first = 0 if isinstance(plan.kind, AdditiveFilter) else plan.width
-    for i in range(first, len(before)):
+    for i in range(len(before)):
         due = before[i] + parse_units(cost[i])
         yield from same(f"totals.{plan.sums[i]}", format_units(due), format_units(after[i]))
 

@@ -32,6 +32,7 @@ class Reason(StrEnum):
     UNKNOWN_DATASET = "unknown_dataset"
     ALREADY_OPENED = "already_opened"
     CLOSED = "closed"
+    HALTED = "halted"
     UNIT_MISMATCH = "unit_mismatch"
     CLAIM_NOT_ACCEPTED = "claim_not_accepted"
     EXHAUSTED = "exhausted"

@@ -13,6 +13,7 @@ import msgspec
 from accountant.amounts import Units, format_units, parse_units, units_down
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
+from accountant.filters.additive import AdditiveFilter
 from accountant.odometers import Reader, sums_of
 from accountant.policy import Policy, filter_of, horizon_seconds, parse_budget
 
@@ -28,8 +29,11 @@ class Plan:
     Attributes:
         policy: resolved, see `policy.resolve`.
         kind: its filter.
+        additive: the filter's totals grow by just what its price says.
         sums: names of the totals, the filter's first.
         width: how many of them are the filter's.
+        priced: names of the sums of a price: what the filter needs, then the odometers' sums.
+        needed: how many of them the filter needs.
         capacity: what each of the filter's sums may reach, in units of 1e-40.
         readers: its odometers, `reader_names` what they are called.
         thresholds: spent amounts at which each of `policy.alert_at` is crossed.
@@ -38,13 +42,16 @@ class Plan:
     """
 
     __slots__ = (
+        "additive",
         "budget_wire",
         "capacity",
         "horizon_seconds",
         "kind",
         "nearly",
+        "needed",
         "policy",
         "policy_wire",
+        "priced",
         "reader_names",
         "readers",
         "sums",
@@ -57,16 +64,21 @@ class Plan:
         odometers = policy.odometers or ()
         budget = parse_budget(policy)
         limit = units_down(budget.delta_for_claims)
-        names = list(kind.sums)
+        additive = isinstance(kind, AdditiveFilter)
+        names: list[str] = []
         for odometer in odometers:
             # Where claims may spend no delta, the filter's own sum refuses each that has one:
             # what odometers add up of deltas would be 0 for ever, and is left out.
             needed = sums_of(odometer, with_deltas=limit > 0)
-            names += [name for name in needed if name not in names]
+            shared = kind.sums if additive else ()
+            names += [name for name in needed if name not in names and name not in shared]
         self.policy = policy
         self.kind = kind
-        self.sums = tuple(names)
+        self.additive = additive
+        self.sums = (*kind.sums, *names)
         self.width = len(kind.sums)
+        self.priced = (*kind.needs, *names)
+        self.needed = len(kind.needs)
         self.capacity = capacity
         self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
         self.reader_names = tuple(reader.name for reader in self.readers)
@@ -78,9 +90,14 @@ class Plan:
         )
         self.horizon_seconds = horizon_seconds(policy)
 
+    def progress(self, totals: tuple[Units, ...]) -> Units:
+        """Return what is spent of the additive budget, in units of 1e-40."""
+        return self.kind.progress(self.capacity, totals[: self.width])
+
     def spent_ratio(self, totals: tuple[Units, ...]) -> float:
         """Return what part of the additive budget is spent, rounded up, in [0, 1]."""
-        return min(1.0, math.nextafter(totals[0] / self.capacity[0], 1.0)) if totals[0] else 0.0
+        spent = self.progress(totals)
+        return min(1.0, math.nextafter(spent / self.capacity[0], 1.0)) if spent else 0.0
 
     def count_crossed(self, spent: Units, *, exhausted: bool) -> int:
         """Return how many thresholds an amount has crossed; exhaustion crosses them all."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Literal
+from functools import lru_cache
+from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from accountant.amounts import format_units, parse, parse_in, precise, units_down
 from accountant.claims import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO, check_delta
@@ -22,6 +25,7 @@ Neighbours = Literal["add_remove", "replace"]
 DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
 MOST_ALERTS: Final = 20
 MOST_ODOMETERS: Final = 8
+_PARAMETERS: Final = ("order", "orders", "weights", "epsilon_ex_post", "delta_ex_post")
 _HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -33,14 +37,20 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         filter: a name in `filters.FILTERS`.
         epsilon, rho: the budget in nats; which of them depends on the filter.
         delta: the whole of delta, 0 <= delta < 1.
-        delta_for_claims: delta'', the part that claims may spend. Default: for the filters
-            basic and zcdp all of it, else 0.
+        delta_for_claims: delta'', the part that claims may spend. Its default is the filter's,
+            see `Filter.default_for_claims`.
         unit: what one neighbour differs in, such as `person`.
         neighbours: the neighbouring relation.
         odometers: running bounds to keep. Default: one `one_sided_mixture` tuned to the
             budget, where the policy has an epsilon and a delta of its own.
         alert_at: ratios of the additive budget, increasing, in (0, 1].
         horizon: how long the budget is meant to last, `P365D`.
+        halt_on_refusal: the first refusal for want of budget is the last decision on it.
+        order: of filter renyi. `orders`, `weights`: of renyi_weighted.
+        epsilon_ex_post, delta_ex_post: the second budget of filter split.
+
+    A field of the last three lines that is left out is not written either, so that what was
+    opened before there was such a field reads, and is written, as it was.
     """
 
     filter: str = "zcdp_tight"
@@ -53,6 +63,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     odometers: tuple[AnyOdometer, ...] | None = None
     alert_at: tuple[str, ...] = DEFAULT_ALERTS
     horizon: str | None = None
+    halt_on_refusal: bool | UnsetType = UNSET
+    order: str | UnsetType = UNSET
+    orders: tuple[str, ...] | UnsetType = UNSET
+    weights: tuple[str, ...] | UnsetType = UNSET
+    epsilon_ex_post: str | UnsetType = UNSET
+    delta_ex_post: str | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +82,31 @@ class ParsedBudget:
 
 
 def filter_of(policy: Policy) -> Filter:
-    """Return the policy's filter.
+    """Return the policy's filter with its parameters; the same object for the same ones.
 
-    Raises: RequestInvalid: there is none of that name.
+    Raises: RequestInvalid: there is none of that name, or a parameter breaks its rule.
     """
     try:
-        return FILTERS[policy.filter]
+        kind = FILTERS[policy.filter]
     except KeyError:
         rule = f"must be one of {', '.join(FILTERS)}"
         raise RequestInvalid("policy.filter", rule, policy.filter) from None
+    for field in _PARAMETERS:
+        value = getattr(policy, field)
+        if value is not UNSET and field not in kind.parameters:
+            rule = f"must be left out for filter {kind.name}"
+            raise RequestInvalid(f"policy.{field}", rule, value)
+    given = [(field, getattr(policy, field)) for field in kind.parameters]
+    try:
+        return _made(kind, tuple((f, v) for f, v in given if v is not UNSET and v is not None))
+    except RequestInvalid as error:
+        raise error.under("policy") from None
+
+
+@lru_cache(maxsize=4096)
+def _made(kind: type[Filter], parameters: tuple[tuple[str, Any], ...]) -> Filter:
+    make: Callable[..., Filter] = kind
+    return make(**dict(parameters))
 
 
 def parse_budget(policy: Policy) -> ParsedBudget:
@@ -83,14 +115,10 @@ def parse_budget(policy: Policy) -> ParsedBudget:
     Raises: RequestInvalid: one of them is not, or is given for a filter that has no use for it.
     """
     kind = filter_of(policy)
-    for field in ("epsilon", "rho"):
-        text = getattr(policy, field)
-        if (text is None) == (field == kind.budget_field):
-            rule = "must be given" if text is None else "must be left out"
-            raise RequestInvalid(f"policy.{field}", f"{rule} for filter {kind.name}", text)
+    budget_field = _budget_field(policy, kind)
     delta = check_delta(policy.delta, "policy.delta")
     if policy.delta_for_claims is None:
-        for_claims = delta if kind.all_delta_for_claims else Decimal(0)
+        for_claims = kind.default_for_claims(delta, budget_field=budget_field)
     else:
         for_claims = check_delta(policy.delta_for_claims, "policy.delta_for_claims")
     if for_claims > delta:
@@ -104,6 +132,25 @@ def parse_budget(policy: Policy) -> ParsedBudget:
         delta_for_claims=for_claims,
         delta_for_filter=for_filter,
     )
+
+
+def _budget_field(policy: Policy, kind: Filter) -> str:
+    """Return which field holds the budget; exactly one of those the filter can read does."""
+    fields = {"epsilon": policy.epsilon, "rho": policy.rho}
+    for field, text in fields.items():
+        if text is not None and field not in kind.budget_fields:
+            rule = f"must be left out for filter {kind.name}"
+            raise RequestInvalid(f"policy.{field}", rule, text)
+    given = [field for field in kind.budget_fields if fields[field] is not None]
+    if not given:
+        rule = f"must be given for filter {kind.name}"
+        if len(kind.budget_fields) > 1:
+            rule = f"or {' or '.join(kind.budget_fields[1:])} {rule}"
+        raise RequestInvalid(f"policy.{kind.budget_fields[0]}", rule, None)
+    if len(given) > 1:
+        rule = f"must be left out where {given[0]} is given, for filter {kind.name}"
+        raise RequestInvalid(f"policy.{given[1]}", rule, fields[given[1]])
+    return given[0]
 
 
 def _bounded(text: str | None, field: str, least: Decimal, most: Decimal) -> Decimal | None:

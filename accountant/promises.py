@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from accountant import claims as c
 from accountant.conversions.probabilistic import loss_shift, probabilistic_delta
@@ -38,19 +40,27 @@ class Promise:
         rho: it is delta-approximate rho-zCDP.
         delta: see rho and epsilon.
         epsilon: it is (epsilon, delta)-DP.
-        mu_squared: it is mu-GDP.
+        pure_epsilon: apart from `delta`, it is epsilon-DP: randomized response dominates it.
+        mu_squared: it is mu-GDP: a Gaussian mechanism dominates it.
+        renyi: its Renyi divergence at an order above 1, in nats, rounded up; apart from
+            `delta`. None at an order where it has no bound.
         intrinsic_time: what it adds to V of Whitehouse 2023 Thm 1 and Thm 6.
         loss: what an odometer may use, None if nothing.
+        ex_post: the claim is to be settled at what its answer shows, at most at `epsilon`.
     """
 
-    rho: Amount
-    intrinsic_time: Amount
+    rho: Amount | None
+    intrinsic_time: Amount | None
     delta: Amount = Fraction(0)
     epsilon: Amount | None = None
+    pure_epsilon: Amount | None = None
     mu_squared: Amount | None = None
+    renyi: Callable[[Decimal], Amount | None] | None = None
     loss: LossBound | None = None
+    ex_post: bool = False
 
 
+@lru_cache(maxsize=16_384)
 def promise(claim: c.Claim) -> Promise:
     """Return what a single mechanism's claim, its fields already checked, is worth.
 
@@ -92,6 +102,7 @@ def _pure(epsilon: Fraction) -> Promise:
     return Promise(
         rho=rho,
         epsilon=epsilon,
+        pure_epsilon=epsilon,
         intrinsic_time=epsilon**2,
         loss=LossBound(time=2 * rho, epsilon=epsilon),
     )
@@ -100,7 +111,9 @@ def _pure(epsilon: Fraction) -> Promise:
 def _known_rho(epsilon: Fraction, rho: Fraction) -> Promise:
     # Whitehouse 2023 Thm 6 takes zCDP claims with V = 2 rho, here below epsilon^2.
     loss = LossBound(time=2 * rho, epsilon=epsilon)
-    return Promise(rho=rho, epsilon=epsilon, intrinsic_time=2 * rho, loss=loss)
+    return Promise(
+        rho=rho, epsilon=epsilon, pure_epsilon=epsilon, intrinsic_time=2 * rho, loss=loss
+    )
 
 
 def _zcdp(rho: Fraction) -> Promise:
@@ -120,6 +133,7 @@ def _with_delta(claim: c.Approximate, *, probabilistic: bool) -> Promise:
     return Promise(
         rho=pure.rho,
         epsilon=epsilon,
+        pure_epsilon=epsilon,
         delta=delta,
         intrinsic_time=epsilon**2,
         loss=_loss_with_delta(epsilon, delta, probabilistic=probabilistic),

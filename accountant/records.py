@@ -173,7 +173,11 @@ class Decision(
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):
-    """One dataset's ledger as `state` keeps it, a cache of the log."""
+    """One dataset's ledger as `state` keeps it, a cache of the log.
+
+    Attributes:
+        halted: true, or left out.
+    """
 
     version: int = VERSION
     dataset: str
@@ -188,6 +192,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     closed: bool
     opened_at: int
     changed_at: int
+    halted: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class NextOffsets(msgspec.Struct, frozen=True):

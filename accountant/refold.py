@@ -254,23 +254,27 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         plan = stored_plan(decision.policy, tuple(decision.budget.values()))
         if ledger is None:
             return Ledger.opened(str(decision.dataset), plan, at)
-        crossed = plan.count_crossed(ledger.totals[0], exhausted=ledger.exhausted)
+        crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
     if ledger is None:
         raise LogDamaged(f"decision {decision.partition_sequence} is of a dataset never opened")
     plan = ledger.plan
     mechanisms, totals = totals_from(plan, decision.totals or {})
-    ran_out = decision.reason is Reason.EXHAUSTED and totals[0] >= plan.nearly
+    spent = plan.progress(totals)
+    refused = decision.reason is Reason.EXHAUSTED
     return msgspec.structs.replace(
         ledger,
         sequence=ledger.sequence + 1,
         mechanisms=mechanisms,
         totals=totals,
         crossed=ledger.crossed + len(decision.crossed),
-        exhausted=ledger.exhausted or ran_out or totals[0] >= plan.capacity[0],
+        exhausted=ledger.exhausted
+        or (refused and spent >= plan.nearly)
+        or spent >= plan.capacity[0],
         closed=ledger.closed or outcome is Outcome.CLOSED,
         changed_at=at,
         readings=ledger.readings if totals == ledger.totals else plan.readings(totals),
+        halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
     )
 
 

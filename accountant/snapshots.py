@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from accountant.amounts import Units, format_units, parse_units
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
@@ -36,6 +38,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         closed=ledger.closed,
         opened_at=ledger.opened_at,
         changed_at=ledger.changed_at,
+        halted=True if ledger.halted else msgspec.UNSET,
     )
 
 
@@ -59,6 +62,7 @@ def restored(row: Snapshot) -> Ledger:
         changed_at=row.changed_at,
         generation=row.generation,
         readings=plan.readings(totals),
+        halted=bool(row.halted),
     )
 
 

@@ -8,17 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, cast
 
 from accountant.amounts import INFINITE, Units, cost_up, format_units
 from accountant.claims import CheckedClaim, Claim, atoms
+from accountant.conversions.mean_loss import mean_loss
 from accountant.promises import Amount, Promise, promise
+
+Family = Callable[[Promise, str], Units]
 
 
 def _units(amount: Amount | None) -> Units:
     return INFINITE if amount is None else cost_up(amount)
+
+
+def _squared(epsilon: Amount | None) -> Amount | None:
+    return None if epsilon is None else Fraction(epsilon) ** 2
+
+
+def _kl_mean(epsilon: Amount | None) -> Amount | None:
+    return None if epsilon is None else mean_loss(Fraction(epsilon))
+
+
+def _loss_epsilon(p: Promise) -> Amount | None:
+    return p.loss.epsilon if p.loss else None
 
 
 SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyType(
@@ -28,13 +45,41 @@ SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyTyp
         "delta": lambda p: _units(p.delta),
         "rho": lambda p: _units(p.rho),
         "intrinsic_time": lambda p: _units(p.intrinsic_time),
+        "epsilon_squared": lambda p: _units(_squared(p.epsilon)),
+        "kl_mean": lambda p: _units(_kl_mean(p.epsilon)),
+        "mu_squared": lambda p: _units(p.mu_squared),
+        "pure_epsilon": lambda p: _units(p.pure_epsilon),
         # What odometers add up: they bound the loss itself.
         "loss_time": lambda p: _units(p.loss.time if p.loss else None),
-        "loss_epsilon": lambda p: _units(p.loss.epsilon if p.loss else None),
+        "loss_epsilon": lambda p: _units(_loss_epsilon(p)),
+        "loss_epsilon_squared": lambda p: _units(_squared(_loss_epsilon(p))),
+        "loss_kl_mean": lambda p: _units(_kl_mean(_loss_epsilon(p))),
         "loss_delta": lambda p: _units(p.loss.delta if p.loss else None),
         "loss_shift": lambda p: _units(p.loss.shift if p.loss else None),
     }
 )
+
+"""What each sum takes from a promise, by its name."""
+
+
+def _renyi(worth: Promise, order: str) -> Units:
+    return INFINITE if worth.renyi is None else _units(worth.renyi(Decimal(order)))
+
+
+FAMILIES: Final[MappingProxyType[str, Family]] = MappingProxyType({"renyi": _renyi})
+"""Sums that there are many of: `renyi_22` is the Renyi divergence of order 22."""
+
+
+def amount(name: str, worth: Promise) -> Units:
+    """Return what one mechanism's promise adds to a sum, rounded up; `INFINITE` if unbounded.
+
+    Raises: KeyError: no sum has that name.
+    """
+    known = SUMS.get(name)
+    if known is not None:
+        return known(worth)
+    family, _, member = name.partition("_")
+    return FAMILIES[family](worth, member)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +90,14 @@ class Price:
         mechanisms: how many mechanisms the claim holds.
         amounts: in units of 1e-40, one for each sum that was asked for.
         wire: the same by name, as decimal strings.
+        parts: each single mechanism's promise, and how many times it is made: what a filter
+            needs that is more than sums.
     """
 
     mechanisms: int
     amounts: tuple[Units, ...]
     wire: dict[str, str]
+    parts: tuple[tuple[Promise, int], ...] = ()
 
 
 def price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
@@ -62,15 +110,17 @@ def price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
 
 def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
     amounts: list[Units] = [0] * len(sums)
+    parts = []
     for atom, times in atoms(claim.claim):
         # Each mechanism is rounded up on its own, so a batch costs what its parts cost.
-        for i, amount in enumerate(_amounts(atom, sums)):
-            amounts[i] += amount * times
-    wire = {name: format_units(amount) for name, amount in zip(sums, amounts, strict=True)}
-    return Price(mechanisms=claim.mechanisms, amounts=tuple(amounts), wire=wire)
+        for i, more in enumerate(_amounts(atom, sums)):
+            amounts[i] += more * times
+        parts.append((promise(atom), times))
+    wire = dict(zip(sums, map(format_units, amounts), strict=True))
+    return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts))
 
 
 @lru_cache(maxsize=16_384)
 def _amounts(atom: Claim, sums: tuple[str, ...]) -> tuple[Units, ...]:
     worth = promise(atom)
-    return tuple([SUMS[name](worth) for name in sums])
+    return tuple([amount(name, worth) for name in sums])

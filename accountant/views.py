@@ -36,6 +36,8 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
             no epsilon: the filter's formula at the running total bounds nothing.
         totals, left, odometers: after the last decision, rounded outward.
         crossed: those of `policy.alert_at` that were crossed.
+        halted: a request did not fit, and the policy lets that be the end: nothing more is
+            granted.
         outcomes, reasons: how many decisions of each kind this view was given.
         horizon_ends_at: the day until which the budget is meant to last.
     """
@@ -56,6 +58,7 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
     opened_at: str
     last_decided_at: str
     horizon_ends_at: str | None = None
+    halted: bool = False
     outcomes: dict[str, int] = {}
     reasons: dict[str, int] = {}
 
@@ -131,6 +134,7 @@ def view_of_ledger(ledger: Ledger) -> DatasetView:
         opened_at=iso(ledger.opened_at),
         last_decided_at=iso(ledger.changed_at),
         horizon_ends_at=_horizon(plan, ledger.opened_at),
+        halted=ledger.halted,
     )
 
 
@@ -193,7 +197,8 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
     assert decision.totals is not None
     plan = stored_plan(decision.policy or view.policy, tuple(view.budget.values()))
     _, totals = totals_from(plan, decision.totals)
-    spent = totals[0]
+    spent = plan.progress(totals)
+    halts = bool(plan.policy.halt_on_refusal)
     ran_out = decision.reason is Reason.EXHAUSTED and spent >= plan.nearly
     exhausted = view.exhausted or ran_out or spent >= plan.capacity[0]
     moved: dict[str, object] = {
@@ -206,6 +211,10 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
         "crossed": plan.policy.alert_at[: plan.count_crossed(spent, exhausted=exhausted)],
         "exhausted": exhausted,
         "closed": view.closed or decision.outcome is Outcome.CLOSED,
+        # A lost refusal shows in those after it.
+        "halted": view.halted
+        or decision.reason is Reason.HALTED
+        or (halts and decision.reason is Reason.EXHAUSTED),
     }
     if decision.policy is not None:
         moved["policy"] = plan.policy

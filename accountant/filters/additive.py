@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from operator import add, gt, sub
+from operator import add, gt
 
 from accountant.amounts import Units
-from accountant.filters.base import Filter
+from accountant.filters.summed import SummedFilter
 from accountant.totals import Price
 
 
-class AdditiveFilter(Filter):
+class AdditiveFilter(SummedFilter):
     """Admit while spent + price <= capacity in each sum, exactly.
 
     A subclass gives the sums and computes the capacities. The check includes the claim
@@ -19,12 +19,9 @@ class AdditiveFilter(Filter):
     def charge(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:
-        # The price may hold more sums than the filter's; `map` ends with the shorter one.
+        # As the base does it, without a call.
         after = tuple(map(add, spent, price.amounts))
         return None if any(map(gt, after, capacity)) else after
-
-    def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
-        return tuple(map(sub, capacity, spent))
 
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price

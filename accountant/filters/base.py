@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from decimal import Decimal
-from typing import ClassVar, Protocol
+from operator import gt
+from typing import ClassVar, NamedTuple, Protocol
 
-from accountant.amounts import Units
+from accountant.amounts import INFINITE, Units
+from accountant.errors import RequestInvalid
 from accountant.totals import Price
 
 
@@ -30,26 +32,62 @@ class Budget(Protocol):
     def delta_for_filter(self) -> Decimal: ...
 
 
+class Guarantee(NamedTuple):
+    """What a policy promises for ever, whatever is asked: its constants.
+
+    Attributes:
+        name: "epsilon" or "rho": (epsilon, delta)-DP or delta-approximate rho-zCDP.
+        amount: in nats.
+    """
+
+    name: str
+    amount: Decimal
+    delta: Decimal
+
+
 class Filter(ABC):
     """One way to decide whether a mechanism may run.
 
-    An implementation is stateless: what has been spent is handed to it. To add a filter,
-    write one such class in a file of its own beside this one, most easily an
-    `additive.AdditiveFilter`, and name it in `filters.FILTERS`: policies, the command's
-    `--filter` and the audit then know it. If it adds up something new, name that sum in
-    `totals.SUMS`. Why it is so: docs/decisions/0021-additive-filters.md.
+    An implementation holds its policy's parameters and no state: what has been spent is
+    handed to it. To add a filter, write one such class in a file of its own beside this one,
+    most easily an `additive.AdditiveFilter`, and name it in `filters.FILTERS`: policies, the
+    command's `--filter` and the audit then know it. If it adds up something new, name that
+    sum in `totals.SUMS`. Why it is so: docs/decisions/0023-filters-with-a-rule.md.
 
     Attributes:
         name: what a policy calls it.
-        budget_field: "epsilon" or "rho", the field of the policy that holds its budget.
-        all_delta_for_claims: delta'' is all of delta unless the policy says otherwise.
-        sums: names in `totals.SUMS`, the first being the additive unit of the budget.
+        budget_fields: fields of the policy of which exactly one holds its budget.
+        parameters: fields of the policy that its constructor takes, by keyword, as they
+            stand there; one that is left out is not passed.
+        sums: names of the totals it keeps, the first being the additive unit of the budget.
+        settles_ex_post: an `ex_post` claim may be settled below its bound.
     """
 
     name: ClassVar[str]
-    budget_field: ClassVar[str] = "epsilon"
-    all_delta_for_claims: ClassVar[bool] = False
-    sums: ClassVar[tuple[str, ...]]
+    budget_fields: ClassVar[tuple[str, ...]] = ("epsilon",)
+    parameters: ClassVar[tuple[str, ...]] = ()
+    settles_ex_post: ClassVar[bool] = False
+    sums: tuple[str, ...]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the sums that a price must tell it, `sums` unless its rule is no sum."""
+        return self.sums
+
+    def default_for_claims(self, delta: Decimal, *, budget_field: str) -> Decimal:
+        """Return delta'', the part of delta that claims may spend unless the policy says.
+
+        Args:
+            budget_field: which of `budget_fields` the policy gives.
+        """
+        return Decimal(0)
+
+    def guarantee(self, budget: Budget) -> Guarantee:
+        """Return what the policy promises; never the filter's formula at what is spent."""
+        delta = budget.delta_for_claims + budget.delta_for_filter
+        if budget.epsilon is None:
+            return Guarantee("rho", required(budget.rho, "rho"), delta)
+        return Guarantee("epsilon", budget.epsilon, delta)
 
     @abstractmethod
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
@@ -66,10 +104,36 @@ class Filter(ABC):
 
     @abstractmethod
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
-        """Return what each sum may still grow by, rounded down."""
+        """Return what each sum may still grow by if no other does, rounded down."""
 
     @abstractmethod
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> int | None:
-        """Return how many such claims fit one after another, None if without end."""
+        """Return how many such claims fit one after another, None if without end.
+
+        A filter that cannot count exactly may return a number that is proved to fit.
+        """
+
+    def accepts(self, price: Price) -> bool:
+        """Tell whether the claim is of a kind that fits at all, were the budget large enough."""
+        return INFINITE not in price.amounts[: len(self.needs)]
+
+    def holds(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
+        """Tell whether what is spent obeys the filter's rule: what an audit asks of totals."""
+        return not any(map(gt, spent, capacity))
+
+    def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
+        """Return what is spent of `capacity[0]`, in [0, capacity[0]], for thresholds."""
+        return spent[0]
+
+
+def required(value: Decimal | None, field: str) -> Decimal:
+    """Return a budget that must be given and greater than 0.
+
+    Raises: RequestInvalid: it is not.
+    """
+    if not value:
+        rule = "must be greater than 0 for this filter"
+        raise RequestInvalid(field, rule, "nothing" if value is None else str(value))
+    return value

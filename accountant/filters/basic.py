@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from accountant.amounts import Units, units_down
 from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget
@@ -15,8 +17,11 @@ class Basic(AdditiveFilter):
     """
 
     name = "basic"
-    all_delta_for_claims = True
+    settles_ex_post = True
     sums = ("epsilon", "delta")
+
+    def default_for_claims(self, delta: Decimal, *, budget_field: str) -> Decimal:
+        return delta
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
         epsilon = required(budget.epsilon, "epsilon")

@@ -5,18 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 from accountant.errors import RequestInvalid
-from accountant.filters.base import Budget
+from accountant.filters.base import Budget, required
 
-
-def required(value: Decimal | None, field: str) -> Decimal:
-    """Return a budget that must be given and greater than 0.
-
-    Raises: RequestInvalid: it is not.
-    """
-    if not value:
-        rule = "must be greater than 0 for this filter"
-        raise RequestInvalid(field, rule, "nothing" if value is None else str(value))
-    return value
+__all__ = ["own_delta", "required"]
 
 
 def own_delta(budget: Budget) -> Decimal:

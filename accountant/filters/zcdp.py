@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from accountant.amounts import Units, units_down
 from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget
@@ -16,9 +18,11 @@ class Zcdp(AdditiveFilter):
     """
 
     name = "zcdp"
-    budget_field = "rho"
-    all_delta_for_claims = True
+    budget_fields = ("rho",)
     sums = ("rho", "delta")
+
+    def default_for_claims(self, delta: Decimal, *, budget_field: str) -> Decimal:
+        return delta
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
         return units_down(required(budget.rho, "rho")), units_down(budget.delta_for_claims)

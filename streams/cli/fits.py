@@ -47,8 +47,8 @@ def fits(
         with named_options():
             plan = open_plan(resolve(policy))
         wanted = parse_claim(claim)
-        cost = price(checked(wanted), plan.kind.sums)
-        accepted = INFINITE not in cost.amounts
+        cost = price(checked(wanted), plan.kind.needs)
+        accepted = plan.kind.accepts(cost)
         spent = (0,) * plan.width
         count = plan.kind.count(plan.capacity, spent, cost) if accepted else 0
     if json:
@@ -58,7 +58,7 @@ def fits(
                 "accepted": accepted,
                 "filter": plan.kind.name,
                 "claim": claim_text(wanted),
-                "cost": dict(zip(plan.kind.sums, map(format_units, cost.amounts), strict=True)),
+                "cost": dict(zip(plan.kind.needs, map(format_units, cost.amounts), strict=True)),
                 "budget": plan.budget_wire,
             }
         )
@@ -72,12 +72,12 @@ def fits(
             Exit.FAILED,
             f"filter {plan.kind.name} cannot take {name}: it has no finite "
             + " and no finite ".join(
-                s for s, a in zip(plan.kind.sums, cost.amounts, strict=True) if a == INFINITE
+                s for s, a in zip(plan.kind.needs, cost.amounts, strict=True) if a == INFINITE
             ),
             hint="another --filter, such as zcdp_tight",
         )
     if count == 0:
-        at = plan.kind.sums.index("delta") if "delta" in plan.kind.sums else None
+        at = plan.kind.needs.index("delta") if "delta" in plan.kind.needs else None
         if at is not None and cost.amounts[at] and not plan.capacity[at]:
             typer.echo(
                 f"the claim has delta {format_units(cost.amounts[at])}, and no part of the "

@@ -21,6 +21,7 @@ _MEANS = {
     Reason.UNKNOWN_DATASET: "no such dataset: `accountant dataset list` shows those there are",
     Reason.ALREADY_OPENED: "opened before: a budget is never reset, choose another name",
     Reason.CLOSED: "the dataset is closed: nothing more is granted",
+    Reason.HALTED: "a request did not fit, and the policy lets that be the end",
     Reason.UNIT_MISMATCH: "the claim is for another unit or neighbours than the policy's",
     Reason.CLAIM_NOT_ACCEPTED: "the dataset's filter has no finite cost for this kind of claim",
     Reason.OVERLOADED: "too many requests: retry the same request in a minute",

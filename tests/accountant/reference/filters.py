@@ -25,17 +25,17 @@ def budget(epsilon: str, delta: str, *, for_claims: str = "0") -> ParsedBudget:
 
 
 def capacity(name: str, epsilon: str, delta: str) -> Fraction:
-    return Fraction(int(FILTERS[name].capacity(budget(epsilon, delta))[0]), UNIT)
+    return Fraction(int(FILTERS[name]().capacity(budget(epsilon, delta))[0]), UNIT)
 
 
 def admitted(inputs: Inputs) -> int:
     """Return how many claims the fully adaptive filter admits before it first refuses."""
-    kind = FILTERS["fully_adaptive"]
+    kind = FILTERS["fully_adaptive"]()
     limits = kind.capacity(budget(inputs["eg"], inputs["d1"], for_claims=inputs["d2"]))
     spent: tuple[Units, ...] = (0,) * len(limits)
     count = 0
     for (epsilon, times), (delta, _) in zip(inputs["rle_eps"], inputs["rle_del"], strict=True):
-        asked = price(checked(c.Approximate(epsilon, delta)), kind.sums)
+        asked = price(checked(c.Approximate(epsilon, delta)), kind.needs)
         for _ in range(times):
             after = kind.charge(limits, spent, asked)
             if after is None:

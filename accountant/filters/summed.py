@@ -1,0 +1,47 @@
+"""The filters whose state is plain sums, whatever their rule about these sums."""
+
+from __future__ import annotations
+
+from operator import add, sub
+
+from accountant.amounts import Units
+from accountant.filters.base import Filter
+from accountant.totals import Price
+
+_WITHOUT_END = 10**60
+"""More claims than any log can hold: a rule that still holds then never ends."""
+
+
+class SummedFilter(Filter):
+    """Admit while `holds` is true of spent + price.
+
+    `holds` must be monotone: true of no totals that are above ones it refuses.
+    """
+
+    def charge(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> tuple[Units, ...] | None:
+        # The price may hold more sums than the filter's; `map` ends with the shorter one.
+        after = tuple(map(add, spent, price.amounts))
+        return after if self.holds(capacity, after) else None
+
+    def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
+        return tuple(map(sub, capacity, spent))
+
+    def count(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> int | None:
+        def fit(times: int) -> bool:
+            added = [amount * times if amount else 0 for amount in price.amounts]
+            return self.holds(capacity, tuple(map(add, spent, added)))
+
+        most = 1
+        while fit(most):
+            if most > _WITHOUT_END:
+                return None
+            most *= 2
+        least = most // 2
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (middle, most) if fit(middle) else (least, middle)
+        return least
