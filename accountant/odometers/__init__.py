@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from accountant.odometers.base import Boundary, Odometer, Reader, sums_of
-from accountant.odometers.basic import Basic
-from accountant.odometers.linear import Linear
-from accountant.odometers.mixture import Mixture
-from accountant.odometers.one_sided_mixture import OneSidedMixture
-from accountant.odometers.stitched import Stitched
+from accountant.odometers.combined import Combined, SingleOdometer
 
-AnyOdometer = Basic | Linear | Mixture | OneSidedMixture | Stitched
+AnyOdometer = SingleOdometer | Combined
 """Every odometer that a policy may name."""
 
 __all__ = ["AnyOdometer", "Boundary", "Odometer", "Reader", "sums_of"]

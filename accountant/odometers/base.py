@@ -25,7 +25,7 @@ Read = Callable[[tuple[Units, ...]], float]
 ULPS_UP = 1 + 1e-14
 """Factor above the error of a dozen correctly rounded or 1-ulp float operations."""
 
-_APART = "_without_ex_post"
+_APART = "apart_"
 
 
 class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
@@ -64,7 +64,7 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         if not (with_ex_post and self.shifts):
             sums = self.sums
         else:
-            sums = (*[name + _APART for name in self.sums], "loss_ex_post")
+            sums = (*[_APART + name for name in self.sums], "loss_ex_post")
         if not with_deltas:
             return sums
         return (*sums, "loss_delta", *(["loss_shift"] if self.shifts else []))
@@ -76,7 +76,7 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
             delta_limit: delta'', what the policy lets claims' deltas add up to.
         """
         apart = _APART if self.shifts and "loss_ex_post" in sums else ""
-        places = [sums.index(name + apart) for name in self.sums]
+        places = [sums.index(apart + name) for name in self.sums]
         bound = self._bound(places)
         added = [
             sums.index(name)

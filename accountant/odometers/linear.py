@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+from accountant.amounts import precise
 from accountant.odometers.base import (
     ULPS_UP,
     Boundary,
@@ -18,8 +19,7 @@ from accountant.odometers.base import (
 class Linear(Odometer, frozen=True, tag="linear"):
     """U(V) = sqrt(2 y L)/2 + sqrt(2 L)/(2 sqrt(y)) V + V/2, for any fixed y > 0.
 
-    The papers' filter odometer has y = y*(epsilon, delta'). Source: Whitehouse 2023 Thm 2(1),
-    y* corrected (errata).
+    The papers' filter odometer has y = `y_star`. Source: Whitehouse 2023 Thm 2(1).
     """
 
     delta: str
@@ -38,3 +38,20 @@ class Linear(Odometer, frozen=True, tag="linear"):
             return (start + slope * v) * ULPS_UP
 
         return reading
+
+
+def y_star(*, epsilon: Decimal, delta: Decimal) -> Decimal:
+    """Return the y at which the line touches fully_adaptive's bound where that is epsilon.
+
+    (sqrt(2L + 2 epsilon) - sqrt(2L))^2, L = ln(1/delta), to 50 digits: any y > 0 is valid.
+
+    Args:
+        epsilon: in nats, > 0.
+        delta: delta', in (0, 1).
+    Source: Whitehouse 2023 Thm 2(1), whose printed +epsilon has to be +2 epsilon (errata).
+    """
+    with precise():
+        twice = -2 * delta.ln()
+        # As a difference of roots it would lose as many digits as epsilon is below L.
+        root = 2 * epsilon / ((twice + 2 * epsilon).sqrt() + twice.sqrt())
+        return root * root

@@ -1,0 +1,101 @@
+"""Several lines in intrinsic time at once: their minimum, and their mixture."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+from accountant.amounts import parse, precise
+from accountant.errors import RequestInvalid
+from accountant.odometers.base import (
+    ULPS_UP,
+    Boundary,
+    checked_delta,
+    parameter,
+)
+
+_CLOSE: Final = 1e-12
+_STEPS: Final = 100
+# Relative error of a few float operations, of each of the terms that are added.
+_ERROR: Final = 4e-15
+
+
+def lines_min(*, delta: str, slopes: tuple[str, ...], weights: tuple[str, ...]) -> Boundary:
+    """Return U(V) = min_k (lambda_k V/2 + ln(1/(w_k delta'))/lambda_k) + V/2, rounded up.
+
+    Args:
+        slopes: lambda_k > 0.
+        weights: w_k > 0, adding up to at most 1.
+    Raises: RequestInvalid: a parameter breaks its rule.
+    Source: docs/theory.md P3, first item, and a union bound.
+    """
+    lines = _lines(delta, slopes, weights)
+
+    def reading(v: float) -> float:
+        return (_least(lines, v) + v / 2) * ULPS_UP
+
+    return reading
+
+
+def discrete_mixture(*, delta: str, slopes: tuple[str, ...], weights: tuple[str, ...]) -> Boundary:
+    """Return U(V) = s + V/2, the root s of sum_k w_k e^(lambda_k s - lambda_k^2 V/2) = 1/delta'.
+
+    Rounded up; never above `lines_min` by more than rounding. Arguments and errors as there.
+    Source: docs/theory.md P3: a mean over slopes of the supermartingales M(lambda).
+    """
+    lines = _lines(delta, slopes, weights)
+
+    def reading(v: float) -> float:
+        if v == math.inf:
+            return v
+        return (_mixture_root(lines, v) + v / 2) * ULPS_UP
+
+    return reading
+
+
+def _lines(
+    delta: str, slopes: tuple[str, ...], weights: tuple[str, ...]
+) -> tuple[tuple[float, float], ...]:
+    """Return (lambda_k, ln(1/(w_k delta')) rounded up) for each line."""
+    if not slopes or len(slopes) != len(weights):
+        raise RequestInvalid("weights", "must be as many as slopes, at least one", len(weights))
+    parts = [parse(weight, field="weights") for weight in weights]
+    if min(parts) <= 0 or sum(map(Fraction, parts)) > 1:
+        rule = "must be greater than 0 and add up to at most 1"
+        raise RequestInvalid("weights", rule, ", ".join(weights))
+    tail = checked_delta(delta)
+    with precise():
+        logs = [float(-(part * tail).ln()) * ULPS_UP for part in parts]
+    return tuple((parameter(s, "slopes"), log) for s, log in zip(slopes, logs, strict=True))
+
+
+def _least(lines: tuple[tuple[float, float], ...], v: float) -> float:
+    return min(slope * v / 2 + log / slope for slope, log in lines) * ULPS_UP
+
+
+def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
+    """Return s with sum_k e^(lambda_k s - lambda_k^2 V/2 - log_k) >= 1, nearly the least one."""
+    s = start = _least(lines, v)  # from here on one of the terms is 1 alone
+    # The logarithm of the sum is increasing and convex: from above, Newton's steps stay above.
+    for _ in range(_STEPS):
+        terms = [(slope, math.exp(slope * (s - slope * v / 2) - log)) for slope, log in lines]
+        total = sum(term for _, term in terms)
+        step = math.log(total) * total / sum(slope * term for slope, term in terms)
+        if step <= _CLOSE * s:
+            break
+        s -= step
+    for _ in range(_STEPS):
+        if _certain(lines, v, s):
+            return s
+        s *= ULPS_UP
+    return start
+
+
+def _certain(lines: tuple[tuple[float, float], ...], v: float, s: float) -> bool:
+    """Return whether the sum at s is at least 1, whatever the error of its evaluation."""
+    total = 0.0
+    for slope, log in lines:
+        grown, taken = slope * s, slope * slope * v / 2
+        total += math.exp(grown - taken - log - _ERROR * (grown + taken + log))
+    return total * (1 - _ERROR * len(lines)) >= 1
