@@ -1,0 +1,104 @@
+"""The real filters and odometers as the rules of a game."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from accountant.amounts import Units, units_down
+from accountant.claims import Claim, checked
+from accountant.games.optimal_stopping import Move
+from accountant.games.pairs import Pair
+from accountant.odometers import Odometer, Reader, sums_of
+from accountant.policy import Policy, filter_of, parse_budget
+from accountant.totals import price
+
+Totals = tuple[Units, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A mechanism that an adversary may ask for.
+
+    Attributes:
+        claim: what it promises, the only thing that a ledger learns of it.
+        pair: its laws on two neighbours, which obey the claim in both orders.
+    """
+
+    claim: Claim
+    pair: Pair
+
+    @property
+    def name(self) -> str:
+        """The claim's type."""
+        return str(self.claim.__struct_config__.tag)
+
+    def swapped(self) -> Offer:
+        """Return it with the neighbours in the other order."""
+        return Offer(self.claim, self.pair.swapped())
+
+
+class FilterLedger:
+    """The filter of a policy with its budget, on the ledger's own integers.
+
+    Attributes:
+        guarantee: what the policy promises.
+        start: what is spent before the first request.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        budget = parse_budget(policy)
+        self.kind = filter_of(policy)
+        self.capacity: Totals = self.kind.capacity(budget)
+        self.guarantee = self.kind.guarantee(budget)
+        self.start: Totals = (0,) * len(self.kind.sums)
+
+    def charge(self, spent: Totals, claim: Claim) -> Totals | None:
+        """Return what is spent once the claim is admitted, None if it is refused."""
+        return self.kind.charge(self.capacity, spent, price(checked(claim), self.kind.needs))
+
+    def moves(self, spent: Totals, offers: Sequence[Offer]) -> list[Move[Totals]]:
+        """Return what the filter admits of the offers."""
+        found = []
+        for offer in offers:
+            after = self.charge(spent, offer.claim)
+            if after is not None:
+                found.append(Move(offer.name, offer.pair, (after,) * len(offer.pair.p)))
+        return found
+
+    def most(self, spent: Totals, ladder: Sequence[Claim]) -> int | None:
+        """Return the highest rung that the filter still admits, None if not even the first.
+
+        Args:
+            ladder: claims, each costing at least what the one before it costs.
+        """
+        admitted = bisect_left(ladder, True, key=lambda c: self.charge(spent, c) is None)
+        return admitted - 1 if admitted else None
+
+
+class OdometerLedger:
+    """An odometer with the totals it reads, all claims being granted.
+
+    Args:
+        delta_for_claims: delta'', what the claims' own deltas may add up to.
+    """
+
+    def __init__(self, odometer: Odometer, *, delta_for_claims: str = "0") -> None:
+        self.sums = sums_of(odometer)
+        self.start: Totals = (0,) * len(self.sums)
+        self._read = Reader(odometer, self.sums, units_down(Decimal(delta_for_claims)))
+
+    def reading(self, totals: Totals) -> float:
+        """Return U in nats at the given totals."""
+        return self._read(totals)
+
+    def moves(self, totals: Totals, offers: Sequence[Offer]) -> list[Move[Totals]]:
+        """Return every offer, with the totals once it has run."""
+        found = []
+        for offer in offers:
+            asked = price(checked(offer.claim), self.sums).amounts
+            after = tuple(x + y for x, y in zip(totals, asked, strict=True))
+            found.append(Move(offer.name, offer.pair, (after,) * len(offer.pair.p)))
+        return found

@@ -1,0 +1,56 @@
+"""What an adversary may try to gain at a node: a hockey-stick, a crossing, a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from accountant.games import curves
+from accountant.games.optimal_stopping import Payoff, State
+from accountant.games.pairs import FloatArray
+
+Curve = Callable[[FloatArray], FloatArray]
+
+
+def hockey_stick(
+    epsilon: float, last: Callable[[State], list[Curve]] | None = None
+) -> Payoff[State]:
+    """Return (1 - e^{epsilon - L})_+, whose mean is H_epsilon of the whole game.
+
+    Args:
+        epsilon: of the guarantee, in nats.
+        last: the hockey-stick curves x -> H_x of mechanisms that may still be run in a state,
+            as the last one: at loss L that gains H_{epsilon - L}.
+    """
+
+    def payoff(state: State, losses: FloatArray) -> FloatArray:
+        gain = curves.nothing(epsilon - losses)
+        for curve in last(state) if last else ():
+            gain = np.maximum(gain, curve(epsilon - losses))
+        return gain
+
+    return payoff
+
+
+def hockey_stick_at(position: Callable[[State], float]) -> Payoff[State]:
+    """Return the same where epsilon is read off the state at which the adversary stops."""
+    return lambda state, losses: curves.nothing(position(state) - losses)
+
+
+def crossing(bound: Callable[[State], float], *, tie: float = 1e-9) -> Payoff[State]:
+    """Return 1 where the loss is above the state's bound: its mean is P(it ever is).
+
+    Args:
+        tie: losses up to so many nats above the bound count as on it; they carry float error.
+    """
+
+    def payoff(state: State, losses: FloatArray) -> FloatArray:
+        return np.where(losses > bound(state) + tie, 1.0, 0.0)
+
+    return payoff
+
+
+def moment(order: float) -> Payoff[State]:
+    """Return e^{order L}, whose mean is what zCDP bounds by e^{order (order + 1) rho}."""
+    return lambda _, losses: np.exp(order * losses)
