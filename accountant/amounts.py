@@ -103,7 +103,8 @@ def format_units(units: Units) -> str:
     if isinstance(units, float):
         return "inf"
     if units < UNIT:
-        return f"0.{units:040d}".rstrip("0")
+        # In half the time of the format `040d`.
+        return ("0." + str(units).zfill(DIGITS)).rstrip("0")
     text = str(units)
     fraction = text[-DIGITS:].rstrip("0")
     return f"{text[:-DIGITS]}.{fraction}" if fraction else text[:-DIGITS]

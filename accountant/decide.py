@@ -12,8 +12,10 @@ import msgspec
 
 from accountant.adjudication import Verdict, adjudicate
 from accountant.administer import administer
+from accountant.amounts import INFINITE
 from accountant.clock import iso
 from accountant.errors import RequestInvalid
+from accountant.grants import amounts, grant
 from accountant.ids import Remembered, id_key
 from accountant.inputs import Checked, Input, Undecodable, canonical, check
 from accountant.ledger import Ledger
@@ -23,6 +25,7 @@ from accountant.partitioning import partition_of
 from accountant.records import (
     Decision,
     FieldError,
+    First,
     MechanismRequest,
     Open,
     Origin,
@@ -77,50 +80,42 @@ def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) 
     dataset = request.dataset
     ledger = draft.ledger(dataset)
     genesis = draft.partition.genesis
-    raw = msgspec.Raw(body)
-    common = {"dataset": dataset, "request": raw}
     if ledger is None and partition_of(dataset.encode(), genesis.partitions) != genesis.partition:
-        return _append(draft, record, Outcome.INVALID, Reason.WRONG_PARTITION, **common)
+        return _append_of(draft, record, checked, body, Outcome.INVALID, Reason.WRONG_PARTITION)
     if record.source == "requests":
         draft.floor = max(draft.floor, draft.decided_at - genesis.window_ms)
     issued = checked.issued
     if issued <= draft.floor:
-        return _append(draft, record, Outcome.EXPIRED, None, **common)
+        return _append_of(draft, record, checked, body, Outcome.EXPIRED)
     if issued > draft.decided_at + genesis.skew_ms:
-        return _append(draft, record, Outcome.INVALID, Reason.ISSUED_IN_FUTURE, **common)
+        return _append_of(draft, record, checked, body, Outcome.INVALID, Reason.ISSUED_IN_FUTURE)
     key = id_key(record.source, dataset, checked.who, request.request_id)
     body_hash = hashlib.sha256(body).digest()
     known = draft.remembered(issued, key)
     if known is not None:
         same = known.body_hash == body_hash
         outcome = Outcome.REPEATED if same else Outcome.CONFLICT
-        return _append(draft, record, outcome, None, first=known.first(), **common)
+        return _append_of(draft, record, checked, body, outcome, first=known.first())
     if not draft.has_room_for_id():
-        return _append(draft, record, Outcome.REFUSED, Reason.OVERLOADED, **common)
+        return _append_of(draft, record, checked, body, Outcome.REFUSED, Reason.OVERLOADED)
     if issued <= draft.floor:  # making room has just raised it
-        return _append(draft, record, Outcome.EXPIRED, None, **common)
-    return _decide_new(draft, record, raw, checked, ledger, (issued, key, body_hash))
+        return _append_of(draft, record, checked, body, Outcome.EXPIRED)
+    return _decide_new(draft, record, body, checked, ledger, (issued, key, body_hash))
 
 
 def _decide_new(
     draft: Draft,
     record: Input,
-    raw: msgspec.Raw,
+    body: bytes,
     checked: Checked,
     ledger: Ledger | None,
     identity: tuple[int, str, bytes],
 ) -> Encoded:
     request = checked.body
     if ledger is None and not isinstance(request, Open):
-        encoded = _append(
-            draft,
-            record,
-            Outcome.REFUSED,
-            Reason.UNKNOWN_DATASET,
-            dataset=request.dataset,
-            request=raw,
-        )
-        _remember(draft, identity, encoded)
+        reason = Reason.UNKNOWN_DATASET
+        encoded = _append_of(draft, record, checked, body, Outcome.REFUSED, reason)
+        _remember(draft, identity, encoded, None)
         return encoded
     extra = _NOTHING_MORE
     if isinstance(request, MechanismRequest):
@@ -129,12 +124,52 @@ def _decide_new(
         after, verdict = adjudicate(
             ledger, checked.claim, request.unit, request.neighbours, draft.decided_at
         )
+        if verdict.outcome is Outcome.GRANTED:
+            return _grant(draft, record, body, request.analyst, (ledger, after), verdict, identity)
     else:
         after, verdict, extra = administer(ledger, request, draft.decided_at)
-    decision = _ledger_decision(draft, record, raw, after, verdict, extra)
+    decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
     encoded = draft.append(decision, record.key)
-    draft.put(after, decision)
-    _remember(draft, identity, encoded)
+    draft.put(after)
+    _remember(draft, identity, encoded, None)
+    return encoded
+
+
+def _grant(
+    draft: Draft,
+    record: Input,
+    body: bytes,
+    analyst: str,
+    ledgers: tuple[Ledger, Ledger],
+    verdict: Verdict,
+    identity: tuple[int, str, bytes],
+) -> Encoded:
+    before, after = ledgers
+    cost = verdict.cost
+    assert cost is not None
+    written = amounts(after)
+    value = grant(
+        draft.head,
+        (iso(draft.decided_at), iso(draft.floor)),
+        after,
+        written,
+        cost,
+        verdict.crossed,
+        body,
+        (draft.sequence + 1, draft.partition.genesis.partition, record.offset),
+    )
+    encoded = draft.append_value(
+        value,
+        record.key,
+        Outcome.GRANTED,
+        None,
+        after.dataset,
+        after.sequence,
+        analyst,
+        0 if after.totals[0] == INFINITE else after.totals[0] - before.totals[0],
+    )
+    draft.put(after, written)
+    _remember(draft, identity, encoded, cost)
     return encoded
 
 
@@ -147,8 +182,6 @@ def _ledger_decision(
     extra: dict[str, object],
 ) -> Decision:
     price = verdict.price
-    wire = None if price is None else price.wire
-    granted = verdict.outcome is Outcome.GRANTED
     decision = Decision(
         partition_sequence=draft.sequence + 1,
         previous=draft.head,
@@ -159,8 +192,7 @@ def _ledger_decision(
         dataset=ledger.dataset,
         generation=ledger.generation,
         sequence=ledger.sequence,
-        cost=wire if granted else None,
-        asked=None if granted else wire,
+        asked=None if price is None else price.wire,
         fits=verdict.fits,
         totals=totals_wire(ledger),
         left=left_wire(ledger),
@@ -171,6 +203,20 @@ def _ledger_decision(
     )
     # Only an owner's record has more to say; every request would pay for it above.
     return msgspec.structs.replace(decision, **extra) if extra else decision
+
+
+def _append_of(
+    draft: Draft,
+    record: Input,
+    checked: Checked,
+    body: bytes,
+    outcome: Outcome,
+    reason: Reason | None = None,
+    first: First | None = None,
+) -> Encoded:
+    """Append a decision on a sound request that leaves every ledger as it is."""
+    dataset, raw = checked.body.dataset, msgspec.Raw(body)
+    return _append(draft, record, outcome, reason, dataset=dataset, request=raw, first=first)
 
 
 def _append(
@@ -205,16 +251,17 @@ def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError)
     return _append(draft, record, Outcome.INVALID, reason, error=wrong)
 
 
-def _remember(draft: Draft, identity: tuple[int, str, bytes], encoded: Encoded) -> None:
+def _remember(
+    draft: Draft, identity: tuple[int, str, bytes], encoded: Encoded, cost: dict[str, str] | None
+) -> None:
     issued, key, body_hash = identity
-    decision = encoded.decision
     remembered = Remembered(
         body_hash,
-        bytes.fromhex(draft.head[7:]),
-        decision.partition_sequence,
-        draft.decided_at,
-        decision.outcome,
-        decision.reason,
-        decision.cost,
+        encoded.digest,
+        encoded.partition_sequence,
+        encoded.timestamp,
+        encoded.outcome,
+        encoded.reason,
+        cost,
     )
     draft.remember(issued, key, remembered)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
+from accountant.amounts import Units
 from accountant.clock import iso
+from accountant.grants import Amounts, row
 from accountant.ids import (
     IdTable,
     Remembered,
@@ -22,9 +24,16 @@ from accountant.ids import (
     second_of,
 )
 from accountant.ledger import Ledger
-from accountant.outcomes import Outcome
-from accountant.records import Decision, Genesis, NextOffsets, PartitionRow, Source, encode
-from accountant.snapshots import snapshot
+from accountant.outcomes import Outcome, Reason
+from accountant.records import (
+    Decision,
+    Genesis,
+    NextOffsets,
+    PartitionRow,
+    Source,
+    decode_decision,
+    encode,
+)
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
 """What the first decision of a log names as the one before it."""
@@ -33,30 +42,42 @@ _SPARED_MS: Final = 60_000
 """A full table of ids never forgets those of the last minute."""
 
 
-class Encoded(msgspec.Struct, frozen=True, gc=False):
-    """One decision as it goes into the log.
+class Encoded(msgspec.Struct, gc=False):
+    """One decision as it goes into the log, with what the busiest readers need of it.
 
     Attributes:
         key: the record's key: the dataset, or the input's key where there is none.
         value: the decision's bytes, which the next one's hash covers.
         timestamp: decided_at, milliseconds since 1970.
-        decision: the same, decoded.
+        digest: SHA-256 of the value.
+        partition_sequence, outcome, reason, dataset, sequence: as in `records.Decision`.
+        analyst: who asked, of a granted request.
+        charged: what it added to the first of the dataset's totals, in units of 1e-40.
     """
 
     key: bytes | None
     value: bytes
     timestamp: int
-    decision: Decision
+    digest: bytes
+    partition_sequence: int
+    outcome: Outcome
+    reason: Reason | None = None
+    dataset: str | None = None
+    sequence: int | None = None
+    analyst: str | None = None
+    charged: Units = 0
+    made: Decision | None = None
+
+    @property
+    def decision(self) -> Decision:
+        """The whole decision; decoded when it is first asked for, if it was never built."""
+        if self.made is None:
+            self.made = decode_decision(self.value)
+        return self.made
 
 
-class Mark(NamedTuple):
-    """Where a draft stood; see `Draft.mark`."""
-
-    sequence: int
-    head: str
-    decided_at: int
-    floor: int
-    next: dict[Source, int]
+Mark = tuple[int, str, int, int, dict[Source, int]]
+"""Where a draft stood; see `Draft.mark`."""
 
 
 class Partition:
@@ -113,7 +134,7 @@ class Draft:
         self.floor = partition.floor
         self.next = dict(partition.next)
         self.ledgers: dict[str, Ledger] = {}
-        self._last: dict[str, Decision] = {}
+        self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._ids: dict[str, tuple[int, Remembered]] = {}
         self._opened = 0
         self._room = 0  # for at least so many more ids, once they were counted
@@ -125,14 +146,19 @@ class Draft:
         touched = self.ledgers.get(dataset)
         return self.partition.ledgers.get(dataset) if touched is None else touched
 
-    def put(self, ledger: Ledger, decision: Decision) -> None:
-        """Replace a dataset's ledger by what a decision has left of it."""
+    def put(self, ledger: Ledger, amounts: Amounts | None = None) -> None:
+        """Replace a dataset's ledger by what a decision has left of it.
+
+        Args:
+            amounts: of that ledger, if its record was written with them.
+        """
         name = ledger.dataset
-        self._undo_ledger = name, self.ledgers.get(name), self._opened
-        if self.ledger(name) is None:
+        before = self.ledgers.get(name)
+        self._undo_ledger = name, before, self._opened
+        if before is None and name not in self.partition.ledgers:
             self._opened += 1
         self.ledgers[name] = ledger
-        self._last[name] = decision
+        self._amounts[name] = ledger, amounts
 
     def remembered(self, issued: int, key: str) -> Remembered | None:
         """Return what is remembered of an id."""
@@ -175,7 +201,7 @@ class Draft:
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo the next decision, and only that one."""
         self._undo_ledger = self._undo_id = None
-        return Mark(self.sequence, self.head, self.decided_at, self.floor, dict(self.next))
+        return self.sequence, self.head, self.decided_at, self.floor, self.next.copy()
 
     def rewind(self, mark: Mark) -> None:
         """Go back to the last mark, whether deciding raised or its decision cannot be kept."""
@@ -193,10 +219,46 @@ class Draft:
 
     def append(self, decision: Decision, key: bytes | None) -> Encoded:
         """Take a decision as the next of the log and return its bytes."""
-        value = encode(decision)
-        self.sequence = decision.partition_sequence
-        self.head = hash_of(value)
-        return Encoded(key, value, self.decided_at, decision)
+        return self.append_value(
+            encode(decision),
+            key,
+            decision.outcome,
+            decision.reason,
+            decision.dataset,
+            decision.sequence,
+            made=decision,
+        )
+
+    def append_value(
+        self,
+        value: bytes,
+        key: bytes | None,
+        outcome: Outcome,
+        reason: Reason | None,
+        dataset: str | None,
+        sequence: int | None,
+        analyst: str | None = None,
+        charged: Units = 0,
+        made: Decision | None = None,
+    ) -> Encoded:
+        """Take a decision's bytes as the next of the log; see `Encoded` for the rest."""
+        digest = hashlib.sha256(value).digest()
+        self.sequence += 1
+        self.head = f"sha256:{digest.hex()}"
+        return Encoded(
+            key,
+            value,
+            self.decided_at,
+            digest,
+            self.sequence,
+            outcome,
+            reason,
+            dataset,
+            sequence,
+            analyst,
+            charged,
+            made,
+        )
 
     def row(self) -> PartitionRow:
         """Return the partition's row as it will be."""
@@ -214,10 +276,9 @@ class Draft:
         """Return the rows of the datasets touched, as (key, value)."""
         rows = []
         for name, ledger in self.ledgers.items():
-            last: Decision | None = self._last[name]
-            if last is not None and last.sequence != ledger.sequence:
-                last = None  # it was undone by `rewind`
-            rows.append((name.encode(), encode(snapshot(ledger, last))))
+            written, amounts = self._amounts[name]
+            # After a `rewind` the amounts are those of a ledger that was undone.
+            rows.append((name.encode(), row(ledger, amounts if written is ledger else None)))
         return rows
 
     def absorb(self) -> None:
