@@ -6,6 +6,9 @@ from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 
 from accountant.amounts import above, precise
+from accountant.conversions.outward import decimal_down, expm1
+
+_ROUNDED_UP = 1 + Fraction(1, 10**40)
 
 
 def probabilistic_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | None:
@@ -17,12 +20,41 @@ def probabilistic_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | Non
     """
     if not epsilon:
         return None
-    with precise() as context:
-        context.rounding = ROUND_FLOOR  # a smaller epsilon makes the bound larger
-        x = Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
-        kept = 1 - (-x).exp()
-    bound = 2 * delta / Fraction(kept) * (1 + Fraction(1, 10**40))
+    bound = outside_twice(epsilon=epsilon, delta=delta)
     return bound if bound < 1 else None
+
+
+def outside_twice(*, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return 2 delta / (1 - e^-epsilon) >= P(|loss| > 2 epsilon), rounded up, also above 1.
+
+    Args:
+        epsilon: in nats, > 0; delta: in [0, 1).
+    Source: docs/theory.md section 1.
+    """
+    return 2 * delta / Fraction(_one_minus_decay(epsilon)) * _ROUNDED_UP
+
+
+def outside_twice_sharp(*, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return delta (e^epsilon + e^-epsilon)/(e^epsilon - 1), rounded up, also above 1.
+
+    The largest P(|loss| > 2 epsilon) of any (epsilon, delta)-DP mechanism: the two tails are
+    at most delta/(1 - e^-epsilon) and delta/(e^(2 epsilon) - e^epsilon), which add up to it,
+    that is to delta (1 + e^(-2 epsilon))/(1 - e^-epsilon).
+
+    Args:
+        epsilon: in nats, > 0; delta: in [0, 1).
+    Source: docs/theory.md section 1, whose proof bounds both tails by the first one.
+    """
+    with precise():
+        squared = Fraction((-2 * decimal_down(epsilon)).exp())
+    return delta * (1 + squared) / Fraction(_one_minus_decay(epsilon)) * _ROUNDED_UP
+
+
+def _one_minus_decay(epsilon: Fraction) -> Decimal:
+    """Return 1 - e^-epsilon, to 50 digits and not above it where epsilon is rounded."""
+    # A smaller epsilon makes every bound larger.
+    with precise():
+        return -expm1(-decimal_down(epsilon), digits=50)
 
 
 def loss_shift(delta: Fraction) -> Decimal:

@@ -1,12 +1,30 @@
-"""From zCDP to (epsilon, delta)-DP, tightly (Canonne, Kamath and Steinke 2020)."""
+"""From zCDP to (epsilon, delta)-DP, tightly (Canonne, Kamath and Steinke 2020).
+
+With a = alpha - 1 > 0, *every* a gives a valid bound,
+
+    ln delta <= a ((1 + a) rho - epsilon + ln a) - (1 + a) ln(1 + a),
+
+so an inexact best one makes a result looser, never wrong.
+"""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
 
-from accountant.amounts import below, precise
+from accountant.amounts import above, below, precise
+from accountant.conversions.outward import (
+    Real,
+    decimal_down,
+    decimal_up,
+    expm1,
+    log1p,
+    log_probability,
+    working,
+)
+from accountant.conversions.roots import increasing_root
 
+_WORKED = 60
 _HALVINGS = 220  # of the bracket of a root: beyond the 60 digits of the context
 
 
@@ -46,3 +64,66 @@ def _best_order(epsilon: Decimal, log_inverse_delta: Decimal) -> Decimal:
         middle = (low + high) / 2
         low, high = (middle, high) if is_below(middle) else (low, middle)
     return high
+
+
+def tight_epsilon(*, rho: Real, delta: Real) -> Decimal:
+    """Return the least epsilon >= 0 such that rho-zCDP is (epsilon, delta)-DP, rounded up.
+
+    Args:
+        rho: in nats, >= 0.
+        delta: 0 < delta < 1.
+    Source: the module's bound solved for epsilon, (1 + a) rho + (L - ln(1+a))/a - ln(1 + 1/a)
+    with L = ln(1/delta). Its derivative by a has the sign of a^2 rho + ln(1 + a) - L, which
+    increases: the root is the best a.
+    """
+    r, d = decimal_up(rho), decimal_down(delta)
+    if not r or d >= 1:
+        return Decimal(0)
+    # The terms cancel where epsilon comes near 0, by as many digits as rho has zeros.
+    digits = _WORKED + max(0, -r.adjusted())
+    with working(digits):
+        log = -log_probability(d, digits=digits)
+
+    def evaluate(a: Decimal) -> tuple[Decimal, Decimal]:
+        with working(digits):
+            return a * a * r + log1p(a, digits=digits) - log, 2 * a * r + 1 / (1 + a)
+
+    with working(digits):
+        high = min((log / r).sqrt(), expm1(log, digits=digits)) * 2
+        a = increasing_root(evaluate, low=Decimal(0), high=high, start=high / 2, digits=25)
+        terms = (1 + a) * r, (log - log1p(a, digits=digits)) / a, -log1p(1 / a, digits=digits)
+        slack = max(map(abs, terms)).scaleb(10 - digits)
+        return max(Decimal(0), above(sum(terms, slack), digits=40))
+
+
+def tight_log_delta(*, rho: Real, epsilon: Real) -> Decimal:
+    """Return ln delta such that rho-zCDP is (epsilon, delta)-DP, rounded up.
+
+    A logarithm, for deltas that no other number holds: 1e-4000 and below.
+
+    Args:
+        rho: in nats, > 0.
+        epsilon: in nats, >= 0.
+    Source: the module's bound, least at the root of (1 + 2a) rho + ln a - ln(1 + a) = epsilon,
+    which increases with a. Solved in t = ln a: a is about e^(epsilon - rho) if rho is large.
+    """
+    r, eps = decimal_up(rho), decimal_down(epsilon)
+    digits = _WORKED + 2 * max(0, r.adjusted(), eps.adjusted(), -r.adjusted())
+
+    def evaluate(t: Decimal) -> tuple[Decimal, Decimal]:
+        with working(digits):
+            a = t.exp()
+            value = (1 + 2 * a) * r + t - log1p(a, digits=digits) - eps
+            return value, 2 * a * r + 1 / (1 + a)
+
+    with working(digits):
+        low = high = Decimal(0)
+        while evaluate(low)[0] > 0:
+            low = 2 * low - 1
+        while evaluate(high)[0] < 0:
+            high = 2 * high + 1
+        t = increasing_root(evaluate, low=low, high=high, start=(low + high) / 2, digits=25)
+        a = t.exp()
+        terms = a * ((1 + a) * r - eps + t), -(1 + a) * log1p(a, digits=digits)
+        slack = max(map(abs, terms)).scaleb(-45)
+        return min(above(sum(terms, slack), digits=40), Decimal(0))

@@ -54,10 +54,4 @@ BOUNDS: Final[dict[str, Bound | Inverse]] = {
             sum((Fraction(e) ** 2 * n for e, n in i["rle"]), Fraction(0)),
         )
     ),
-    "zcdp_epsilon_tight": Inverse(
-        lambda value, i: (capacity("zcdp_tight", value, i["d"]), Fraction(i["rho"]))
-    ),
-    "zcdp_delta_tight": Inverse(
-        lambda value, i: (capacity("zcdp_tight", i["eg"], value), Fraction(i["rho"]))
-    ),
 }

@@ -1,0 +1,94 @@
+"""What is left of a Gaussian budget once a pure mechanism has run: the exact root.
+
+From the state m, meaning that all that follows is no easier to tell apart than N(0, 1) from
+N(m, 1), an epsilon-DP mechanism leads to the m' at which both sides have the same total
+variation (docs/theory.md P6),
+
+    delta_{m'}(epsilon) = (1 + e^epsilon) Phi(m/2) - e^epsilon,
+
+and may not run where the right side is negative.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from accountant.amounts import below
+from accountant.conversions.gdp import profile
+from accountant.conversions.normal import central, log_upper_tail
+from accountant.conversions.outward import Real, decimal_down, decimal_up, expm1, log1p, working
+from accountant.conversions.roots import increasing_root
+
+_HALF: Final = Decimal("0.5")
+_MOST_DIGITS: Final = 600
+
+
+def residue_after_pure(*, mu: Real, epsilon: Real, digits: int = 30) -> Decimal | None:
+    """Return m' after an epsilon-DP mechanism from the state m = mu, rounded down.
+
+    Args:
+        mu: the state, >= 0.
+        epsilon: in nats, >= 0.
+        digits: how near to the root the result is, relatively to mu.
+    Returns: None where the mechanism is to be refused: Phi(mu/2) < e^epsilon/(1 + e^epsilon).
+    Raises: ArithmeticError: no m' was found that provably is within the root.
+    Source: docs/theory.md section 3, gdp_residue, and P6. The result is proved by evaluating
+    delta there.
+    """
+    m, eps = decimal_down(mu), decimal_up(epsilon)
+    if not eps:
+        return m
+    if not m:
+        return None
+    worked = digits + 10
+    log_target, log_rest = _target(m, eps, digits=worked)
+    if log_target is None:
+        return None
+    near_one = log_target > Decimal("-0.7")
+
+    def evaluate(left: Decimal) -> tuple[Decimal, Decimal]:
+        found = profile(mu=left, epsilon=eps, digits=worked)
+        with working(worked + 10):
+            if near_one:  # there 1 - delta has the digits
+                return log_rest - found.log_rest, (found.log_by_mu - found.log_rest).exp()
+            return found.log_delta - log_target, (found.log_by_mu - found.log_delta).exp()
+
+    with working(worked):
+        square = m * m - eps * eps
+        start = square.sqrt() if square > 0 else m / 2
+        low = start
+        while evaluate(low)[0] > 0:
+            low /= 2
+    root = increasing_root(evaluate, low=low, high=m, start=start, digits=worked - 2)
+    for kept in (digits, digits * 3 // 4, digits // 2):
+        left = below(root, digits=kept)
+        if evaluate(left)[0] < -(Decimal(10) ** (5 - worked)):
+            return left
+    raise ArithmeticError(f"no residue proved for mu = {m}, epsilon = {eps}")
+
+
+def _target(m: Decimal, epsilon: Decimal, *, digits: int) -> tuple[Decimal | None, Decimal]:
+    """Return ln of the right side T (None where it is below 0) and ln(1 - T).
+
+    T = ((1 + e^epsilon) (2 Phi(m/2) - 1) - (e^epsilon - 1))/2, which loses nothing to the
+    cancellation of the plain form where m is small; 1 - T = (1 + e^epsilon)(1 - Phi(m/2)).
+    """
+    more = digits
+    while True:
+        with working(more + 10):
+            grown = expm1(epsilon, digits=more)
+            half = m / 2
+            first = (2 + grown) * central(half, digits=more) * 2
+            target = (first - grown) / 2
+            slack = first.scaleb(2 - more)
+            log_rest = (2 + grown).ln() + log_upper_tail(half, digits=more)
+            if target < -slack:
+                return None, log_rest
+            if target > slack.scaleb(digits):
+                if target > _HALF:
+                    return log1p(-log_rest.exp(), digits=digits), log_rest
+                return target.ln(), log1p(-target, digits=digits)
+        more *= 2
+        if more > _MOST_DIGITS:
+            return None, log_rest  # 0 to hundreds of digits: to refuse is the safe side
