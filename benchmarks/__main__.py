@@ -16,7 +16,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import adjudication, embedded, http_door, latency, restart, worker
+from benchmarks import adjudication, embedded, http_door, latency, restart, scrape, worker
 from benchmarks.measure import Row, Scale
 
 _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
@@ -26,6 +26,7 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "http": http_door.rows,
     "worker": worker.rows,
     "latency": latency.rows,
+    "scrape": scrape.rows,
 }
 _RESULTS = Path(__file__).parent / "results" / "latest.json"
 

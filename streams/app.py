@@ -98,7 +98,11 @@ def build(settings: Settings) -> App:
         # Nothing but the level: handlers and format are `logs.configure`'s, set in `_Host`.
         logging_config={"version": 1, "incremental": True},
     )
-    standing = Standing(lags=lambda: app.worker.lags())  # noqa: PLW0108 (the worker is made below)
+    standing = Standing(
+        lags=lambda: app.worker.lags(),  # noqa: PLW0108 (the worker is made below)
+        partitions=settings.partitions,
+        analysts=settings.metrics_analysts,
+    )
     app.worker = Worker(
         deployment,
         instance_id=settings.instance_id or socket.gethostname(),

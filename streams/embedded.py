@@ -55,7 +55,9 @@ class EmbeddedService:
         self._inbox = Handoff(settings.most_waiting)
         self._events = Broadcast()
         self._reader = _Reader(path)
-        self.standing = Standing(clock, lags=self._lags)
+        self.standing = Standing(
+            clock, lags=self._lags, usage=True, analysts=settings.metrics_analysts
+        )
 
         def make(observer: Observer, entitlement: Entitlement) -> Processor:
             return Processor(

@@ -23,9 +23,10 @@ from streams.poison import Poison
 
 _log = get_logger(__name__)
 
-_DEAD: Final = frozenset(
+DEAD: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.WRONG_PARTITION, Reason.INTERNAL_ERROR}
 )
+"""Inputs decided so are set aside, too."""
 MOST_DECISION_BYTES: Final = 262_144
 _ROWS_A_COMMIT: Final = 2_000
 _YIELD_EVERY: Final = 500
@@ -254,7 +255,7 @@ class Processor:
         dead = [
             DeadLetter(record, encoded.decision.reason)
             for record, encoded in decided
-            if encoded.decision.reason in _DEAD
+            if encoded.decision.reason in DEAD
         ]
         await self._reach("decided")
         started = time.perf_counter()

@@ -136,6 +136,12 @@ class Settings(BaseSettings):
     )
     port: Port = Field(8000, description="TCP port of the HTTP door; 0 picks a free one")
     metrics_port: Port = Field(8001, description="TCP port of a worker's metrics")
+    metrics_analysts: int = Field(
+        0,
+        ge=0,
+        le=10_000,
+        description="most pairs of dataset and analyst shown as metrics; 0 shows none",
+    )
     batch: int = Field(500, ge=1, le=10_000, description="most records a transaction")
     wait_seconds: float = Field(
         0.1,

@@ -1,113 +1,159 @@
-"""An observer of processors that counts: partitions, decisions, durations."""
+"""What is counted of one partition: its decisions, durations and faults."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
-from accountant.partition import Partition
-from streams.clock import Clock, SystemClock
+from accountant.inputs import Input
+from accountant.partition import Encoded, Partition
 from streams.errors import Fenced
-from streams.metrics.source import Histogram, PartitionView, RequestTotals
-from streams.processor import Committed
+from streams.metrics.histogram import RECORDS, SECONDS, Histogram
+from streams.metrics.source import PartitionView
+from streams.processor import DEAD
+
+Kind = tuple[str, str, str]
+"""Dataset, outcome and reason; the dataset is empty where none of that name was opened."""
+
+_MOST_STRANGE: Final = 10_000
+_BATCH: Final = 500
+_DEAD: Final = frozenset(reason.value for reason in DEAD)
 
 
-@dataclass(slots=True)
-class _State:
-    """One partition; only its processor's thread writes it."""
+class Commit(NamedTuple):
+    """One commit that is yet to be counted.
 
-    ready: bool = False
-    sequence: int = -1
-    decided_at: int = 0
-    datasets: int = 0
-    remembered_ids: int = 0
-    refold_seconds: float = 0.0
-    commits: int = 0
-    fencings: int = 0
-    faults: dict[str, int] = field(default_factory=dict)
-    outcomes: dict[tuple[str, str, str], int] = field(default_factory=dict)
-
-    def take(self, partition: Partition) -> None:
-        self.sequence = partition.sequence
-        self.decided_at = partition.decided_at
-        self.datasets = len(partition.ledgers)
-        self.remembered_ids = len(partition.ids)
-
-    def view(self) -> PartitionView:
-        return PartitionView(
-            ready=self.ready,
-            sequence=self.sequence,
-            decided_at=self.decided_at,
-            datasets=self.datasets,
-            remembered_ids=self.remembered_ids,
-            refold_seconds=self.refold_seconds,
-            commits=self.commits,
-            fencings=self.fencings,
-            faults=self.faults.copy(),
-        )
-
-
-class Counters:
-    """Counts what becomes of partitions and of their requests.
-
-    A partition that moved away takes its counts with it; the process's durations stay.
+    Attributes:
+        now: when it became visible, milliseconds since 1970.
     """
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
-        self._states: dict[int, _State] = {}
-        self._decision_seconds = Histogram()
-        self._commit_seconds = Histogram()
+    records: Sequence[tuple[Input, Encoded]]
+    seconds: float
+    now: int
+
+
+class PartitionCounters:
+    """Counts one partition, for as long as this process holds it or tries to.
+
+    `count` runs in the thread that decides: what it does for each decision is done by loops
+    in C, over a whole batch at a time. Calls are not concurrent; see `Standing`.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[Commit] = []
+        self._waiting_records = 0
+        self._ready = self._halted = False
+        self._sequence, self._decided_at = -1, 0
+        self._datasets = self._remembered_ids = 0
+        self._partition: Partition | None = None
+        self._refold_seconds = 0.0
+        self._fencings = 0
+        self._faults: Counter[str] = Counter()
+        # As decided: with names that nobody opened, until `_settle` takes them out.
+        self._outcomes: Counter[tuple[str | None, str, str | None]] = Counter()
+        self._settled: Counter[Kind] = Counter()
+        self._most = _MOST_STRANGE
+        self._decision_seconds = Histogram(SECONDS)
+        self._commit_seconds = Histogram(SECONDS)
+        self._commit_records = Histogram(RECORDS)
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        state = self._states.setdefault(partition.genesis.partition, _State())
-        state.take(partition)
-        state.ready, state.refold_seconds = True, seconds
+        """Note the state that decisions are made on from here."""
+        self._partition = partition
+        self._ready, self._halted, self._refold_seconds = True, False, seconds
 
-    def committed(self, committed: Committed) -> None:
-        self.count(committed, self._clock.now())
+    def note(self, commit: Commit) -> bool:
+        """Note what became visible, and tell whether it is time to count.
 
-    def count(self, committed: Committed, now: int) -> None:
-        """Count a commit that became visible at `now`, milliseconds since 1970."""
-        partition, records, seconds = committed
-        state = self._states.setdefault(partition.genesis.partition, _State(ready=True))
-        state.take(partition)
-        state.commits += 1
-        self._commit_seconds.observe(seconds)
-        outcomes, ledgers = state.outcomes, partition.ledgers
-        for record, encoded in records:
-            decision = encoded.decision
-            name = decision.dataset
-            dataset = name if name is not None and name in ledgers else ""
-            key = dataset, decision.outcome.value, decision.reason.value if decision.reason else ""
-            outcomes[key] = outcomes.get(key, 0) + 1
-            self._decision_seconds.observe(max(0.0, (now - record.append_time) / 1000))
+        May run beside the other calls.
+        """
+        self._waiting.append(commit)
+        self._waiting_records += len(commit.records)
+        return self._waiting_records >= _BATCH
 
-    def dropped(self, partition: int, error: BaseException | None) -> None:
-        if error is None:
-            self._states.pop(partition, None)
-            return
-        state = self._states.setdefault(partition, _State())
-        state.ready = False
-        state.fencings += isinstance(error, Fenced)
-        name = type(error).__name__
-        state.faults[name] = state.faults.get(name, 0) + 1
+    def count(self) -> Sequence[Commit]:
+        """Count what was noted, and return it."""
+        commits = self._waiting[:]
+        # What is noted meanwhile stays for the next time.
+        del self._waiting[: len(commits)]
+        self._waiting_records = 0
+        for records, seconds, now in commits:
+            # Values, since hashing an enum's member is a call into Python; and no list of
+            # keys, since five hundred tuples that live at once wake the garbage collector.
+            self._outcomes.update(
+                (each.dataset, each.outcome._value_, why if why is None else why._value_)
+                for _, each in records
+                for why in (each.reason,)
+            )
+            (first, oldest), (last, newest) = records[0], records[-1]
+            self._decision_seconds.observe_ages([each.append_time for each, _ in records], now)
+            for record, encoded in (first, oldest), (last, newest):
+                age = max(0.0, (now - record.append_time) / 1000)
+                self._decision_seconds.show(encoded, age, now)
+            self._commit_seconds.observe(seconds, oldest, now)
+            self._commit_records.observe(len(records))
+        if len(self._outcomes) > self._most:
+            self._settle()
+        return commits
 
-    def halted(self, partition: int, error: BaseException) -> None:
-        self.dropped(partition, error)
+    def dropped(self, error: BaseException | None, *, halted: bool) -> None:
+        """Note that the state is gone, and what for."""
+        self._settle()
+        self._take_figures()
+        self._partition = None
+        self._ready, self._halted = False, halted
+        if error is not None:
+            self._fencings += isinstance(error, Fenced)
+            self._faults[type(error).__name__] += 1
 
-    def partitions(self) -> Mapping[int, PartitionView]:
-        """Return every partition held, as it is now."""
-        return {number: state.view() for number, state in sorted(self._states.copy().items())}
+    def requests(self) -> Mapping[Kind, int]:
+        """Return the decisions counted, by kind."""
+        self._settle()
+        found = self._settled.copy()
+        for (dataset, outcome, reason), count in self._outcomes.items():
+            found[dataset or "", outcome, reason or ""] += count
+        return found
 
-    def requests(self) -> RequestTotals:
-        """Return the counts as they are now."""
-        outcomes: dict[tuple[str, str, str], int] = {}
-        for state in self._states.copy().values():
-            for key, count in state.outcomes.copy().items():
-                outcomes[key] = outcomes.get(key, 0) + count
-        return RequestTotals(
-            outcomes=outcomes,
-            decision_seconds=self._decision_seconds,
-            commit_seconds=self._commit_seconds,
+    def view(self) -> PartitionView:
+        """Return the partition as it is now."""
+        self._take_figures()
+        dead: Counter[str] = Counter()
+        for (_, _, reason), count in (*self._outcomes.items(), *self._settled.items()):
+            if reason in _DEAD:
+                dead[str(reason)] += count
+        return PartitionView(
+            ready=self._ready,
+            halted=self._halted,
+            sequence=self._sequence,
+            decided_at=self._decided_at,
+            datasets=self._datasets,
+            remembered_ids=self._remembered_ids,
+            refold_seconds=self._refold_seconds,
+            fencings=self._fencings,
+            faults=self._faults.copy(),
+            dead_letters=dead,
+            decision_seconds=self._decision_seconds.buckets(),
+            commit_seconds=self._commit_seconds.buckets(),
+            commit_records=self._commit_records.buckets(),
         )
+
+    def _take_figures(self) -> None:
+        partition = self._partition
+        if partition is not None:
+            self._sequence, self._decided_at = partition.sequence, partition.decided_at
+            self._datasets = len(partition.ledgers)
+            self._remembered_ids = len(partition.ids)
+
+    def _settle(self) -> None:
+        """Move the counts of names that were never opened to the empty name, for good.
+
+        For good, since a counter must not fall: once such a name is opened, what it was
+        refused before stays where it was shown.
+        """
+        ledgers = {} if self._partition is None else self._partition.ledgers
+        strange = [key for key in self._outcomes if key[0] not in ledgers]
+        if self._partition is not None:
+            for key in strange:
+                self._settled["", key[1], key[2] or ""] += self._outcomes.pop(key)
+        self._most = len(self._outcomes) + _MOST_STRANGE

@@ -1,61 +1,136 @@
-"""Partitions: whether they are decided, how far, and what went wrong."""
+"""Partitions: whether they are decided, how far, how fast, and what went wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+import msgspec
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.samples import Exemplar
 
-from streams.metrics.source import MetricsSource
+from accountant.clock import issued_at
+from accountant.partition import Encoded
+from streams.metrics.histogram import Buckets
+from streams.metrics.source import Snapshot
 
 
-class PartitionCollector(Collector):
-    """Reads every partition at each scrape."""
+def partition_families(snapshot: Snapshot) -> Iterator[Metric]:
+    """Return the families of the partitions that this process holds or tries to hold."""
+    yield GaugeMetricFamily(
+        "privacy_partitions", "How many the whole log has.", value=snapshot.all_partitions
+    )
+    yield from _gauges(snapshot)
+    yield from _faults(snapshot)
+    yield from _durations(snapshot)
+    lag = GaugeMetricFamily(
+        "privacy_consumer_lag_records",
+        "Records that wait to be decided.",
+        labels=["topic", "partition"],
+    )
+    for waiting in snapshot.lags:
+        lag.add_metric([waiting.topic, str(waiting.partition)], waiting.records)
+    yield lag
 
-    def __init__(self, source: MetricsSource) -> None:
-        self._source = source
 
-    def describe(self) -> list[Metric]:
-        return []
+def _gauges(snapshot: Snapshot) -> Iterator[Metric]:
+    def gauge(name: str, what: str) -> GaugeMetricFamily:
+        return GaugeMetricFamily(name, what, labels=["partition"])
 
-    def collect(self) -> Iterator[Metric]:
-        def gauge(name: str, what: str) -> GaugeMetricFamily:
-            return GaugeMetricFamily(name, what, labels=["partition"])
+    ready = gauge("privacy_partition_ready", "1 while its requests are being decided.")
+    halted = gauge("privacy_partition_halted", "1 once nothing more will be decided here.")
+    last = gauge(
+        "privacy_last_decision_timestamp_seconds", "Time of its last decision, since 1970."
+    )
+    sequence = gauge("privacy_partition_sequence", "Number of its last decision.")
+    datasets = gauge("privacy_partition_datasets", "Datasets that it holds.")
+    ids = gauge("privacy_partition_remembered_ids", "Request ids that it remembers.")
+    refold = gauge("privacy_refold_duration_seconds", "How long its last refold took.")
+    for number, view in snapshot.partitions.items():
+        label = [str(number)]
+        ready.add_metric(label, view.ready)
+        halted.add_metric(label, view.halted)
+        last.add_metric(label, view.decided_at / 1000)
+        sequence.add_metric(label, view.sequence)
+        datasets.add_metric(label, view.datasets)
+        ids.add_metric(label, view.remembered_ids)
+        refold.add_metric(label, view.refold_seconds)
+    yield from (ready, halted, last, sequence, datasets, ids, refold)
 
-        ready = gauge("privacy_partition_ready", "1 while its requests are being decided.")
-        last = gauge(
-            "privacy_last_decision_timestamp_seconds", "Time of its last decision, since 1970."
-        )
-        sequence = gauge("privacy_partition_sequence", "Number of its last decision.")
-        datasets = gauge("privacy_partition_datasets", "Datasets that it holds.")
-        ids = gauge("privacy_partition_remembered_ids", "Request ids that it remembers.")
-        refold = gauge("privacy_refold_duration_seconds", "How long its last refold took.")
-        fencings = CounterMetricFamily(
-            "privacy_partition_fencings", "Times another owner took it over.", labels=["partition"]
-        )
-        faults = CounterMetricFamily(
-            "privacy_partition_faults",
-            "Times its state was dropped, by kind of error.",
-            labels=["partition", "fault"],
-        )
-        for number, view in self._source.partitions().items():
-            label = str(number)
-            ready.add_metric([label], view.ready)
-            last.add_metric([label], view.decided_at / 1000)
-            sequence.add_metric([label], view.sequence)
-            datasets.add_metric([label], view.datasets)
-            ids.add_metric([label], view.remembered_ids)
-            refold.add_metric([label], view.refold_seconds)
-            fencings.add_metric([label], view.fencings)
-            for fault, count in sorted(view.faults.items()):
-                faults.add_metric([label, fault], count)
-        yield from (ready, last, sequence, datasets, ids, refold, fencings, faults)
-        lag = GaugeMetricFamily(
-            "privacy_consumer_lag_records",
-            "Records that wait to be decided.",
-            labels=["topic", "partition"],
-        )
-        for waiting in self._source.lags():
-            lag.add_metric([waiting.topic, str(waiting.partition)], waiting.records)
-        yield lag
+
+def _faults(snapshot: Snapshot) -> Iterator[Metric]:
+    fencings = CounterMetricFamily(
+        "privacy_partition_fencings", "Times another owner took it over.", labels=["partition"]
+    )
+    faults = CounterMetricFamily(
+        "privacy_partition_faults",
+        "Times its state was dropped, by kind of error.",
+        labels=["partition", "fault"],
+    )
+    dead = CounterMetricFamily(
+        "privacy_dead_letters", "Input records set aside.", labels=["partition", "reason"]
+    )
+    for number, view in snapshot.partitions.items():
+        fencings.add_metric([str(number)], view.fencings)
+        for fault, count in sorted(view.faults.items()):
+            faults.add_metric([str(number), fault], count)
+        for reason, count in sorted(view.dead_letters.items()):
+            dead.add_metric([str(number), reason], count)
+    yield from (fencings, faults, dead)
+
+
+def _durations(snapshot: Snapshot) -> Iterator[Metric]:
+    def histogram(name: str, what: str) -> HistogramMetricFamily:
+        return HistogramMetricFamily(name, what, labels=["partition"])
+
+    decision = histogram(
+        "privacy_decision_duration_seconds",
+        "From the append of a request to its visible decision.",
+    )
+    commit = histogram("privacy_commit_duration_seconds", "One transaction.")
+    records = histogram("privacy_commit_records", "Decisions in one transaction.")
+    for number, view in snapshot.partitions.items():
+        for family, buckets in (
+            (decision, view.decision_seconds),
+            (commit, view.commit_seconds),
+            (records, view.commit_records),
+        ):
+            family.add_metric([str(number)], _cumulative(buckets), buckets.total)
+    yield from (decision, commit, records)
+
+
+def _cumulative(buckets: Buckets) -> list[Any]:
+    """Return (upper bound, how many at or below it[, exemplar]) of each bucket."""
+    rows: list[Any] = []
+    seen = 0
+    names = [*(f"{bound:.12g}" for bound in buckets.bounds), "+Inf"]
+    for name, count, example in zip(names, buckets.counts, buckets.examples, strict=True):
+        seen += count
+        found = None if example is None else request_id_of(example.encoded)
+        if example is None or found is None:
+            rows.append((name, float(seen)))
+        else:
+            exemplar = Exemplar({"request_id": found}, example.value, example.at / 1000)
+            rows.append((name, float(seen), exemplar))
+    return rows
+
+
+class _Asked(msgspec.Struct):
+    request_id: str = ""
+
+
+_decode_asked = msgspec.json.Decoder(_Asked).decode
+
+
+def request_id_of(encoded: Encoded) -> str | None:
+    """Return the id of the request that a decision answers, None where it has none."""
+    try:
+        found = _decode_asked(encoded.decision.request).request_id
+    except msgspec.MsgspecError:
+        return None
+    return found if issued_at(found) is not None else None

@@ -3,25 +3,60 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
+from itertools import groupby
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
+from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from accountant.records import RULES
+from streams.metrics.analysts import analyst_families
 from streams.metrics.datasets import DatasetCollector
-from streams.metrics.partitions import PartitionCollector
-from streams.metrics.requests import RequestCollector
+from streams.metrics.partitions import partition_families
+from streams.metrics.rendered import Rendered
+from streams.metrics.requests import request_families
 from streams.metrics.source import MetricsSource
+
+_END: Final = b"# EOF\n"
+
+
+class _LedgerCollector(Collector):
+    """All collectors of a ledger, over one snapshot a scrape."""
+
+    def __init__(self, source: MetricsSource) -> None:
+        self._source = source
+        self._datasets = DatasetCollector()
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        snapshot = self._source.snapshot()
+        yield from self._datasets.collect(snapshot)
+        yield from request_families(snapshot)
+        yield from analyst_families(snapshot)
+        yield from partition_families(snapshot)
+
+
+class _Some(Collector):
+    """Metrics at hand, for an encoder that asks for a registry."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
 
 
 def make_registry(source: MetricsSource | None) -> CollectorRegistry:
     """Return a registry that reads `source` at each scrape, None for a process without one."""
     registry = CollectorRegistry(auto_describe=False)
     if source is not None:
-        registry.register(DatasetCollector(source))
-        registry.register(PartitionCollector(source))
-        registry.register(RequestCollector(source))
+        registry.register(_LedgerCollector(source))
     ProcessCollector(registry=registry)
     build = Info("privacy_accountant_build", "What is running.", registry=registry)
     build.info({"version": version(), "rules": str(RULES), "python": platform.python_version()})
@@ -30,8 +65,20 @@ def make_registry(source: MetricsSource | None) -> CollectorRegistry:
 
 def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """Return (text, content type) in the format that a scraper accepts best."""
+    encoder: Callable[..., bytes]
     encoder, content_type = choose_encoder(accept)
-    return encoder(registry), content_type
+    openmetrics = content_type.startswith("application/openmetrics-text")
+    text = []
+    for rendered, metrics in groupby(registry.collect(), lambda each: isinstance(each, Rendered)):
+        if rendered:
+            for each in metrics:
+                assert isinstance(each, Rendered)
+                text.append(each.text(openmetrics=openmetrics).encode())
+        else:
+            text.append(encoder(_Some(metrics)).removesuffix(_END))
+    if openmetrics:
+        text.append(_END)
+    return b"".join(text), content_type
 
 
 def version() -> str:

@@ -1,43 +1,25 @@
-"""Decisions: how many of which kind, and how long they took."""
+"""Decisions: how many of which kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
 
-from streams.metrics.source import Histogram, MetricsSource
-
-
-class RequestCollector(Collector):
-    """Reads the counts at each scrape."""
-
-    def __init__(self, source: MetricsSource) -> None:
-        self._source = source
-
-    def describe(self) -> list[Metric]:
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        totals = self._source.requests()
-        requests = CounterMetricFamily(
-            "privacy_requests",
-            "Decisions by outcome and reason; without a dataset where it was never opened.",
-            labels=["dataset", "outcome", "reason"],
-        )
-        for labels, count in sorted(totals.outcomes.items()):
-            requests.add_metric(labels, count)
-        yield requests
-        yield _family(
-            "privacy_decision_duration_seconds",
-            "From the append of a request to its visible decision.",
-            totals.decision_seconds,
-        )
-        yield _family("privacy_commit_duration_seconds", "One transaction.", totals.commit_seconds)
+from streams.metrics.rendered import Rendered, label, line
+from streams.metrics.source import Snapshot
 
 
-def _family(name: str, what: str, histogram: Histogram) -> HistogramMetricFamily:
-    family = HistogramMetricFamily(name, what)
-    family.add_metric([], histogram.buckets(), histogram.total)
-    return family
+def request_families(snapshot: Snapshot) -> Iterator[Metric]:
+    """Return the counts of decisions by dataset, outcome and reason."""
+    yield Rendered(
+        "privacy_requests",
+        "Decisions by outcome and reason; without a dataset where it was never opened.",
+        "counter",
+        [_line(*key, count) for key, count in snapshot.requests.items()],
+    )
+
+
+def _line(dataset: str, outcome: str, reason: str, count: int) -> str:
+    labels = label("dataset", dataset), label("outcome", outcome), label("reason", reason)
+    return line("privacy_requests_total", ",".join(labels), count)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
 
 import msgspec
 
 from accountant.ledger import Ledger
 from accountant.partition import Partition
-from accountant.views import DatasetView, UsageView, analyst_of, fold_usage, view_of_ledger
+from accountant.views import UNKNOWN, DatasetView, UsageView, view_of_ledger
 from streams.clock import Clock, SystemClock
-from streams.metrics.counters import Counters
-from streams.metrics.source import Lag, PartitionView, RequestTotals
+from streams.metrics.counters import Commit, Kind, PartitionCounters
+from streams.metrics.source import Lag, PartitionView, Snapshot
+from streams.metrics.usage import UsageTable
 from streams.processor import Committed
-
-_MOST_UNCOUNTED: Final = 2_000
 
 _Counts = tuple[dict[str, int], dict[str, int]]
 
@@ -26,73 +24,121 @@ def _no_lags() -> Sequence[Lag]:
     return ()
 
 
-class _Uncounted(NamedTuple):
-    committed: Committed
-    now: int
-
-
 class Standing:
     """An observer that is a `MetricsSource`, and holds what doors show of datasets.
 
-    A commit is only noted, in a microsecond; counting is done by whoever reads, or every
-    couple of thousand decisions. Ledgers never change, only the table of them does, after
-    each commit: a reader finds each dataset as some commit left it.
+    A commit is only noted; it is counted by whoever reads, or with the commits before it once
+    they make a batch. Ledgers never change, only the table of them does, after each commit: a
+    reader finds each dataset as some commit left it.
 
     Args:
         lags: called at each scrape.
+        partitions: how many the whole log has.
+        usage: keep who used what, for `usage`; costs a microsecond or two a decision.
+        analysts: show so many pairs of dataset and analyst as metrics, too; 0 shows none.
     """
 
     def __init__(
-        self, clock: Clock | None = None, *, lags: Callable[[], Sequence[Lag]] = _no_lags
+        self,
+        clock: Clock | None = None,
+        *,
+        lags: Callable[[], Sequence[Lag]] = _no_lags,
+        partitions: int = 1,
+        usage: bool = False,
+        analysts: int = 0,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._counters = Counters()
         self._lags = lags
+        self._all_partitions = partitions
+        self._analysts = analysts
+        self._usage = UsageTable(None if usage else analysts) if usage or analysts else None
         self._held: dict[int, Partition] = {}
+        self._counters: dict[int, PartitionCounters] = {}
         self._made: dict[str, tuple[Ledger, DatasetView]] = {}
-        self._last: dict[str, int] = {}
-        self._usage: dict[tuple[str, str], UsageView] = {}
-        self._uncounted: deque[_Uncounted] = deque()
-        self._uncounted_records = 0
         self._counting = threading.RLock()
 
     def refolded(self, partition: Partition, seconds: float) -> None:
+        number = partition.genesis.partition
         with self._counting:
-            self._held[partition.genesis.partition] = partition
-            self._counters.refolded(partition, seconds)
+            self._held[number] = partition
+            self._of(number).refolded(partition, seconds)
 
     def committed(self, committed: Committed) -> None:
-        self._uncounted.append(_Uncounted(committed, self._clock.now()))
-        self._uncounted_records += len(committed.records)
-        if self._uncounted_records >= _MOST_UNCOUNTED:
-            self._count()
+        partition, records, seconds = committed
+        number = partition.genesis.partition
+        counters = self._counters.get(number)
+        if counters is None or not records:
+            return  # let go of meanwhile
+        if counters.note(Commit(records, seconds, self._clock.now())):
+            self._count(number)
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
-        with self._counting:
-            self._count()
-            self._held.pop(partition, None)
-            self._counters.dropped(partition, error)
+        self._drop(partition, error, halted=False)
 
     def halted(self, partition: int, error: BaseException) -> None:
-        self.dropped(partition, error)
+        self._drop(partition, error, halted=True)
 
-    def _count(self) -> None:
+    def _drop(self, number: int, error: BaseException | None, *, halted: bool) -> None:
         with self._counting:
-            self._uncounted_records = 0
-            while self._uncounted:
-                committed, now = self._uncounted.popleft()
-                self._counters.count(committed, now)
-                for _, encoded in committed.records:
-                    decision = encoded.decision
-                    name = decision.dataset
-                    if name is None or decision.sequence is None:
-                        continue
-                    self._last[name] = decision.partition_sequence
-                    analyst = analyst_of(decision)
-                    if analyst is not None:
-                        view = fold_usage(self._usage.get((name, analyst)), decision, analyst)
-                        if view is not None:
-                            self._usage[name, analyst] = view
+            self._count(number)
+            held = self._held.pop(number, None)
+            if error is not None:
+                self._of(number).dropped(error, halted=halted)
+                return
+            self._counters.pop(number, None)
+            if held is not None and self._usage is not None:
+                self._usage.forget(held.ledgers)
+
+    def _of(self, number: int) -> PartitionCounters:
+        return self._counters.setdefault(number, PartitionCounters())
+
+    def _count(self, number: int) -> None:
+        with self._counting:
+            counters = self._counters.get(number)
+            commits = () if counters is None else counters.count()
+            held = self._held.get(number)
+            if self._usage is not None and held is not None:
+                for records, _, _ in commits:
+                    self._usage.take([encoded for _, encoded in records], held.ledgers)
+
+    def _count_all(self) -> None:
+        for number in list(self._counters):
+            self._count(number)
+
+    def snapshot(self) -> Snapshot:
+        with self._counting:
+            self._count_all()
+            ledgers: dict[str, Ledger] = {}
+            for partition in self._held.values():
+                ledgers |= partition.ledgers.copy()
+            shown, left_out = None, 0
+            if self._usage is not None and self._analysts:
+                shown, left_out = self._usage.first(self._analysts)
+            return Snapshot(
+                at=self._clock.now(),
+                ledgers=ledgers,
+                partitions=self.partitions(),
+                all_partitions=self._all_partitions,
+                requests=self.requests(),
+                lags=self._lags(),
+                analysts=shown,
+                analysts_left_out=left_out,
+            )
+
+    def partitions(self) -> Mapping[int, PartitionView]:
+        """Return every partition held or tried for, as it is now."""
+        with self._counting:
+            self._count_all()
+            return {number: each.view() for number, each in sorted(self._counters.items())}
+
+    def requests(self) -> Mapping[Kind, int]:
+        """Return the decisions counted, by (dataset, outcome, reason)."""
+        with self._counting:
+            self._count_all()
+            total: Counter[Kind] = Counter()
+            for each in self._counters.values():
+                total.update(each.requests())
+            return total
 
     def datasets(self) -> Mapping[str, DatasetView]:
         """Return every dataset of the partitions held, by name."""
@@ -100,7 +146,7 @@ class Standing:
         views = {}
         for partition in self._held.copy().values():
             for name, ledger in partition.ledgers.copy().items():
-                views[name] = self._view(name, ledger, counts.get(name))
+                views[name] = self._view(ledger, counts.get(name))
         return dict(sorted(views.items()))
 
     def dataset(self, name: str) -> DatasetView | None:
@@ -108,16 +154,17 @@ class Standing:
         for partition in self._held.copy().values():
             ledger = partition.ledgers.get(name)
             if ledger is not None:
-                return self._view(name, ledger, self._counts().get(name))
+                return self._view(ledger, self._counts().get(name))
         return None
 
-    def _view(self, name: str, ledger: Ledger, counts: _Counts | None) -> DatasetView:
+    def _view(self, ledger: Ledger, counts: _Counts | None) -> DatasetView:
+        name = ledger.dataset
         made = self._made.get(name)
         if made is None or made[0] is not ledger:
             made = self._made[name] = ledger, view_of_ledger(ledger)
         if counts is None:
             return made[1]
-        last = self._last.get(name, made[1].partition_sequence)
+        last = UNKNOWN if self._usage is None else self._usage.last.get(name, UNKNOWN)
         return msgspec.structs.replace(
             made[1], partition_sequence=last, outcomes=counts[0], reasons=counts[1]
         )
@@ -125,7 +172,7 @@ class Standing:
     def _counts(self) -> dict[str, _Counts]:
         """Return counts by outcome and by reason of each dataset."""
         counts: dict[str, _Counts] = {}
-        for (dataset, outcome, reason), count in self.requests().outcomes.items():
+        for (dataset, outcome, reason), count in self.requests().items():
             outcomes, reasons = counts.setdefault(dataset, ({}, {}))
             outcomes[outcome] = outcomes.get(outcome, 0) + count
             if reason:
@@ -135,19 +182,5 @@ class Standing:
     def usage(self, dataset: str) -> list[UsageView]:
         """Return who used a dataset since this process began to look, by analyst."""
         with self._counting:
-            self._count()
-            found = [view for (name, _), view in self._usage.items() if name == dataset]
-        return sorted(found, key=lambda view: view.analyst)
-
-    def partitions(self) -> Mapping[int, PartitionView]:
-        with self._counting:
-            self._count()
-            return self._counters.partitions()
-
-    def requests(self) -> RequestTotals:
-        with self._counting:
-            self._count()
-            return self._counters.requests()
-
-    def lags(self) -> Sequence[Lag]:
-        return self._lags()
+            self._count_all()
+            return [] if self._usage is None else self._usage.of(dataset)

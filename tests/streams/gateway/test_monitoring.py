@@ -94,8 +94,8 @@ def test_metrics_show_budgets_odometers_and_decisions(door: Door) -> None:
         'privacy_partition_ready{partition="0"}': "1.0",
         'privacy_partition_sequence{partition="0"}': "5.0",
         'privacy_partition_remembered_ids{partition="0"}': "5.0",
-        "privacy_decision_duration_seconds_count": "5.0",
-        "privacy_commit_duration_seconds_count": "5.0",
+        'privacy_decision_duration_seconds_count{partition="0"}': "5.0",
+        'privacy_commit_duration_seconds_count{partition="0"}': "5.0",
     }
     assert {series: door.metric(series) for series in values} == values
     assert door.metric('privacy_odometer_epsilon{dataset="adult",odometer="one_sided_mixture"}')

@@ -5,6 +5,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from accountant.decide import decide
+from accountant.errors import LogDamaged
 from accountant.inputs import Input
 from accountant.partition import Draft, Partition, genesis_decision
 from accountant.records import Genesis
@@ -23,10 +24,10 @@ def partition(clock: TestClock) -> Partition:
     return refold.finish()
 
 
-def commit(standing: Standing, state: Partition, clock: TestClock, *bodies: object) -> None:
+def commit(standing: Standing | Both, state: Partition, clock: TestClock, *bodies: object) -> None:
     draft, decided = Draft(state), []
     for body in bodies:
-        value = msgspec.json.encode(body)
+        value = body if isinstance(body, bytes) else msgspec.json.encode(body)
         source = "requests" if b'"request"' in value else "admin"
         record = Input(source, draft.next[source], None, value, clock.now() - 20)
         decided.append((record, decide(draft, record, clock.now())))
@@ -36,7 +37,7 @@ def commit(standing: Standing, state: Partition, clock: TestClock, *bodies: obje
 
 @pytest.fixture
 def standing(clock: TestClock) -> tuple[Standing, Partition, CollectorRegistry]:
-    made, state = Standing(clock), partition(clock)
+    made, state = Standing(clock, usage=True), partition(clock)
     made.refolded(state, 0.5)
     commit(made, state, clock, opening(clock), request(clock), request(clock))
     return made, state, make_registry(made)
@@ -73,11 +74,17 @@ def test_faults_and_fencings_are_counted_by_kind(standing: Fixture) -> None:
 
 def test_durations_are_counted_in_cumulative_buckets(standing: Fixture) -> None:
     _, _, registry = standing
-    name = "privacy_decision_duration_seconds"
-    assert registry.get_sample_value(f"{name}_bucket", {"le": "0.01"}) == 0
-    assert registry.get_sample_value(f"{name}_bucket", {"le": "0.025"}) == 3
-    assert registry.get_sample_value(f"{name}_bucket", {"le": "+Inf"}) == 3
-    assert registry.get_sample_value("privacy_commit_duration_seconds_count") == 1
+
+    def bucket(name: str, le: str) -> float | None:
+        return registry.get_sample_value(f"{name}_bucket", {"partition": "0", "le": le})
+
+    assert bucket("privacy_decision_duration_seconds", "0.01") == 0
+    assert bucket("privacy_decision_duration_seconds", "0.025") == 3
+    assert bucket("privacy_decision_duration_seconds", "+Inf") == 3
+    assert bucket("privacy_commit_duration_seconds", "0.0025") == 1
+    assert (bucket("privacy_commit_records", "2"), bucket("privacy_commit_records", "5")) == (0, 1)
+    count = "privacy_commit_duration_seconds_count"
+    assert registry.get_sample_value(count, {"partition": "0"}) == 1
 
 
 def test_views_are_of_the_last_commit(standing: Fixture, clock: TestClock) -> None:
@@ -89,3 +96,133 @@ def test_views_are_of_the_last_commit(standing: Fixture, clock: TestClock) -> No
     assert later is not None
     assert (later.left["epsilon"], later.outcomes["granted"]) == ("0.7", 3)
     assert [(used.analyst, used.granted) for used in made.usage("census")] == [("ana", 3)]
+
+
+def test_names_that_nobody_opened_share_one_series_for_good(
+    standing: Fixture, clock: TestClock
+) -> None:
+    made, state, registry = standing
+    for name in ("made-up", "another"):
+        commit(made, state, clock, request(clock, dataset=name))
+    nameless = {"dataset": "", "outcome": "refused", "reason": "unknown_dataset"}
+    assert registry.get_sample_value("privacy_requests_total", nameless) == 2
+    commit(made, state, clock, opening(clock, "made-up"))
+    # A counter never falls: what was shown without a name stays without one.
+    assert registry.get_sample_value("privacy_requests_total", nameless) == 2
+    named = nameless | {"dataset": "made-up"}
+    assert registry.get_sample_value("privacy_requests_total", named) is None
+
+
+def test_counts_survive_a_fault_and_end_with_the_partition(
+    standing: Fixture, clock: TestClock
+) -> None:
+    made, state, registry = standing
+    granted = {"dataset": "census", "outcome": "granted", "reason": ""}
+    made.dropped(0, Unavailable("away"))
+    assert registry.get_sample_value("privacy_filter_left", {"dataset": "census"}) is None
+    assert registry.get_sample_value("privacy_requests_total", granted) == 2
+    made.refolded(state, 0.1)
+    commit(made, state, clock, request(clock))
+    assert registry.get_sample_value("privacy_requests_total", granted) == 3
+    made.dropped(0, None)
+    commit(made, state, clock, request(clock))
+    left = [sample.name for metric in registry.collect() for sample in metric.samples]
+    assert not [
+        name
+        for name in left
+        if name.startswith(("privacy_filter", "privacy_dataset", "privacy_partition_"))
+    ]
+
+
+def test_a_halt_is_shown_until_the_partition_serves_again(standing: Fixture) -> None:
+    made, state, registry = standing
+    labels = {"partition": "0"}
+    assert registry.get_sample_value("privacy_partition_halted", labels) == 0
+    made.halted(0, LogDamaged("no"))
+    assert registry.get_sample_value("privacy_partition_halted", labels) == 1
+    made.refolded(state, 0.1)
+    assert registry.get_sample_value("privacy_partition_halted", labels) == 0
+
+
+def test_dead_letters_are_counted_by_reason(standing: Fixture, clock: TestClock) -> None:
+    made, state, registry = standing
+    commit(made, state, clock, {"type": "request", "no": "request"}, request(clock, unit="no unit"))
+    commit(made, state, clock, b'"request" [')
+    labels = {"partition": "0", "reason": "undecodable"}
+    assert registry.get_sample_value("privacy_dead_letters_total", labels) == 1
+    invalid = [
+        sample.labels["reason"]
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "privacy_dead_letters_total"
+    ]
+    assert invalid == ["undecodable"]
+
+
+def test_burn_compares_what_is_spent_with_the_horizon(clock: TestClock) -> None:
+    made, state = Standing(clock), partition(clock)
+    registry = make_registry(made)
+    made.refolded(state, 0.1)
+    commit(made, state, clock, opening(clock, horizon="P10D"), request(clock), request(clock))
+
+    def burn() -> float | None:
+        return registry.get_sample_value("privacy_filter_burn_ratio", {"dataset": "census"})
+
+    assert burn() == pytest.approx(2)  # a fifth of the budget in the first tenth
+    clock.pass_(seconds=86_400)
+    assert burn() == pytest.approx(2)  # of the first day no pace could be told
+    clock.pass_(seconds=86_400)
+    assert burn() == pytest.approx(1)
+
+
+def test_analysts_are_shown_only_on_demand_and_up_to_the_cap(clock: TestClock) -> None:
+    made, state = Standing(clock, analysts=2), partition(clock)
+    made.refolded(state, 0.1)
+    bodies = [request(clock, analyst=name) for name in ("ana", "bea", "cy", "ana", "cy")]
+    big = request(clock, analyst="bea", claim={"type": "pure", "epsilon": "5"})
+    commit(made, state, clock, opening(clock), *bodies, big)
+    registry = make_registry(made)
+    shown = {
+        sample.labels["analyst"]: sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "privacy_analyst_spent"
+    }
+    assert shown == {"ana": 0.2, "bea": 0.1}
+    bea = {"dataset": "census", "analyst": "bea", "outcome": "refused"}
+    assert registry.get_sample_value("privacy_analyst_requests_total", bea) == 1
+    assert registry.get_sample_value("privacy_analyst_requests_left_out_total") == 2
+    made.dropped(0, None)
+    assert registry.get_sample_value("privacy_analyst_requests_total", bea) is None
+
+
+def test_no_analyst_is_shown_unless_asked_for(standing: Fixture) -> None:
+    made, _, registry = standing
+    assert [used.analyst for used in made.usage("census")] == ["ana"]
+    names = {sample.name for metric in registry.collect() for sample in metric.samples}
+    assert not [name for name in names if "analyst" in name]
+
+
+def test_what_a_commit_counts_does_not_depend_on_when_it_is_counted(clock: TestClock) -> None:
+    """Read after each commit, or once at the end: the same figures."""
+    one, other, state = Standing(clock), Standing(clock), partition(clock)
+    for made in one, other:
+        made.refolded(state, 0.1)
+    both = Both(one, other)
+    commit(both, state, clock, opening(clock))
+    for number in range(700):
+        name = "census" if number % 3 else f"strange-{number}"
+        commit(both, state, clock, request(clock, dataset=name), request(clock))
+        one.snapshot()
+    assert one.snapshot() == other.snapshot()
+
+
+class Both:
+    """Tells two observers the same."""
+
+    def __init__(self, *observers: Standing) -> None:
+        self._observers = observers
+
+    def committed(self, committed: Committed) -> None:
+        for observer in self._observers:
+            observer.committed(committed)

@@ -1,0 +1,35 @@
+"""Who uses what, where a setting asks for it: at most so many series, the first that came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from streams.metrics.source import Snapshot
+
+
+def analyst_families(snapshot: Snapshot) -> Iterator[Metric]:
+    """Return the families by analyst, none unless they were asked for."""
+    if snapshot.analysts is None:
+        return
+    requests = CounterMetricFamily(
+        "privacy_analyst_requests",
+        "Grants and refusals of one analyst on one dataset.",
+        labels=["dataset", "analyst", "outcome"],
+    )
+    spent = GaugeMetricFamily(
+        "privacy_analyst_spent",
+        "What the analyst's grants cost, in the additive unit.",
+        labels=["dataset", "analyst", "unit"],
+    )
+    for used in snapshot.analysts:
+        spent.add_metric([used.dataset, used.analyst, used.unit], float(used.spent))
+        for outcome, count in used.outcomes.items():
+            requests.add_metric([used.dataset, used.analyst, outcome], count)
+    left_out = CounterMetricFamily(
+        "privacy_analyst_requests_left_out",
+        "Grants and refusals of analysts that are not shown, for the cap.",
+        value=snapshot.analysts_left_out,
+    )
+    yield from (requests, spent, left_out)

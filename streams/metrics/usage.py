@@ -1,0 +1,109 @@
+"""Who used what: grants and refusals by dataset and analyst, since somebody began to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from accountant.amounts import Units, format_units
+from accountant.clock import iso
+from accountant.ledger import Ledger
+from accountant.outcomes import Outcome
+from accountant.partition import Encoded
+from accountant.views import UsageView, analyst_of
+from streams.metrics.source import AnalystUse
+
+
+class _Row:
+    """One analyst's use of one dataset, what it cost in units of 1e-40."""
+
+    __slots__ = ("decided_at", "generation", "granted", "refused", "sequence", "spent", "unit")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.unit = ledger.plan.kind.sums[0]
+        self.generation = ledger.generation
+        self.granted = self.refused = self.sequence = self.decided_at = 0
+        self.spent: Units = 0
+
+
+class UsageTable:
+    """Counts by dataset and analyst. Calls are not concurrent; see `Standing`.
+
+    Args:
+        most: how many pairs are kept, the first that come; None for all.
+
+    Attributes:
+        last: number of the last partition decision on each dataset.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._rows: dict[tuple[str, str], _Row] = {}
+        self._left_out = 0
+        self.last: dict[str, int] = {}
+
+    def take(self, decided: Iterable[Encoded], ledgers: Mapping[str, Ledger]) -> None:
+        """Count the grants and refusals among some decisions."""
+        rows, most = self._rows, self._most
+        for encoded in decided:
+            if encoded.sequence is None:
+                continue
+            self.last[str(encoded.dataset)] = encoded.partition_sequence
+            granted = encoded.outcome is Outcome.GRANTED
+            if not granted and encoded.outcome is not Outcome.REFUSED:
+                continue
+            analyst = encoded.analyst or analyst_of(encoded.decision)
+            pair = str(encoded.dataset), str(analyst)
+            row = rows.get(pair)
+            if row is None:
+                if most is not None and len(rows) >= most:
+                    self._left_out += 1
+                    continue
+                row = rows[pair] = _Row(ledgers[pair[0]])
+            row.sequence, row.decided_at = encoded.sequence, encoded.timestamp
+            if granted:
+                row.granted += 1
+                row.spent += encoded.charged
+            else:
+                row.refused += 1
+
+    def forget(self, datasets: Iterable[str]) -> None:
+        """Forget datasets that moved away."""
+        gone = set(datasets)
+        self.last = {name: number for name, number in self.last.items() if name not in gone}
+        self._rows = {pair: row for pair, row in self._rows.items() if pair[0] not in gone}
+
+    def of(self, dataset: str) -> list[UsageView]:
+        """Return who used a dataset, by analyst."""
+        found = [
+            UsageView(
+                dataset=dataset,
+                generation=row.generation,
+                analyst=analyst,
+                sequence=row.sequence,
+                granted=row.granted,
+                refused=row.refused,
+                unit=row.unit,
+                spent=format_units(row.spent),
+                last_decided_at=iso(row.decided_at),
+            )
+            for (name, analyst), row in self._rows.items()
+            if name == dataset
+        ]
+        return sorted(found, key=lambda view: view.analyst)
+
+    def first(self, most: int) -> tuple[list[AnalystUse], int]:
+        """Return the pairs that came first, and how many decisions are those of others."""
+        granted, refused = Outcome.GRANTED.value, Outcome.REFUSED.value
+        rows = list(self._rows.items())
+        others = sum(row.granted + row.refused for _, row in rows[most:])
+        shown = [
+            AnalystUse(
+                dataset=dataset,
+                analyst=analyst,
+                unit=row.unit,
+                spent=format_units(row.spent),
+                outcomes={granted: row.granted, refused: row.refused},
+            )
+            for (dataset, analyst), row in rows[:most]
+        ]
+        return shown, others + self._left_out

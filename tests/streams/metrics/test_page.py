@@ -1,0 +1,96 @@
+"""docs/reference/metrics.md against the live endpoint: names, types, labels, both ways."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from streams.errors import Fenced, Unavailable
+from streams.metrics.registry import exposition, make_registry
+from streams.settings import Settings
+from tests.streams.door import Door, TestClock
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
+ROW = re.compile(
+    r"^\| `(privacy_[a-z0-9_]+)` \| (\w+) \| ([\w, ]*?) ?\| (.+) \| (.*) ?\|$", re.MULTILINE
+)
+SUFFIXES = {"counter": "_total", "info": "_info"}
+OF_BUCKETS = {"le"}
+
+Families = dict[str, tuple[str, frozenset[str]]]
+
+
+def described() -> Families:
+    """Return (type, labels) by name, as the page has them."""
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    found: Families = {}
+    for name, typ, labels, reads, _ in rows:
+        assert name not in found, f"{name} is described twice"
+        assert reads.strip(), f"nothing is said of what {name} tells"
+        found[name] = typ, frozenset(filter(None, labels.split(", ")))
+    return found
+
+
+def live(file: Path, clock: TestClock) -> Families:
+    """Return (type, labels) by name of a ledger that has seen everything."""
+    with Door(file, clock, Settings(port=0, metrics_analysts=1)) as door:
+        door.open(horizon="P365D", delta="1e-6", filter="zcdp_tight")
+        door.ask()
+        door.ask(analyst="bea")
+        door.service.submit_sync("requests", b"{", 5)
+        registry = make_registry(door.service.standing)
+        text, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
+        standing = door.service.standing
+        for error in Fenced("another"), Unavailable("away"):
+            standing.dropped(0, error)
+        faults, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
+    found: Families = {}
+    for body in text, faults:
+        for family in text_string_to_metric_families(body.decode()):
+            if family.name.startswith("privacy_"):
+                name = family.name + SUFFIXES.get(family.type, "")
+                _, labels = found.get(name, ("", frozenset()))
+                for sample in family.samples:
+                    labels |= sample.labels.keys() - OF_BUCKETS
+                found[name] = family.type, labels
+    return found
+
+
+def test_the_page_and_the_endpoint_name_the_same_metrics(file: Path, clock: TestClock) -> None:
+    page, endpoint = described(), live(file, clock)
+    assert page.keys() - endpoint.keys() == set(), "described, but not exported"
+    assert endpoint.keys() - page.keys() == set(), "exported, but not described"
+    assert {n: v for n, v in page.items() if endpoint[n] != v} == {}, f"exported: {endpoint}"
+
+
+def test_every_gauge_of_a_dataset_that_can_be_misread_says_how() -> None:
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    wary = {name for name, _, _, _, warning in rows if warning.strip()}
+    assert {
+        "privacy_filter_left",
+        "privacy_filter_spent_ratio",
+        "privacy_filter_exhausted",
+        "privacy_odometer_epsilon",
+        "privacy_guarantee",
+        "privacy_analyst_spent",
+    } <= wary
+
+
+def test_an_odometer_may_stand_above_the_budget_of_a_healthy_filter(
+    file: Path, clock: TestClock
+) -> None:
+    """What the page says of odometers happens: every request admitted, reading > epsilon."""
+    with Door(file, clock) as door:
+        door.open("adult", filter="zcdp_tight", delta="1e-6")
+        for _ in range(40):
+            claim = {"type": "zcdp", "rho": "0.0004"}
+            door.ask(dataset="adult", claim=claim)
+        ratio = door.metric('privacy_filter_spent_ratio{dataset="adult"}')
+        reading = door.metric(
+            'privacy_odometer_epsilon{dataset="adult",odometer="one_sided_mixture"}'
+        )
+        promised = door.metric('privacy_guarantee{dataset="adult",parameter="epsilon"}')
+    assert float(ratio or "nan") <= 1
+    assert float(reading or "nan") > float(promised or "nan")
