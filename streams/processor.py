@@ -253,9 +253,9 @@ class Processor:
         self._check_entitled()
         row = partition_row_key(self._genesis.partition), encode(draft.row())
         dead = [
-            DeadLetter(record, encoded.decision.reason)
+            DeadLetter(record, encoded.reason)
             for record, encoded in decided
-            if encoded.decision.reason in DEAD
+            if encoded.reason in DEAD
         ]
         await self._reach("decided")
         started = time.perf_counter()
