@@ -44,7 +44,7 @@ class Counter:
         self.decisions += len(records)
         self.transactions += 1
         self.bytes += sum(len(encoded.value) for encoded in records)
-        touched = {encoded.decision.dataset for encoded in records}
+        touched = {encoded.dataset for encoded in records}
         self.rows += len(touched)
         if not self.row_bytes:
             ledger = committed.partition.ledgers[str(touched.pop())]
