@@ -15,7 +15,7 @@ from accountant.administer import administer
 from accountant.amounts import INFINITE
 from accountant.clock import iso
 from accountant.errors import RequestInvalid
-from accountant.grants import amounts, grant
+from accountant.grants import grant
 from accountant.ids import Remembered, id_key
 from accountant.inputs import Checked, Input, Undecodable, canonical, check
 from accountant.ledger import Ledger
@@ -145,16 +145,11 @@ def _grant(
     identity: tuple[int, str, bytes],
 ) -> Encoded:
     before, after = ledgers
-    cost = verdict.cost
-    assert cost is not None
-    written = amounts(after)
-    value = grant(
+    value, amounts = grant(
         draft.head,
         (iso(draft.decided_at), iso(draft.floor)),
         after,
-        written,
-        cost,
-        verdict.crossed,
+        verdict,
         body,
         (draft.sequence + 1, draft.partition.genesis.partition, record.offset),
     )
@@ -168,8 +163,8 @@ def _grant(
         analyst,
         0 if after.totals[0] == INFINITE else after.totals[0] - before.totals[0],
     )
-    draft.put(after, written)
-    _remember(draft, identity, encoded, cost)
+    draft.put(after, amounts)
+    _remember(draft, identity, encoded, verdict.cost)
     return encoded
 
 

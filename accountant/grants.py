@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from accountant.adjudication import Verdict
 from accountant.amounts import format_units
 from accountant.ledger import Ledger
 from accountant.plan import Plan
@@ -23,103 +24,108 @@ class Form(NamedTuple):
     """The texts of one plan, with a place for each amount.
 
     Attributes:
-        totals, left, odometers: JSON objects; `totals` takes the mechanisms first.
+        grant, row: the record of a grant, the dataset's row.
+        totals: how many of `Amounts` are totals, the mechanisms among them.
+        readings: index of the first reading among `Amounts`.
     """
 
-    totals: str
-    left: str
-    odometers: str
+    grant: str
+    row: str
+    totals: int
+    readings: int
 
 
-class Amounts(NamedTuple):
-    """A ledger's amounts as its record and its row both carry them, JSON objects."""
-
-    totals: str
-    left: str
-    odometers: str
+Amounts = tuple[str, ...]
+"""A ledger's amounts as text: mechanisms, totals, what is left, readings."""
 
 
 @lru_cache(maxsize=_PLANS)
 def form(plan: Plan) -> Form:
     """Return the texts of a plan. Names of sums and odometers need no escapes."""
-    totals = ['"mechanisms":%d', *[f'"{name}":"%s"' for name in plan.sums]]
-    left = [f'"{name}":"%s"' for name in plan.kind.sums]
-    odometers = [f'"{name}":"%s"' for name in plan.reader_names]
-    return Form(*[f"{{{','.join(fields)}}}" for fields in (totals, left, odometers)])
-
-
-def amounts(ledger: Ledger) -> Amounts:
-    """Return what `snapshots.totals_wire`, `left_wire` and `odometers_wire` say, as JSON."""
-    plan = ledger.plan
-    forms = form(plan)
-    totals = ledger.totals
-    left = plan.kind.left(plan.capacity, totals[: plan.width])
-    return Amounts(
-        forms.totals % (ledger.mechanisms, *map(format_units, totals)),
-        forms.left % tuple(map(format_units, left)),
-        forms.odometers % tuple(map(format_reading, ledger.readings)),
+    totals = _object('"mechanisms":%s', *[f'"{name}":"%s"' for name in plan.sums])
+    left = _object(*[f'"{name}":"%s"' for name in plan.kind.sums])
+    odometers = _object(*[f'"{name}":"%s"' for name in plan.reader_names])
+    policy = bytes(plan.policy_wire).decode().replace("%", "%%")
+    return Form(
+        grant='{"type":"decision","partition_sequence":%s,"previous":"%s","decided_at":"%s",'
+        '"floor":"%s","outcome":"granted","dataset":"%s","generation":%s,"sequence":%s,'
+        f'"cost":%s,"totals":{totals},"left":{left},"odometers":{odometers}%s,"request":%s,'
+        '"source":{"topic":"requests","partition":%s,"offset":%s}}',
+        row='{"type":"snapshot","version":1,"dataset":"%s","generation":%s,"sequence":%s,'
+        f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals},'
+        f'"odometers":{odometers},"crossed":%s,"exhausted":%s,"closed":false,"opened_at":%s,'
+        '"changed_at":%s}',
+        totals=1 + len(plan.sums),
+        readings=1 + len(plan.sums) + len(plan.kind.sums),
     )
+
+
+def _object(*fields: str) -> str:
+    return f"{{{','.join(fields)}}}"
 
 
 def grant(
     head: str,
     times: tuple[str, str],
     ledger: Ledger,
-    amount: Amounts,
-    cost: dict[str, str],
-    crossed: tuple[str, ...],
+    verdict: Verdict,
     body: bytes,
     place: tuple[int, int, int],
-) -> bytes:
-    """Return the bytes of a granted request's decision.
+) -> tuple[bytes, Amounts]:
+    """Return the bytes of a granted request's decision, and the amounts that they hold.
 
     Args:
         head: hash of the record before it.
         times: `decided_at` and `floor`.
-        ledger: after the grant; `amount` is what `amounts` says of it.
-        cost: what was charged, by sum.
-        crossed: thresholds first reached.
+        ledger: after the grant.
         body: the request, canonical: valid UTF-8 without line breaks.
         place: number of the record in its partition, the partition, the request's offset.
     """
-    sequence, partition, offset = place
-    tail = f',"crossed":{encode(crossed).decode()}' if crossed else ""
-    return (
-        f'{{"type":"decision","partition_sequence":{sequence},"previous":"{head}",'
-        f'"decided_at":"{times[0]}","floor":"{times[1]}","outcome":"granted",'
-        f'"dataset":"{ledger.dataset}","generation":{ledger.generation},'
-        f'"sequence":{ledger.sequence},"cost":{encode(cost).decode()},"totals":{amount.totals},'
-        f'"left":{amount.left},"odometers":{amount.odometers}{tail},'
-        f'"request":{body.decode()},"source":{{"topic":"requests","partition":{partition},'
-        f'"offset":{offset}}}}}'
-    ).encode()
+    plan = ledger.plan
+    totals = ledger.totals
+    left = plan.kind.left(plan.capacity, totals[: plan.width])
+    amounts = (
+        str(ledger.mechanisms),
+        *map(format_units, totals),
+        *map(format_units, left),
+        *map(format_reading, ledger.readings),
+    )
+    crossed = verdict.crossed
+    text = form(plan).grant % (
+        place[0],
+        head,
+        *times,
+        ledger.dataset,
+        ledger.generation,
+        ledger.sequence,
+        encode(verdict.cost).decode(),
+        *amounts,
+        f',"crossed":{encode(crossed).decode()}' if crossed else "",
+        body.decode(),
+        place[1],
+        place[2],
+    )
+    return text.encode(), amounts
 
 
-@lru_cache(maxsize=_PLANS)
-def _row_form(plan: Plan) -> str:
-    policy, budget = bytes(plan.policy_wire).decode(), encode(plan.budget_wire).decode()
-    return f'"policy":{policy},"budget":{budget}'
-
-
-def row(ledger: Ledger, amount: Amounts | None) -> bytes:
+def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
     """Return a dataset's row for `state`, as `snapshots.snapshot` encoded.
 
     Args:
-        amount: what `amounts` says of the ledger, None if that is not at hand.
+        amounts: what `grant` gave for this very ledger, None if it was no grant that made it.
     """
-    if amount is None or ledger.halted:
+    if amounts is None:
         return encode(snapshot(ledger))
-    flags = (
-        f'"crossed":{ledger.crossed},"exhausted":{_json(ledger.exhausted)},'
-        f'"closed":{_json(ledger.closed)}'
+    forms = form(ledger.plan)
+    text = forms.row % (
+        ledger.dataset,
+        ledger.generation,
+        ledger.sequence,
+        *amounts[: forms.totals],
+        *amounts[forms.readings :],
+        ledger.crossed,
+        "true" if ledger.exhausted else "false",
+        ledger.opened_at,
+        ledger.changed_at,
     )
-    return (
-        f'{{"type":"snapshot","version":1,"dataset":"{ledger.dataset}",'
-        f'"generation":{ledger.generation},"sequence":{ledger.sequence},'
-        f'{_row_form(ledger.plan)},"totals":{amount.totals},"odometers":{amount.odometers},'
-        f'{flags},"opened_at":{ledger.opened_at},"changed_at":{ledger.changed_at}}}'
-    ).encode()
-
-
-def _json(flag: bool) -> str:
-    return "true" if flag else "false"
+    return text.encode()

@@ -133,7 +133,10 @@ def check(source: Source, body: bytes) -> Checked:
 
 
 def _check_request(request: MechanismRequest, body: bytes) -> Checked:
-    claim = _checked_claim(request)
+    try:
+        claim = checked(request.claim)
+    except RequestInvalid as error:
+        raise error.under("claim") from None
     issued = _check_names(request.request_id, request.dataset, "analyst", request.analyst)
     keys = _REQUEST_KEYS + claim.keys
     if request.purpose:
@@ -146,13 +149,6 @@ def _check_request(request: MechanismRequest, body: bytes) -> Checked:
     if body.count(b":") != keys:
         _parse(body)
     return Checked(request, request.analyst, issued, claim)
-
-
-def _checked_claim(request: MechanismRequest) -> CheckedClaim:
-    try:
-        return checked(request.claim)
-    except RequestInvalid as error:
-        raise error.under("claim") from None
 
 
 def _check_admin(record: Open | Amend | Close, body: bytes) -> Checked:
@@ -175,14 +171,10 @@ def _check_names(request_id: str, dataset: str, who_field: str, who: str) -> int
     issued = issued_at(request_id)
     if issued is None:
         raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
-    _check_name(dataset, "dataset")
-    _check_name(who, who_field)
+    for name, field in ((dataset, "dataset"), (who, who_field)):
+        if len(name) > _LONGEST_NAME or not is_name(name):  # no cache of long texts
+            raise RequestInvalid(field, "must be 1 to 100 letters, digits, '.', '_' or '-'", name)
     return issued
-
-
-def _check_name(name: str, field: str) -> None:
-    if len(name) > _LONGEST_NAME or not is_name(name):  # no cache of long texts
-        raise RequestInvalid(field, "must be 1 to 100 letters, digits, '.', '_' or '-'", name)
 
 
 @lru_cache(maxsize=65_536)
