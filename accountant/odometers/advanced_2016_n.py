@@ -22,9 +22,9 @@ class Advanced2016N(Odometer, frozen=True, tag="advanced_2016_n"):
     Else: sqrt(2 (1/n^2 + V)(1 + ln(1 + n^2 V)/2) ln(4 log2(n)/delta)).
 
     `n` is a public constant, never the number of records. `delta`, below 1/e, is the whole:
-    half of it is for the tail, half for the claims' own deltas. That the union over the
-    2 log2(n) + 1 granularities stays within half of delta from n = 4 on (errata): docs/theory.md
-    section 4. Source: Rogers 2016 Thm 6.5.
+    half of it is for the tail, half for the claims' own deltas. The union that stays within
+    half of delta is the one of docs/theory.md section 4, not the printed one (errata).
+    Source: Rogers 2016 Thm 6.5.
     """
 
     delta: str

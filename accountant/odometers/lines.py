@@ -79,9 +79,12 @@ def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
     s = start = _least(lines, v)  # from here on one of the terms is 1 alone
     # The logarithm of the sum is increasing and convex: from above, Newton's steps stay above.
     for _ in range(_STEPS):
-        terms = [(slope, math.exp(slope * (s - slope * v / 2) - log)) for slope, log in lines]
-        total = sum(term for _, term in terms)
-        step = math.log(total) * total / sum(slope * term for slope, term in terms)
+        grown = [slope * (s - slope * v / 2) - log for slope, log in lines]
+        most = max(grown)
+        terms = [math.exp(g - most) for g in grown]
+        total = math.fsum(terms)
+        slope = math.fsum(line[0] * term for line, term in zip(lines, terms, strict=True)) / total
+        step = (most + math.log(total)) / slope
         if step <= _CLOSE * s:
             break
         s -= step
@@ -94,8 +97,10 @@ def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
 
 def _certain(lines: tuple[tuple[float, float], ...], v: float, s: float) -> bool:
     """Return whether the sum at s is at least 1, whatever the error of its evaluation."""
-    total = 0.0
+    least = []
     for slope, log in lines:
         grown, taken = slope * s, slope * slope * v / 2
-        total += math.exp(grown - taken - log - _ERROR * (grown + taken + log))
-    return total * (1 - _ERROR * len(lines)) >= 1
+        least.append(grown - taken - log - _ERROR * (grown + taken + log))
+    most = max(least)
+    total = math.fsum(math.exp(each - most) for each in least) * (1 - _ERROR)
+    return most + math.log(total) >= 0

@@ -65,11 +65,9 @@ def root_above(level: float) -> float:
     z = start = start_above(level)
     # Increasing and convex: from above, Newton's steps stay above the root.
     for _ in range(_STEPS):
-        phi_twice = 1 + math.erf(z * _SQRT_HALF)
-        square = z * z / 2
-        step = (square + math.log(phi_twice) - level) / (
-            z + _SQRT_TWO_OVER_PI * math.exp(-square) / phi_twice
-        )
+        erf, square = math.erf(z * _SQRT_HALF), z * z / 2
+        slope = z + _SQRT_TWO_OVER_PI * math.exp(-square) / (1 + erf)
+        step = (square + math.log1p(erf) - level) / slope
         if step <= _CLOSE * z:
             break
         z -= step

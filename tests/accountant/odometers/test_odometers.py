@@ -3,52 +3,52 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import mpmath
+import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import UNIT, Units
 from accountant.claims import checked
-from accountant.odometers import Odometer, Reader, sums_of
+from accountant.errors import RequestInvalid
+from accountant.odometers import AnyOdometer, Odometer, Reader, sums_of
+from accountant.odometers.advanced_2016 import Advanced2016
+from accountant.odometers.advanced_2016_n import Advanced2016N
 from accountant.odometers.basic import Basic
+from accountant.odometers.combined import Combined
 from accountant.odometers.linear import Linear
 from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
+from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
 from accountant.totals import price
 from tests.accountant import exact
+from tests.accountant.odometers import formulas
 from tests.accountant.world import opened
 
 D, P = "1e-6", "0.01"
-ALL: list[Odometer] = [Basic(), Linear(D, P), Mixture(D, P), OneSidedMixture(D, P), Stitched(D, P)]
-LOSS = ("loss_time", "loss_epsilon", "loss_delta", "loss_shift")
-
-
-def formula(odometer: Odometer, v: mpmath.mpf) -> mpmath.mpf:
-    """Return a bound as the theory page displays it."""
-    log = -mpmath.log(exact.real(D))
-    p = exact.real(P)
-    match odometer:
-        case Linear():
-            root = mpmath.sqrt(2 * log)
-            return mpmath.sqrt(2 * p * log) / 2 + root / (2 * mpmath.sqrt(p)) * v + v / 2
-        case Mixture():
-            inner = log + mpmath.log(mpmath.sqrt((v + p) / p))
-            return mpmath.sqrt(2 * (v + p) * inner) + v / 2
-        case OneSidedMixture():
-            inner = mpmath.log(mpmath.sqrt((v + p) / p) / (2 * exact.real(D)) + 1)
-            return mpmath.sqrt(2 * (v + p) * inner) + v / 2
-        case Stitched():
-            if v < p:
-                return mpmath.inf
-            inner = mpmath.log(mpmath.log(2 * v / p))
-            inner += exact.real("0.72") * mpmath.log(exact.real("5.2") / exact.real(D))
-            return exact.real("1.7") * mpmath.sqrt(v * inner) + v / 2
-    return v
+ALL: list[Odometer] = [
+    Basic(),
+    Advanced2016(D, P),
+    Advanced2016N(D, 1000),
+    Linear(D, P),
+    Mixture(D, P),
+    OneSidedMixture(D, P),
+    OneSidedMixtureExact(D, P),
+    Stitched(D, P),
+    Combined((Linear(D, P), Advanced2016(D, P))),
+]
+LOSS = (
+    "loss_time",
+    "loss_epsilon",
+    "loss_epsilon_squared",
+    "loss_kl_mean",
+    "loss_delta",
+    "loss_shift",
+)
 
 
 def read(odometer: Odometer, claims: list[c.Claim], *, delta_for_claims: int = UNIT) -> float:
@@ -60,31 +60,11 @@ def read(odometer: Odometer, claims: list[c.Claim], *, delta_for_claims: int = U
     return Reader(odometer, sums, delta_for_claims)(tuple(totals))
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.sampled_from(ALL), st.integers(0, 10**45))
-def test_a_reading_is_the_formula_rounded_up(odometer: Odometer, units: int) -> None:
-    totals = (units, units, 0, 0)
-    ours = Reader(odometer, LOSS, 0)(totals)
-    due = formula(odometer, exact.units(units))
-    assert mpmath.mpf(ours) >= due
-    if mpmath.isfinite(due):
-        assert mpmath.mpf(ours) <= due * (1 + mpmath.mpf(10) ** -9) + mpmath.mpf(10) ** -30
-
-
-@settings(max_examples=100)
-@given(st.sampled_from(ALL), st.integers(10**39, 10**44), st.integers(1, 10**44))
-def test_a_reading_never_falls(odometer: Odometer, units: int, more: int) -> None:
-    reader = Reader(odometer, LOSS, 0)
-    after = units + more
-    # Rounding up may put two nearly equal sums in the other order by an ulp or two.
-    assert reader((units, units, 0, 0)) <= reader((after, after, 0, 0)) * (1 + 1e-13)
-
-
 def test_stitched_is_infinite_below_v0_and_finite_from_it_on() -> None:
-    reader = Reader(Stitched(D, P), LOSS, 0)
+    reader = Reader(Stitched(D, P), ("loss_time",), 0)
     v0 = UNIT // 100
-    assert reader((v0 - v0 // 10**12, 0, 0, 0)) == math.inf
-    assert reader((v0, 0, 0, 0)) < math.inf
+    assert reader((v0 - v0 // 10**12,)) == math.inf
+    assert reader((v0,)) < math.inf
 
 
 @pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
@@ -109,6 +89,91 @@ class TestClaimsWithoutALossBound:
         assert read(odometer, claim, delta_for_claims=at) < math.inf
         assert read(odometer, claim, delta_for_claims=at - 1) == math.inf
         assert read(odometer, [c.Approximate("0.3", "1e-9")], delta_for_claims=at) == math.inf
+
+
+@pytest.mark.parametrize("odometer", [Advanced2016(D, P), Advanced2016N(D, 1000)])
+class TestTheOdometersOf2016:
+    def test_a_claim_without_a_bound_on_its_loss_has_none(self, odometer: Odometer) -> None:
+        for claim in (c.Gaussian("10", "1"), c.Zcdp("0.01"), c.Gdp("0.1")):
+            assert read(odometer, [claim]) == math.inf
+
+    def test_it_counts_squares_of_epsilon_whatever_rho_is(self, odometer: Odometer) -> None:
+        # Their proofs know no rho: a Laplace claim counts as the pure one that it is.
+        assert read(odometer, [c.Laplace("10", "1")]) == read(odometer, [c.Pure("0.1")])
+        assert read(odometer, [c.BoundedRange("0.1")]) == read(odometer, [c.Pure("0.1")])
+
+    def test_claims_may_spend_half_of_its_delta(self, odometer: Odometer) -> None:
+        assert read(odometer, [c.Probabilistic("0.3", "5e-7")]) < math.inf
+        assert read(odometer, [c.Probabilistic("0.3", "5.000001e-7")]) == math.inf
+
+    def test_the_shift_is_added(self, odometer: Odometer) -> None:
+        claims: list[c.Claim] = [c.Probabilistic("0.3", "1e-7")]
+        v, mean = exact.real("0.09"), exact.real("0.15") * mpmath.expm1(exact.real("0.3"))
+        due = formulas.bound(odometer, v, mean) - mpmath.log1p(-exact.real("1e-7"))
+        assert due <= mpmath.mpf(read(odometer, claims)) <= due * (1 + mpmath.mpf(10) ** -9)
+
+    def test_its_delta_is_below_1_over_e(self, odometer: Odometer) -> None:
+        for delta in ("0.36788", "0.5"):
+            with pytest.raises(RequestInvalid, match="must be below 1/e"):
+                msgspec.structs.replace(odometer, delta=delta).boundary()
+
+
+def test_n_is_at_least_4() -> None:
+    for n in (3, 0, -4, 10**12 + 1):
+        with pytest.raises(RequestInvalid, match="n must be between 4 and"):
+            Advanced2016N(D, n).boundary()
+
+
+@pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
+def test_sums_beyond_every_float_are_read_outward(odometer: Odometer) -> None:
+    # The loss is 2,000 nats; the sum of epsilon (e^epsilon - 1)/2 is about 1e437.
+    assert read(odometer, [c.Pure("1000")] * 2) >= 2000 * math.tanh(500)
+
+
+class TestCombined:
+    def test_its_delta_is_the_sum_of_its_parts(self) -> None:
+        parts = (Linear("1e-6", P), Mixture("2e-6", P), Basic(), Advanced2016("2e-6", P))
+        assert Combined(parts).failure() == Decimal("4e-6")
+
+    def test_basic_is_read_without_the_shift_of_the_others(self) -> None:
+        claims: list[c.Claim] = [c.Probabilistic("1e-12", "1e-3")]
+        assert read(Combined((Basic(), Mixture(D, P))), claims) == read(Basic(), claims)
+
+    def test_a_claim_that_one_part_cannot_take_leaves_the_other(self) -> None:
+        claims: list[c.Claim] = [c.Gaussian("10", "1")]
+        assert read(Combined((Basic(), Mixture(D, P))), claims) == read(Mixture(D, P), claims)
+
+    @pytest.mark.parametrize(
+        ("odometer", "message"),
+        [
+            (Combined((Basic(),)), "odometers must hold 2 to 8 odometers"),
+            (Combined((Basic(),) * 9), "odometers must hold 2 to 8 odometers"),
+            (Combined((Basic(), Linear("0", P))), r"odometers\[1\].delta must be greater than 0"),
+            (Combined((Linear("0.5", P), Mixture("0.5", P))), "add up to less than 1"),
+        ],
+    )
+    def test_what_is_no_odometer_is_refused(self, odometer: Combined, message: str) -> None:
+        with pytest.raises(RequestInvalid, match=message):
+            odometer.boundary()
+        with pytest.raises(RequestInvalid, match=message):
+            Reader(odometer, LOSS, 0)
+
+    def test_a_policy_may_name_it(self) -> None:
+        parts: list[dict[str, Any]] = [
+            {"type": "linear", "delta": "5e-7", "y": P},
+            {"type": "advanced_2016_n", "delta": "1e-6", "n": 1000},
+        ]
+        written = [*parts, {"type": "combined", "odometers": parts}]
+        world = opened(epsilon="1", delta="1e-6", odometers=written)
+        shown = world.ask("pure:0.1").odometers
+        assert shown is not None
+        assert list(shown) == ["linear", "advanced_2016_n", "combined"]
+        assert shown["combined"] == min(shown["linear"], shown["advanced_2016_n"], key=float)
+
+    def test_it_is_not_made_of_combined_ones(self) -> None:
+        nested = {"type": "combined", "odometers": [{"type": "combined", "odometers": []}]}
+        with pytest.raises(msgspec.ValidationError, match="Invalid value 'combined'"):
+            msgspec.convert(nested, AnyOdometer)
 
 
 def test_basic_needs_an_epsilon() -> None:
@@ -141,13 +206,16 @@ def test_a_delta_is_converted_and_shifts_the_reading() -> None:
     epsilon, delta = exact.real("0.3"), exact.real("1e-9")
     converted = 2 * delta / (1 - mpmath.exp(-epsilon))
     amounts = price(checked(c.Approximate("0.3", "1e-9")), LOSS).amounts
-    loss_epsilon, loss_delta, loss_shift = map(exact.units, amounts[1:])
+    loss_epsilon, squared, mean, loss_delta, loss_shift = map(exact.units, amounts[1:])
     assert loss_epsilon == exact.real("0.6")
+    assert squared == exact.real("0.36")
+    due = exact.real("0.3") * mpmath.expm1(exact.real("0.6"))
+    assert due <= mean <= due * (1 + mpmath.mpf(10) ** -18)
     assert converted <= loss_delta <= converted * (1 + mpmath.mpf(10) ** -18)
     shift = -mpmath.log1p(-converted)
     assert shift <= loss_shift <= shift * (1 + mpmath.mpf(10) ** -17)
     claim = [c.Probabilistic("0.3", "1e-3")] * 5
-    bare = formula(Mixture(D, P), 5 * exact.real("0.09"))
+    bare = formulas.bound(Mixture(D, P), 5 * exact.real("0.09"), 0)
     due = bare - 5 * mpmath.log1p(-exact.real("1e-3"))
     assert due <= mpmath.mpf(read(Mixture(D, P), claim)) <= due * (1 + mpmath.mpf(10) ** -9)
     # Basic adds epsilons and no shift.
@@ -160,7 +228,7 @@ def test_a_decision_shows_every_reading_rounded_up_to_10_digits() -> None:
     shown = world.ask("pure:0.1").odometers
     assert shown is not None
     assert list(shown) == ["basic", "mixture"]
-    due = formula(Mixture(D, P), 2 * exact.rho(c.Pure("0.1")))
+    due = formulas.bound(Mixture(D, P), 2 * exact.rho(c.Pure("0.1")), 0)
     assert due <= mpmath.mpf(shown["mixture"]) <= due * (1 + mpmath.mpf(10) ** -8)
     shown = world.ask("zcdp:0.001").odometers
     assert shown is not None

@@ -9,15 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 
 from accountant import claims as c
 from accountant.amounts import UNIT
 from accountant.claims import checked
+from accountant.odometers import Odometer, Reader, sums_of
+from accountant.odometers.advanced_2016 import Advanced2016
+from accountant.odometers.advanced_2016_n import Advanced2016N
+from accountant.odometers.combined import Combined
 from accountant.odometers.linear import Linear
 from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
+from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
 from accountant.totals import price
 
@@ -69,6 +75,40 @@ def test_the_ledgers_own_time_and_default_odometer_stay_below_delta() -> None:
     tight, wide = (crossing(lambda n, t=t: u(n * t)) for t in (time, EPSILON**2))
     # Between the exact mixture (.029504 with this time) and the two-sided one.
     assert 0.013458 < wide < tight < 0.029504 < DELTA
+
+
+def test_the_exact_one_sided_mixture_is_the_one_closest_to_its_delta() -> None:
+    u = OneSidedMixtureExact(D, f"{V / 20:g}").boundary()
+    tight = 2 * EPSILON * math.tanh(EPSILON / 2)
+    assert crossing(lambda n: u(n * tight)) == pytest.approx(0.029504, abs=2e-6)
+    assert crossing(lambda n: u(n * EPSILON**2)) == pytest.approx(0.029239, abs=2e-6)
+
+
+@pytest.mark.parametrize("odometer", [Advanced2016(D, f"{V / 20:g}"), Advanced2016N(D, 1000)])
+def test_the_odometers_of_2016_are_hardly_ever_crossed(odometer: Odometer) -> None:
+    sums = sums_of(odometer, with_deltas=False)
+    each = price(checked(c.Pure(str(EPSILON))), sums).amounts
+    read = Reader(odometer, sums, 0)
+    assert crossing(lambda n: read(tuple([n * amount for amount in each]))) < DELTA / 20
+
+
+def test_combined_parts_share_one_delta() -> None:
+    quarter = str(DELTA / 4)
+    parts = (
+        Linear(quarter, f"{V / 2:g}"),
+        Linear(quarter, f"{V / 50:g}"),
+        OneSidedMixtureExact(quarter, f"{V / 20:g}"),
+        OneSidedMixtureExact(quarter, f"{V / 2000:g}"),
+    )
+    time = int(price(checked(c.Pure(str(EPSILON))), ("loss_time",)).amounts[0])
+    read = Reader(Combined(parts), ("loss_time",), 0)
+    alone = [Reader(part, ("loss_time",), 0) for part in parts]
+    together = crossing(lambda n: read((n * time,)))
+    assert max(crossing(lambda n, r=r: r((n * time,))) for r in alone) < together < DELTA
+    # At an undivided delta each, the smallest of four is crossed too often.
+    whole = [msgspec.structs.replace(part, delta=D).boundary() for part in parts]
+    side_by_side = crossing(lambda n: min(u(n * time / UNIT) for u in whole))
+    assert side_by_side > DELTA
 
 
 def test_advanced_composition_read_as_an_odometer_is_not_valid() -> None:
