@@ -21,7 +21,8 @@ def claim_text(claim: Claim) -> str:
         # A batch of one ends in "+", or it would read back as its part.
         return "+".join(map(_grouped, claim.claims)) + "+" * (len(claim.claims) == 1)
     name = str(claim.__struct_config__.tag)
-    fields = msgspec.structs.asdict(claim)
+    given = msgspec.structs.asdict(claim)
+    fields = {field: value for field, value in given.items() if value is not msgspec.UNSET}
     if len(fields) == 1:
         return f"{name}:{next(iter(fields.values()))}"
     return f"{name}:" + ",".join(f"{field}={value}" for field, value in fields.items())

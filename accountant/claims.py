@@ -1,4 +1,4 @@
-"""What a mechanism may promise: the wire types of claims and the rules of their fields.
+"""What a mechanism may promise: the wire types of claims.
 
 A claim is data. What it is worth in each definition of privacy is in `promises`.
 """
@@ -6,79 +6,43 @@ A claim is data. What it is worth in each definition of privacy is in `promises`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import Final
 
-import msgspec
+from msgspec import UNSET, UnsetType
 
-from accountant.amounts import parse, parse_in
+from accountant.amounts import parse
+from accountant.claim_fields import (
+    LEAST_EPSILON,
+    LEAST_RHO,
+    MOST_EPSILON,
+    MOST_RHO,
+    ClaimFields,
+    check_delta,
+    check_epsilon,
+    check_noise,
+    check_result,
+    check_rho,
+)
 from accountant.errors import RequestInvalid
 
-LEAST_EPSILON: Final = Decimal("1e-12")
-MOST_EPSILON: Final = Decimal("1e3")
-LEAST_RHO: Final = Decimal("1e-25")
-MOST_RHO: Final = Decimal("1e6")
 MOST_TIMES: Final = 1_000_000
 MOST_CLAIMS: Final = 100
 MOST_DEPTH: Final = 3
 
 
-class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    """Base of all claims.
-
-    `knob` names the one field that an analyst turns to pay less; `knob_sign`
-    is +1 where a larger value costs more, -1 where it costs less; `knob_is_power` says
-    that the cost grows about as a power of it.
-    """
-
-    knob: ClassVar[str] = ""
-    knob_sign: ClassVar[int] = 1
-    knob_is_power: ClassVar[bool] = True
-
-    def check(self) -> None:
-        """Raise RequestInvalid, naming field, rule and value, if a field breaks its rule."""
-        raise NotImplementedError
-
-
-def _epsilon(text: str, field: str) -> Decimal:
-    return parse_in(text, field=field, least=LEAST_EPSILON, most=MOST_EPSILON, zero=True)
-
-
-def _rho(text: str, field: str) -> Decimal:
-    return parse_in(text, field=field, least=LEAST_RHO, most=MOST_RHO, zero=True)
-
-
-def check_delta(text: str, field: str) -> Decimal:
-    """Return a probability in [0, 1).
-
-    Raises: RequestInvalid: not a decimal below 1.
-    """
-    value = parse(text, field=field)
-    if value >= 1:
-        raise RequestInvalid(field, "must be less than 1", text)
-    return value
-
-
-def _noise(text: str, field: str) -> Decimal:
-    value = parse(text, field=field)
-    if not value:
-        raise RequestInvalid(field, "must be greater than 0", text)
-    return value
-
-
-class Pure(_Claim, frozen=True, tag="pure"):
+class Pure(ClaimFields, frozen=True, tag="pure"):
     """epsilon-DP, epsilon in nats: 0 or 1e-12 to 1e3."""
 
     epsilon: str
     knob = "epsilon"
 
     def check(self) -> None:
-        _epsilon(self.epsilon, "epsilon")
+        check_epsilon(self.epsilon, "epsilon")
 
 
-class Approximate(_Claim, frozen=True, tag="approximate"):
+class Approximate(ClaimFields, frozen=True, tag="approximate"):
     """(epsilon, delta)-DP."""
 
     epsilon: str
@@ -86,7 +50,7 @@ class Approximate(_Claim, frozen=True, tag="approximate"):
     knob = "epsilon"
 
     def check(self) -> None:
-        _epsilon(self.epsilon, "epsilon")
+        check_epsilon(self.epsilon, "epsilon")
         check_delta(self.delta, "delta")
 
 
@@ -100,14 +64,14 @@ class RandomizedResponse(Approximate, frozen=True, tag="randomized_response"):
     delta: str = "0"
 
 
-class Zcdp(_Claim, frozen=True, tag="zcdp"):
+class Zcdp(ClaimFields, frozen=True, tag="zcdp"):
     """rho-zCDP, rho in nats: 0 or 1e-25 to 1e6."""
 
     rho: str
     knob = "rho"
 
     def check(self) -> None:
-        _rho(self.rho, "rho")
+        check_rho(self.rho, "rho")
 
 
 class ApproximateZcdp(Zcdp, frozen=True, tag="approximate_zcdp"):
@@ -116,31 +80,31 @@ class ApproximateZcdp(Zcdp, frozen=True, tag="approximate_zcdp"):
     delta: str
 
     def check(self) -> None:
-        _rho(self.rho, "rho")
+        check_rho(self.rho, "rho")
         check_delta(self.delta, "delta")
 
 
-class Gdp(_Claim, frozen=True, tag="gdp"):
+class Gdp(ClaimFields, frozen=True, tag="gdp"):
     """mu-Gaussian DP, mu: 0 or 1e-12 to 1e3."""
 
     mu: str
     knob = "mu"
 
     def check(self) -> None:
-        _epsilon(self.mu, "mu")
+        check_epsilon(self.mu, "mu")
 
 
-class BoundedRange(_Claim, frozen=True, tag="bounded_range"):
+class BoundedRange(ClaimFields, frozen=True, tag="bounded_range"):
     """eta-bounded range, eta in nats; the exponential mechanism has eta = epsilon."""
 
     eta: str
     knob = "eta"
 
     def check(self) -> None:
-        _epsilon(self.eta, "eta")
+        check_epsilon(self.eta, "eta")
 
 
-class Laplace(_Claim, frozen=True, tag="laplace"):
+class Laplace(ClaimFields, frozen=True, tag="laplace"):
     """Laplace noise of `scale`, for a query of l1 `sensitivity`; both in query units."""
 
     scale: str
@@ -149,12 +113,12 @@ class Laplace(_Claim, frozen=True, tag="laplace"):
     knob_sign = -1
 
     def check(self) -> None:
-        scale = _noise(self.scale, "scale")
+        scale = check_noise(self.scale, "scale")
         epsilon = Fraction(parse(self.sensitivity, field="sensitivity")) / Fraction(scale)
-        _check_result(epsilon, "sensitivity / scale", LEAST_EPSILON, MOST_EPSILON)
+        check_result(epsilon, "sensitivity / scale", LEAST_EPSILON, MOST_EPSILON)
 
 
-class Gaussian(_Claim, frozen=True, tag="gaussian"):
+class Gaussian(ClaimFields, frozen=True, tag="gaussian"):
     """Gaussian noise of standard deviation `sigma`, for l2 `sensitivity`; in query units."""
 
     sigma: str
@@ -163,20 +127,58 @@ class Gaussian(_Claim, frozen=True, tag="gaussian"):
     knob_sign = -1
 
     def check(self) -> None:
-        sigma = _noise(self.sigma, "sigma")
+        sigma = check_noise(self.sigma, "sigma")
         rho = Fraction(parse(self.sensitivity, field="sensitivity")) ** 2
         rho /= 2 * Fraction(sigma) ** 2
-        _check_result(rho, "sensitivity^2 / (2 sigma^2)", LEAST_RHO, MOST_RHO)
+        check_result(rho, "sensitivity^2 / (2 sigma^2)", LEAST_RHO, MOST_RHO)
 
 
-def _check_result(value: Fraction, what: str, least: Decimal, most: Decimal) -> None:
-    if value and not Fraction(least) <= value <= Fraction(most):
-        raise RequestInvalid(
-            what, f"must be 0 or between {least} and {most}", f"{float(value):.6g}"
-        )
+class Brownian(ClaimFields, frozen=True, tag="brownian"):
+    """One refinement of a Brownian mechanism: the answer shown anew, with less noise.
+
+    `variance` is that of the noise after it, `previous` that before it, left out where no
+    answer was shown before; in squared query units. `sensitivity` is l2, in query units.
+    """
+
+    variance: str
+    sensitivity: str
+    previous: str | UnsetType = UNSET
+    knob = "variance"
+    knob_sign = -1
+    knob_is_power = False
+
+    def check(self) -> None:
+        variance = check_noise(self.variance, "variance")
+        if self.previous is not UNSET and check_noise(self.previous, "previous") <= variance:
+            raise RequestInvalid("variance", "must be below previous", self.variance)
+        parse(self.sensitivity, field="sensitivity")
+        what = "sensitivity^2 / 2 (1 / variance - 1 / previous)"
+        check_result(self.rho(), what, LEAST_RHO, MOST_RHO)
+
+    def rho(self) -> Fraction:
+        """Return (sensitivity^2 / 2) (1/variance - 1/previous), exactly (docs/theory.md P4)."""
+        precision = 1 / Fraction(self.variance)
+        if self.previous is not UNSET:
+            precision -= 1 / Fraction(self.previous)
+        return Fraction(self.sensitivity) ** 2 / 2 * precision
 
 
-class Repeat(_Claim, frozen=True, tag="repeat"):
+class ExPost(ClaimFields, frozen=True, tag="ex_post"):
+    """Ex-post privacy: the answer y shows that the loss is at most E(y), but for delta.
+
+    `epsilon` is the bound that E(y) is held to before the mechanism runs (Rogers 2023 Def 4.1).
+    """
+
+    epsilon: str
+    delta: str = "0"
+    knob = "epsilon"
+
+    def check(self) -> None:
+        check_epsilon(self.epsilon, "epsilon")
+        check_delta(self.delta, "delta")
+
+
+class Repeat(ClaimFields, frozen=True, tag="repeat"):
     """The same claim `times` over, decided as one: 1 to 1,000,000."""
 
     claim: Claim
@@ -189,7 +191,7 @@ class Repeat(_Claim, frozen=True, tag="repeat"):
         _check_nested(self.claim, "claim")
 
 
-class AllOf(_Claim, frozen=True, tag="all_of"):
+class AllOf(ClaimFields, frozen=True, tag="all_of"):
     """A batch of 1 to 100 claims, granted or refused as one."""
 
     claims: tuple[Claim, ...]
@@ -220,6 +222,8 @@ Claim = (
     | BoundedRange
     | Laplace
     | Gaussian
+    | Brownian
+    | ExPost
     | Repeat
     | AllOf
 )
@@ -235,6 +239,8 @@ ATOMS: Final = (
     BoundedRange,
     Laplace,
     Gaussian,
+    Brownian,
+    ExPost,
 )
 
 

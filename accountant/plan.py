@@ -63,13 +63,13 @@ class Plan:
         kind: Filter = filter_of(policy)
         odometers = policy.odometers or ()
         budget = parse_budget(policy)
-        limit = units_down(budget.delta_for_claims)
+        limit = units_down(kind.delta_for_claims(budget))
         additive = isinstance(kind, AdditiveFilter)
         names: list[str] = []
         for odometer in odometers:
             # Where claims may spend no delta, the filter's own sum refuses each that has one:
             # what odometers add up of deltas would be 0 for ever, and is left out.
-            needed = sums_of(odometer, with_deltas=limit > 0)
+            needed = sums_of(odometer, with_deltas=limit > 0, with_ex_post=kind.settles_ex_post)
             shared = kind.sums if additive else ()
             names += [name for name in needed if name not in names and name not in shared]
         self.policy = policy

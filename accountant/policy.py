@@ -13,9 +13,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.amounts import format_units, parse, parse_in, precise, units_down
-from accountant.claims import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO, check_delta
+from accountant.claim_fields import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO, check_delta
 from accountant.errors import RequestInvalid
-from accountant.filters import FILTERS, Filter
+from accountant.filters import FILTERS, Filter, Guarantee
 from accountant.odometers import AnyOdometer
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 
@@ -151,6 +151,14 @@ def _budget_field(policy: Policy, kind: Filter) -> str:
         rule = f"must be left out where {given[0]} is given, for filter {kind.name}"
         raise RequestInvalid(f"policy.{given[1]}", rule, fields[given[1]])
     return given[0]
+
+
+def guarantee_of(policy: Policy) -> Guarantee:
+    """Return what a policy promises for ever, whatever is asked.
+
+    Raises: RequestInvalid: a field breaks its rule.
+    """
+    return filter_of(policy).guarantee(parse_budget(policy))
 
 
 def _bounded(text: str | None, field: str, least: Decimal, most: Decimal) -> Decimal | None:

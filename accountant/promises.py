@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from accountant import claims as c
 from accountant.conversions.probabilistic import loss_shift, probabilistic_delta
+from accountant.conversions.renyi import (
+    bounded_range_renyi,
+    laplace_renyi,
+    randomized_response_renyi,
+    zcdp_renyi,
+)
 from accountant.conversions.zcdp import bounded_range_rho, gaussian_rho, laplace_rho, pure_rho
 
 Amount = Fraction | Decimal
+Curve = Callable[[Decimal], Amount | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +49,8 @@ class Promise:
         epsilon: it is (epsilon, delta)-DP.
         pure_epsilon: apart from `delta`, it is epsilon-DP: randomized response dominates it.
         mu_squared: it is mu-GDP: a Gaussian mechanism dominates it.
-        renyi: its Renyi divergence at an order above 1, in nats, rounded up; apart from
-            `delta`. None at an order where it has no bound.
+        renyi: its Renyi divergence at an order above 1, in nats, rounded up. None at an order
+            where it has no bound, and for a promise with a delta, at every order.
         intrinsic_time: what it adds to V of Whitehouse 2023 Thm 1 and Thm 6.
         loss: what an odometer may use, None if nothing.
         ex_post: the claim is to be settled at what its answer shows, at most at `epsilon`.
@@ -55,7 +62,7 @@ class Promise:
     epsilon: Amount | None = None
     pure_epsilon: Amount | None = None
     mu_squared: Amount | None = None
-    renyi: Callable[[Decimal], Amount | None] | None = None
+    renyi: Curve | None = None
     loss: LossBound | None = None
     ex_post: bool = False
 
@@ -82,17 +89,18 @@ def promise(claim: c.Claim) -> Promise:
             return Promise(rho=plain.rho, intrinsic_time=plain.intrinsic_time, delta=delta)
         case c.Zcdp():
             return _zcdp(Fraction(claim.rho))
-        case c.Gdp():
-            return _gaussian(Fraction(claim.mu) ** 2 / 2)
-        case c.Gaussian():
-            sigma, sensitivity = Fraction(claim.sigma), Fraction(claim.sensitivity)
-            return _gaussian(gaussian_rho(sigma=sigma, sensitivity=sensitivity))
+        case c.Gdp() | c.Gaussian() | c.Brownian():
+            return _gaussian(_rho_of(claim))
+        case c.ExPost():
+            # The loss is within the bound, both ways, but for delta.
+            return replace(_with_delta(claim, probabilistic=True), ex_post=True)
         case c.Laplace():
             epsilon = Fraction(claim.sensitivity) / Fraction(claim.scale)
-            return _known_rho(epsilon, Fraction(laplace_rho(epsilon)))
+            curve = partial(laplace_renyi, epsilon=epsilon)
+            return _known_rho(epsilon, Fraction(laplace_rho(epsilon)), curve)
         case c.BoundedRange():
             eta = Fraction(claim.eta)
-            return _known_rho(eta, bounded_range_rho(eta))
+            return _known_rho(eta, bounded_range_rho(eta), partial(bounded_range_renyi, eta=eta))
         case _:
             raise TypeError(f"not a single mechanism: {type(claim).__name__}")
 
@@ -104,28 +112,45 @@ def _pure(epsilon: Fraction) -> Promise:
         epsilon=epsilon,
         pure_epsilon=epsilon,
         intrinsic_time=epsilon**2,
+        renyi=partial(randomized_response_renyi, epsilon=epsilon),
         loss=LossBound(time=2 * rho, epsilon=epsilon),
     )
 
 
-def _known_rho(epsilon: Fraction, rho: Fraction) -> Promise:
+def _known_rho(epsilon: Fraction, rho: Fraction, renyi: Curve) -> Promise:
     # Whitehouse 2023 Thm 6 takes zCDP claims with V = 2 rho, here below epsilon^2.
     loss = LossBound(time=2 * rho, epsilon=epsilon)
     return Promise(
-        rho=rho, epsilon=epsilon, pure_epsilon=epsilon, intrinsic_time=2 * rho, loss=loss
+        rho=rho,
+        epsilon=epsilon,
+        pure_epsilon=epsilon,
+        intrinsic_time=2 * rho,
+        renyi=renyi,
+        loss=loss,
     )
 
 
 def _zcdp(rho: Fraction) -> Promise:
-    return Promise(rho=rho, intrinsic_time=2 * rho, loss=LossBound(time=2 * rho))
+    curve = partial(zcdp_renyi, rho=rho)
+    return Promise(rho=rho, intrinsic_time=2 * rho, renyi=curve, loss=LossBound(time=2 * rho))
+
+
+def _rho_of(claim: c.Gdp | c.Gaussian | c.Brownian) -> Fraction:
+    match claim:
+        case c.Gdp():
+            return Fraction(claim.mu) ** 2 / 2
+        case c.Gaussian():
+            sigma, sensitivity = Fraction(claim.sigma), Fraction(claim.sensitivity)
+            return gaussian_rho(sigma=sigma, sensitivity=sensitivity)
+        case c.Brownian():
+            return claim.rho()
 
 
 def _gaussian(rho: Fraction) -> Promise:
-    loss = LossBound(time=2 * rho)
-    return Promise(rho=rho, intrinsic_time=2 * rho, mu_squared=2 * rho, loss=loss)
+    return replace(_zcdp(rho), mu_squared=2 * rho)
 
 
-def _with_delta(claim: c.Approximate, *, probabilistic: bool) -> Promise:
+def _with_delta(claim: c.Approximate | c.ExPost, *, probabilistic: bool) -> Promise:
     epsilon, delta = Fraction(claim.epsilon), Fraction(claim.delta)
     pure = _pure(epsilon)
     if not delta:

@@ -14,6 +14,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, cast
 
+import msgspec
+
 from accountant.amounts import INFINITE, Units, cost_up, format_units
 from accountant.claims import CheckedClaim, Claim, atoms
 from accountant.conversions.mean_loss import mean_loss
@@ -56,6 +58,11 @@ SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyTyp
         "loss_kl_mean": lambda p: _units(_kl_mean(_loss_epsilon(p))),
         "loss_delta": lambda p: _units(p.loss.delta if p.loss else None),
         "loss_shift": lambda p: _units(p.loss.shift if p.loss else None),
+        # What ex-post claims add up apart from the others.
+        "ex_post_epsilon": lambda p: _units(p.epsilon) if p.ex_post else 0,
+        "ex_post_delta": lambda p: _units(p.delta) if p.ex_post else 0,
+        "ex_post_only": lambda p: _units(p.epsilon if p.ex_post else None),
+        "loss_ex_post": lambda p: _units(_loss_epsilon(p)) if p.ex_post else 0,
     }
 )
 
@@ -66,8 +73,18 @@ def _renyi(worth: Promise, order: str) -> Units:
     return INFINITE if worth.renyi is None else _units(worth.renyi(Decimal(order)))
 
 
-FAMILIES: Final[MappingProxyType[str, Family]] = MappingProxyType({"renyi": _renyi})
-"""Sums that there are many of: `renyi_22` is the Renyi divergence of order 22."""
+def _apart(worth: Promise, name: str) -> Units:
+    return 0 if worth.ex_post else amount(name, worth)
+
+
+FAMILIES: Final[MappingProxyType[str, Family]] = MappingProxyType(
+    {"renyi": _renyi, "apart": _apart}
+)
+"""Sums that there are many of, by what their names begin with.
+
+`renyi_22` is the Renyi divergence of order 22; `apart_rho` is `rho` of all claims but those
+that are to be settled ex post.
+"""
 
 
 def amount(name: str, worth: Promise) -> Units:
@@ -92,12 +109,14 @@ class Price:
         wire: the same by name, as decimal strings.
         parts: each single mechanism's promise, and how many times it is made: what a filter
             needs that is more than sums.
+        text: `wire` as JSON.
     """
 
     mechanisms: int
     amounts: tuple[Units, ...]
     wire: dict[str, str]
     parts: tuple[tuple[Promise, int], ...] = ()
+    text: str = "{}"
 
 
 def price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
@@ -117,7 +136,8 @@ def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
             amounts[i] += more * times
         parts.append((promise(atom), times))
     wire = dict(zip(sums, map(format_units, amounts), strict=True))
-    return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts))
+    text = msgspec.json.encode(wire).decode()
+    return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts), text)
 
 
 @lru_cache(maxsize=16_384)

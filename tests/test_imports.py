@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     {"errors", "outcomes", "clock", "partitioning"},
     {"amounts"},
+    {"claim_fields"},
     {"claims"},
     {"conversions", "claim_text"},
     {"promises"},

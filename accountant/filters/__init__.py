@@ -5,13 +5,26 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from accountant.filters.advanced_2016 import Advanced2016
 from accountant.filters.base import Budget, Filter, Guarantee
 from accountant.filters.basic import Basic
+from accountant.filters.ex_post import ExPost
 from accountant.filters.fully_adaptive import FullyAdaptive
+from accountant.filters.split import Split
+from accountant.filters.unified_brownian import UnifiedBrownian
 from accountant.filters.zcdp import Zcdp
 from accountant.filters.zcdp_tight import ZcdpTight
 
-_ALL: Final[tuple[type[Filter], ...]] = (Basic, FullyAdaptive, Zcdp, ZcdpTight)
+_ALL: Final[tuple[type[Filter], ...]] = (
+    Basic,
+    Advanced2016,
+    FullyAdaptive,
+    Zcdp,
+    ZcdpTight,
+    ExPost,
+    Split,
+    UnifiedBrownian,
+)
 
 FILTERS: Final = MappingProxyType({kind.name: kind for kind in _ALL})
 """Every filter by the name that a policy uses; `policy.filter_of` makes the policy's own."""

@@ -10,7 +10,7 @@ from operator import gt
 from typing import Final
 
 from accountant.amounts import UNIT, Units, above, below, budget_down, parse_in, precise, units_down
-from accountant.claims import LEAST_EPSILON, MOST_EPSILON, check_delta
+from accountant.claim_fields import LEAST_EPSILON, MOST_EPSILON, check_delta
 from accountant.conversions.outward import decimal_up
 from accountant.errors import RequestInvalid
 from accountant.filters.base import Budget
@@ -59,10 +59,11 @@ class Advanced2016(SummedFilter):
         self._surely_not = float(self._epsilon) * (1 + _NEAR)
 
     def default_for_claims(self, delta: Decimal, *, budget_field: str) -> Decimal:
-        return delta / 2
+        with precise():
+            return delta / 2
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        if budget.delta_for_claims * 2 > self._delta:
+        if 2 * Fraction(budget.delta_for_claims) > Fraction(self._delta):
             rule = "must be at most half of delta for this filter"
             raise RequestInvalid("delta_for_claims", rule, str(budget.delta_for_claims))
         with precise():

@@ -7,7 +7,7 @@ from decimal import Decimal
 from operator import gt
 from typing import ClassVar, NamedTuple, Protocol
 
-from accountant.amounts import INFINITE, Units
+from accountant.amounts import INFINITE, Units, precise
 from accountant.errors import RequestInvalid
 from accountant.totals import Price
 
@@ -82,9 +82,14 @@ class Filter(ABC):
         """
         return Decimal(0)
 
+    def delta_for_claims(self, budget: Budget) -> Decimal:
+        """Return what the deltas of all claims may add up to."""
+        return budget.delta_for_claims
+
     def guarantee(self, budget: Budget) -> Guarantee:
         """Return what the policy promises; never the filter's formula at what is spent."""
-        delta = budget.delta_for_claims + budget.delta_for_filter
+        with precise():
+            delta = budget.delta_for_claims + budget.delta_for_filter
         if budget.epsilon is None:
             return Guarantee("rho", required(budget.rho, "rho"), delta)
         return Guarantee("epsilon", budget.epsilon, delta)
@@ -104,7 +109,10 @@ class Filter(ABC):
 
     @abstractmethod
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
-        """Return what each sum may still grow by if no other does, rounded down."""
+        """Return what each sum may still grow by, rounded down.
+
+        Where a rule ties the sums together it is what each may grow by at most.
+        """
 
     @abstractmethod
     def count(

@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from accountant.amounts import UNIT, Units, parse, precise
-from accountant.claims import check_delta
+from accountant.claim_fields import check_delta
 from accountant.errors import RequestInvalid
 
 Boundary = Callable[..., float]

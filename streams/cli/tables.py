@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from accountant.claim_text import claim_text
 from accountant.outcomes import Outcome, Reason
+from accountant.policy import guarantee_of
 from accountant.records import Decision, MechanismRequest
 from accountant.views import DatasetView
 from streams.cli.output import outcome_text, short, spent_bar
@@ -36,8 +38,23 @@ _DECIDED_BEFORE = {
 def guarantee(view: DatasetView) -> str:
     """Return a dataset's guarantee: its policy's constants."""
     policy = view.policy
-    name, amount = ("ρ", policy.rho) if policy.epsilon is None else ("ε", policy.epsilon)
-    return f"{name} = {amount}, δ = {policy.delta}"
+    name, amount, delta = guarantee_of(policy)
+    symbol, text = ("ρ", policy.rho) if name == "rho" else ("ε", policy.epsilon)
+    return f"{symbol} = {_as_written(text or '0', amount)}, δ = {_as_written(policy.delta, delta)}"
+
+
+def _as_written(text: str, value: Decimal) -> str:
+    """Return the owner's own text where it says the same: 1e-6, not 0.000001."""
+    return text if Decimal(text) == value else f"{value:f}"
+
+
+def state_of(view: DatasetView, otherwise: str) -> str:
+    """Return the word for what no longer goes on in a dataset, else another one."""
+    if view.closed:
+        return "closed"
+    if view.halted:
+        return "halted"
+    return "exhausted" if view.exhausted else otherwise
 
 
 def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> Table:
@@ -50,7 +67,7 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
     table.add_column("granted, refused", justify="right")
     for view in views:
         name, left = next(iter(view.left.items()))
-        state = "closed" if view.closed else "exhausted" if view.exhausted else ""
+        state = state_of(view, "")
         table.add_row(
             Text(view.dataset).append(f"\n{state}", style="not bold dim"),
             Text(guarantee(view)).append(f"\n{view.policy.filter}", style="dim"),
@@ -87,7 +104,7 @@ def dataset_details(view: DatasetView) -> RenderableType:
         ("opened", view.opened_at),
         ("last decision", f"{view.last_decided_at} (number {view.sequence})"),
         ("budget is to last until", view.horizon_ends_at or "–"),
-        ("state", "closed" if view.closed else "exhausted" if view.exhausted else "open"),
+        ("state", state_of(view, "open")),
     ]
     for label, value in rows:
         grid.add_row(label, value)

@@ -7,6 +7,7 @@ from typing import Final
 
 from litestar import Response, get
 
+from accountant.policy import guarantee_of
 from accountant.views import DatasetView
 from streams.errors import Unavailable
 from streams.gateway.context import HttpRequest, context_of
@@ -53,11 +54,12 @@ def _table(views: list[DatasetView]) -> str:
 
 def _row(view: DatasetView) -> str:
     policy = view.policy
-    main = f"epsilon {policy.epsilon}" if policy.epsilon else f"rho {policy.rho}"
-    state = "closed" if view.closed else "exhausted" if view.exhausted else "open"
+    name, amount, delta = guarantee_of(policy)
+    state = "exhausted" if view.exhausted else "open"
+    state = "closed" if view.closed else "halted" if view.halted else state
     cells = (
         view.dataset,
-        f"{main}, delta {policy.delta}, {policy.unit}",
+        f"{name} {amount:f}, delta {delta:f}, {policy.unit}",
         f"{view.spent_ratio:.2%}",
         ", ".join(f"{unit} {amount[:12]}" for unit, amount in view.left.items()),
         ", ".join(f"{name} {reading[:8]}" for name, reading in view.odometers.items()),

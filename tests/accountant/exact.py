@@ -26,7 +26,7 @@ def units(amount: Units) -> mpmath.mpf:
 def epsilon(claim: c.Claim) -> Fraction | None:
     """Return the epsilon of (epsilon, delta)-DP, None if the claim has none."""
     match claim:
-        case c.Pure() | c.Approximate():
+        case c.Pure() | c.Approximate() | c.ExPost():
             return Fraction(claim.epsilon)
         case c.Laplace():
             return Fraction(claim.sensitivity) / Fraction(claim.scale)
@@ -42,7 +42,7 @@ def delta(claim: c.Claim) -> Fraction:
 
 def rho(claim: c.Claim) -> mpmath.mpf:
     match claim:
-        case c.Pure() | c.Approximate():
+        case c.Pure() | c.Approximate() | c.ExPost():
             e = real(claim.epsilon)
             return e * mpmath.tanh(e / 2)
         case c.Laplace():
@@ -56,11 +56,16 @@ def rho(claim: c.Claim) -> mpmath.mpf:
             return real(claim.mu) ** 2 / 2
         case c.Gaussian():
             return real(claim.sensitivity) ** 2 / (2 * real(claim.sigma) ** 2)
+        case c.Brownian():
+            precision = 1 / real(claim.variance)
+            if isinstance(claim.previous, str):
+                precision -= 1 / real(claim.previous)
+            return real(claim.sensitivity) ** 2 * precision / 2
     raise AssertionError(claim)
 
 
 def intrinsic_time(claim: c.Claim) -> mpmath.mpf:
-    if isinstance(claim, c.Pure | c.Approximate):
+    if isinstance(claim, c.Pure | c.Approximate | c.ExPost):
         return real(claim.epsilon) ** 2
     return 2 * rho(claim)
 

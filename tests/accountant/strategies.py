@@ -35,7 +35,16 @@ def atoms(*, small: int = -6, large: int = -1) -> st.SearchStrategy[c.Claim]:
         st.builds(c.BoundedRange, epsilon),
         st.builds(c.Laplace, noise, query),
         st.builds(c.Gaussian, noise, query),
+        st.builds(c.Brownian, noise, query),
+        st.builds(c.Brownian, noise, query, noise),
+        st.builds(c.ExPost, epsilon, delta),
     ).filter(_in_range)
+
+
+def ex_posts(small: int = -6, large: int = -1) -> st.SearchStrategy[c.Claim]:
+    """Ex-post claims whose bound is about 10^small to 10^large."""
+    delta = st.one_of(st.just("0"), decimals(-12, -7))
+    return st.builds(c.ExPost, decimals(small, large), delta).filter(_in_range)
 
 
 def _in_range(claim: c.Claim) -> bool:
@@ -79,5 +88,24 @@ POLICIES: tuple[dict[str, object], ...] = (
         ],
         "horizon": "P30D",
     },
+    {
+        "filter": "advanced_2016",
+        "epsilon": "1",
+        "delta": "1e-6",
+        "odometers": [{"type": "basic"}, {"type": "mixture", "delta": "1e-6", "r": "0.01"}],
+    },
+    {"filter": "ex_post", "epsilon": "1", "delta": "1e-6", "odometers": [{"type": "basic"}]},
+    {
+        "filter": "split",
+        "epsilon": "1",
+        "delta": "2e-6",
+        "delta_for_claims": "1e-6",
+        "epsilon_ex_post": "0.5",
+        "delta_ex_post": "1e-7",
+        "odometers": [{"type": "basic"}, {"type": "mixture", "delta": "1e-6", "r": "0.01"}],
+    },
+    {"filter": "unified_brownian", "rho": "0.05", "delta": "1e-7"},
+    {"filter": "unified_brownian", "epsilon": "1", "delta": "1e-6", "halt_on_refusal": True},
+    {"filter": "basic", "epsilon": "0.3", "delta": "1e-6", "halt_on_refusal": True},
 )
-"""One policy of each filter, and one with claims' deltas and every odometer."""
+"""One policy of each filter at least, two that halt, one with every odometer."""

@@ -2,128 +2,201 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from typing import Any
 
-import mpmath
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.amounts import INFINITE, UNIT, Units
+from accountant import claims as c
+from accountant.amounts import INFINITE, Units
+from accountant.audit import audit
+from accountant.claim_text import parse_claim
+from accountant.claims import checked
 from accountant.errors import RequestInvalid
-from accountant.filters import FILTERS, Filter
-from accountant.policy import ParsedBudget
-from accountant.totals import SUMS, Price
-from tests.accountant import exact
+from accountant.filters import FILTERS
+from accountant.plan import Plan, stored_plan
+from accountant.policy import Policy, filter_of, guarantee_of
+from accountant.promises import promise
+from accountant.records import decode_policy
+from accountant.refold import state_rows
+from accountant.totals import Price, amount, price
+from tests.accountant.filters.policies import POLICIES, plan_of
+from tests.accountant.world import World, code
 
-KINDS = [FILTERS[name]() for name in sorted(FILTERS)]
-ROOM = (7 * UNIT, UNIT)
-
-
-def asked(*amounts: Units) -> Price:
-    return Price(mechanisms=1, amounts=amounts, wire={})
-
-
-def budget(
-    epsilon: str | None = "1", rho: str | None = None, own: str = "1e-6", claims: str = "0"
-) -> ParsedBudget:
-    return ParsedBudget(
-        epsilon=None if epsilon is None else Decimal(epsilon),
-        rho=None if rho is None else Decimal(rho),
-        delta_for_claims=Decimal(claims),
-        delta_for_filter=Decimal(own),
-    )
+EVERY = sorted(FILTERS)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def asked(plan: Plan, claim: c.Claim | str) -> Price:
+    given_claim = parse_claim(claim) if isinstance(claim, str) else claim
+    return price(checked(given_claim), plan.priced)
+
+
+def claim_for(name: str, epsilon: str = "0.01") -> c.Claim:
+    return c.ExPost(epsilon) if name == "ex_post" else c.Pure(epsilon)
+
+
+def wire(policy: Policy) -> dict[str, Any]:
+    fields = msgspec.to_builtins(policy)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def nothing(plan: Plan) -> tuple[Units, ...]:
+    return (0,) * plan.width
+
+
+def test_every_filter_has_a_policy_here() -> None:
+    assert sorted(POLICIES) == EVERY
+
+
+@pytest.mark.parametrize("name", EVERY)
 class TestEveryFilter:
-    def test_its_sums_are_known_and_delta_is_the_second(self, kind: Filter) -> None:
-        assert FILTERS[kind.name] is type(kind)
-        assert set(kind.sums) <= set(SUMS)
-        assert kind.sums[1] == "delta"
+    def test_its_name_is_its_key_and_its_sums_are_known(self, name: str) -> None:
+        plan = plan_of(POLICIES[name])
+        assert plan.kind.name == name
+        for needed in (*plan.kind.needs, *plan.sums[plan.width :]):
+            assert amount(needed, promise(c.Pure("0.01"))) >= 0
+        assert len(plan.capacity) == len(plan.kind.sums) == len(set(plan.kind.sums))
 
-    def test_what_is_left_fits_and_one_unit_more_does_not(self, kind: Filter) -> None:
-        spent = (3 * UNIT, UNIT // 3)
-        left = kind.left(ROOM, spent)
-        assert kind.charge(ROOM, spent, asked(*left)) == ROOM
-        assert kind.charge(ROOM, spent, asked(left[0] + 1, 0)) is None
-        assert kind.charge(ROOM, spent, asked(0, left[1] + 1)) is None
+    def test_equal_policies_share_one_filter(self, name: str) -> None:
+        again = decode_policy(msgspec.json.encode(POLICIES[name]))
+        assert filter_of(again) is filter_of(POLICIES[name])
 
-    def test_infinity_never_fits(self, kind: Filter) -> None:
-        assert kind.charge(ROOM, (0, 0), asked(INFINITE, 0)) is None
-        assert kind.charge(ROOM, (0, 0), asked(0, INFINITE)) is None
+    def test_its_stored_budget_decides_as_the_computed_one(self, name: str) -> None:
+        plan = plan_of(POLICIES[name])
+        stored = stored_plan(plan.policy, tuple(plan.budget_wire.values()))
+        assert stored.capacity == plan.capacity
 
-    def test_sums_that_only_odometers_use_are_no_business_of_its(self, kind: Filter) -> None:
-        assert kind.charge(ROOM, (0, 0), asked(1, 0, INFINITE, INFINITE)) == (1, 0)
+    def test_infinity_never_fits(self, name: str) -> None:
+        plan = plan_of(POLICIES[name])
+        width = len(plan.kind.needs)
+        endless = Price(1, (INFINITE,) * width, {})
+        assert not plan.kind.accepts(endless)
+        assert plan.kind.charge(plan.capacity, nothing(plan), endless) is None
+        assert plan.kind.count(plan.capacity, nothing(plan), endless) == 0
 
-    @settings(max_examples=50)
-    @given(cost=st.integers(1, UNIT), delta=st.integers(0, UNIT // 10))
-    def test_its_count_is_how_often_it_admits(self, kind: Filter, cost: int, delta: int) -> None:
-        capacity = (40 * cost + cost // 2, 30 * delta + delta // 2)
-        price = asked(cost, delta)
-        spent: tuple[Units, ...] = (0, 0)
-        count = 0
-        while (after := kind.charge(capacity, spent, price)) is not None:
+    def test_what_only_odometers_add_up_is_no_business_of_its(self, name: str) -> None:
+        plan = plan_of(POLICIES[name])
+        plain = price(checked(claim_for(name)), plan.kind.needs)
+        more = Price(1, (*plain.amounts, INFINITE, INFINITE), {}, plain.parts)
+        charged = plan.kind.charge(plan.capacity, nothing(plan), more)
+        assert charged is not None
+        assert charged == plan.kind.charge(plan.capacity, nothing(plan), plain)
+
+    @settings(max_examples=15, deadline=None)
+    @given(digits=st.integers(10, 99))
+    def test_its_count_is_how_often_it_admits(self, name: str, digits: int) -> None:
+        plan = plan_of(POLICIES[name])
+        one = asked(plan, claim_for(name, f"0.0{digits}"))
+        spent, count = nothing(plan), 0
+        while (after := plan.kind.charge(plan.capacity, spent, one)) is not None:
             spent, count = after, count + 1
-        assert kind.count(capacity, (0, 0), price) == count == (30 if delta else 40)
+            assert plan.kind.holds(plan.capacity, spent)
+        assert plan.kind.count(plan.capacity, nothing(plan), one) == count > 0
+        assert plan.kind.count(plan.capacity, spent, one) == 0
 
-    def test_what_costs_nothing_fits_without_end(self, kind: Filter) -> None:
-        assert kind.count(ROOM, ROOM, asked(0, 0)) is None
-        assert kind.charge(ROOM, ROOM, asked(0, 0)) == ROOM
+    def test_what_costs_nothing_fits_without_end(self, name: str) -> None:
+        plan = plan_of(POLICIES[name])
+        free = asked(plan, claim_for(name, "0"))
+        assert plan.kind.count(plan.capacity, nothing(plan), free) is None
+        most = plan.kind.count(plan.capacity, nothing(plan), asked(plan, claim_for(name)))
+        spent = plan.kind.charge(
+            plan.capacity, nothing(plan), asked(plan, c.Repeat(claim_for(name), most or 0))
+        )
+        assert spent is not None
+        assert plan.kind.charge(plan.capacity, spent, free) == spent
 
-    def test_a_budget_of_the_wrong_kind_is_refused(self, kind: Filter) -> None:
-        wrong = budget(rho="1", epsilon=None) if kind.budget_fields == ("epsilon",) else budget()
-        with pytest.raises(RequestInvalid):
-            kind.capacity(wrong)
+    def test_a_refusal_offers_what_fits(self, name: str) -> None:
+        world = World()
+        assert code(world.open(**wire(POLICIES[name]))) == "opened"
+        large = msgspec.to_builtins(claim_for(name, "0.91"))
+        while code(refusal := world.ask(large)) == "granted":
+            pass
+        assert code(refusal) == "exhausted"
+        assert refusal.fits is not None
+        assert code(world.ask(refusal.fits)) == "granted"
 
+    def test_a_policy_without_its_budget_is_refused(self, name: str) -> None:
+        without = {"epsilon": None, "rho": None, "order": None, "orders": None}
+        fields = {n: v for n, v in wire(POLICIES[name]).items() if n not in without}
+        decision = World().open(**fields)
+        assert code(decision) == "invalid_field"
 
-@pytest.mark.parametrize("name", ["zcdp_tight", "fully_adaptive"])
-def test_a_filter_that_needs_a_delta_of_its_own_is_refused_without(name: str) -> None:
-    with pytest.raises(RequestInvalid, match="delta"):
-        FILTERS[name]().capacity(budget(own="0", claims="1e-6"))
-
-
-def test_basic_and_zcdp_store_their_budgets_exactly() -> None:
-    assert FILTERS["basic"]().capacity(budget(claims="1e-6")) == (UNIT, UNIT // 10**6)
-    assert FILTERS["zcdp"]().capacity(budget(None, "0.125", claims="0")) == (UNIT // 8, 0)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(-3, 2), st.integers(1, 9), st.integers(-30, -1))
-def test_fully_adaptive_stores_the_root_of_its_rule_rounded_down(
-    exponent: int, digit: int, log_delta: int
-) -> None:
-    epsilon, delta = f"{digit}e{exponent}", f"1e{log_delta}"
-    v = exact.units(FILTERS["fully_adaptive"]().capacity(budget(epsilon, own=delta))[0])
-
-    def rule(total: mpmath.mpf) -> mpmath.mpf:
-        return mpmath.sqrt(-2 * mpmath.log(mpmath.mpf(delta)) * total) + total / 2
-
-    assert rule(v) <= mpmath.mpf(epsilon)
-    assert rule(v * (1 + mpmath.mpf(10) ** -18) + mpmath.mpf(10) ** -40) > mpmath.mpf(epsilon)
+    def test_the_guarantee_is_a_constant_of_the_policy(self, name: str) -> None:
+        name_of, size, delta = guarantee_of(plan_of(POLICIES[name]).policy)
+        assert name_of == ("rho" if name == "zcdp" else "epsilon")
+        assert size > 0
+        assert 0 <= delta < 1
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(-2, 1), st.integers(1, 9), st.integers(-20, -2))
-def test_zcdp_tight_stores_a_rho_whose_tight_delta_is_within_the_budget(
-    exponent: int, digit: int, log_delta: int
-) -> None:
-    epsilon, delta = mpmath.mpf(f"{digit}e{exponent}"), mpmath.mpf(f"1e{log_delta}")
-    stored = FILTERS["zcdp_tight"]().capacity(budget(f"{digit}e{exponent}", own=f"1e{log_delta}"))
-    rho = exact.units(stored[0])
+@pytest.mark.parametrize("halts", [False, True])
+@pytest.mark.parametrize("name", EVERY)
+def test_the_processor_uses_it_as_it_is(name: str, halts: bool) -> None:
+    """Decided, refolded and audited like any other, to its end and after it."""
+    world = World(batch=3)
+    opening = world.open(**wire(POLICIES[name]), halt_on_refusal=halts)
+    assert code(opening) == "opened", opening.error
+    asks: list[object] = [
+        claim_for(name, "0.1"),
+        c.Repeat(claim_for(name, "0.01"), 3),
+        c.AllOf((claim_for(name, "0.02"), claim_for(name, "0.03"))),
+        c.ExPost("0.05", "1e-8"),
+        c.Gaussian("30", "1"),
+        c.Approximate("0.01", "1e-9"),
+        c.Brownian("900", "1", "1600"),
+        c.Zcdp("1e-9"),
+        c.Approximate("0.1", "0.5"),
+        c.Repeat(claim_for(name, "0.1"), 1000),
+        claim_for(name, "0.001"),
+        claim_for(name, "0"),
+    ]
+    codes = [code(world.ask(msgspec.to_builtins(claim))) for claim in asks]
+    assert codes[:3] == ["granted"] * 3
+    first = codes.index("exhausted")
+    assert codes[first + 1 :].count("halted") == (len(codes) - first - 1 if halts else 0)
+    assert code(world.ask(unit="household")) == ("halted" if halts else "unit_mismatch")
+    assert world.ledger().halted is halts
+    assert code(world.amend(alert_at=["0.01", "1"])) == "amended"
+    report = audit(world.log)
+    assert report.ok, report.first_disagreement
+    rows = world.rows()
+    assert state_rows(world.refolded()) == rows
+    assert code(world.close()) == "closed"
+    assert code(world.ask()) == "closed"
 
-    def log_delta_at(order: mpmath.mpf, r: mpmath.mpf) -> mpmath.mpf:
-        less = order - 1
-        return less * (order * r - epsilon) + order * mpmath.log(less / order) - mpmath.log(less)
 
-    def stationary(order: mpmath.mpf) -> mpmath.mpf:
-        return (2 * order - 1) * rho - epsilon + mpmath.log1p(-1 / order)
+def test_an_unknown_filter_names_those_there_are() -> None:
+    with pytest.raises(RequestInvalid, match="must be one of basic, "):
+        filter_of(Policy(filter="crystal_ball", epsilon="1"))
 
-    low, high = 1 + mpmath.mpf(10) ** -30, 10 + 2 * epsilon / rho
-    for _ in range(300):
-        middle = (low + high) / 2
-        low, high = (middle, high) if stationary(middle) < 0 else (low, middle)
-    assert log_delta_at(low, rho) <= mpmath.log(delta)
-    more = rho * (1 + mpmath.mpf(10) ** -10)
-    orders = [1 + (low - 1) * (1 + mpmath.mpf(k) / 10**9) for k in range(-20, 21)]
-    assert min(log_delta_at(order, more) for order in orders) > mpmath.log(delta)
+
+@pytest.mark.parametrize(
+    ("claim", "counts"),
+    [
+        (
+            "pure:0.01",
+            {"basic": 100, "advanced_2016": 147, "fully_adaptive": 349, "zcdp_tight": 487},
+        ),
+        ("pure:0.1", {"basic": 10, "advanced_2016": 1, "fully_adaptive": 3, "zcdp_tight": 4}),
+        ("zcdp:0.0005", {"fully_adaptive": 34, "zcdp_tight": 48, "unified_brownian": 48}),
+        ("gaussian:sigma=100,sensitivity=3.1622776", {"fully_adaptive": 34, "zcdp_tight": 48}),
+        ("brownian:variance=1000,sensitivity=1", {"unified_brownian": 48, "split": 48}),
+        ("ex_post:0.01", {"ex_post": 100, "basic": 100, "split": 100, "zcdp_tight": 487}),
+    ],
+)
+def test_how_many_fit_1_and_a_millionth(claim: str, counts: dict[str, int]) -> None:
+    found = {}
+    for name in counts:
+        extra = {"epsilon_ex_post": "1"} if name == "split" else {}
+        plan = plan_of(Policy(filter=name, epsilon="1", delta="1e-6", **extra))
+        found[name] = plan.kind.count(plan.capacity, nothing(plan), asked(plan, claim))
+        assert one_by_one(plan, asked(plan, claim)) == found[name]
+    assert found == counts
+
+
+def one_by_one(plan: Plan, one: Price) -> int:
+    spent, count = nothing(plan), 0
+    while (after := plan.kind.charge(plan.capacity, spent, one)) is not None:
+        spent, count = after, count + 1
+    return count

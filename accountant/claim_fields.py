@@ -1,0 +1,80 @@
+"""The rules that the fields of claims, and of budgets, obey."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar, Final
+
+import msgspec
+
+from accountant.amounts import parse, parse_in
+from accountant.errors import RequestInvalid
+
+LEAST_EPSILON: Final = Decimal("1e-12")
+MOST_EPSILON: Final = Decimal("1e3")
+LEAST_RHO: Final = Decimal("1e-25")
+MOST_RHO: Final = Decimal("1e6")
+
+
+class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """Base of all claims.
+
+    `knob` names the one field that an analyst turns to pay less; `knob_sign`
+    is +1 where a larger value costs more, -1 where it costs less; `knob_is_power` says
+    that the cost grows about as a power of it.
+    """
+
+    knob: ClassVar[str] = ""
+    knob_sign: ClassVar[int] = 1
+    knob_is_power: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Raise RequestInvalid, naming field, rule and value, if a field breaks its rule."""
+        raise NotImplementedError
+
+
+def check_epsilon(text: str, field: str) -> Decimal:
+    """Return an epsilon, eta or mu: 0 or 1e-12 to 1e3.
+
+    Raises: RequestInvalid: it is not.
+    """
+    return parse_in(text, field=field, least=LEAST_EPSILON, most=MOST_EPSILON, zero=True)
+
+
+def check_rho(text: str, field: str) -> Decimal:
+    """Return a rho: 0 or 1e-25 to 1e6.
+
+    Raises: RequestInvalid: it is not.
+    """
+    return parse_in(text, field=field, least=LEAST_RHO, most=MOST_RHO, zero=True)
+
+
+def check_delta(text: str, field: str) -> Decimal:
+    """Return a probability in [0, 1).
+
+    Raises: RequestInvalid: not a decimal below 1.
+    """
+    value = parse(text, field=field)
+    if value >= 1:
+        raise RequestInvalid(field, "must be less than 1", text)
+    return value
+
+
+def check_noise(text: str, field: str) -> Decimal:
+    """Return a scale, deviation or variance of noise, above 0.
+
+    Raises: RequestInvalid: it is not.
+    """
+    value = parse(text, field=field)
+    if not value:
+        raise RequestInvalid(field, "must be greater than 0", text)
+    return value
+
+
+def check_result(value: Fraction, what: str, least: Decimal, most: Decimal) -> None:
+    """Raise RequestInvalid unless a value that follows from fields is 0 or within bounds."""
+    if value and not Fraction(least) <= value <= Fraction(most):
+        raise RequestInvalid(
+            what, f"must be 0 or between {least} and {most}", f"{float(value):.6g}"
+        )

@@ -1,0 +1,37 @@
+"""One policy of every filter, for the tests that all of them must pass."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from accountant.ledger import Ledger
+from accountant.plan import Plan, open_plan
+from accountant.policy import Policy, resolve
+
+WITH_DELTA: Final = {"delta": "2e-6", "delta_for_claims": "1e-6"}
+
+POLICIES: Final[dict[str, Policy]] = {
+    "basic": Policy(filter="basic", epsilon="1", delta="1e-6"),
+    "advanced_2016": Policy(filter="advanced_2016", epsilon="1", delta="1e-6"),
+    "fully_adaptive": Policy(filter="fully_adaptive", epsilon="1", **WITH_DELTA),
+    "zcdp": Policy(filter="zcdp", rho="0.05", delta="1e-6"),
+    "zcdp_tight": Policy(filter="zcdp_tight", epsilon="1", **WITH_DELTA),
+    "ex_post": Policy(filter="ex_post", epsilon="1", delta="1e-6"),
+    "split": Policy(
+        filter="split",
+        epsilon="1",
+        **WITH_DELTA,
+        epsilon_ex_post="0.7",
+        delta_ex_post="1e-7",
+    ),
+    "unified_brownian": Policy(filter="unified_brownian", epsilon="1", **WITH_DELTA),
+}
+"""By filter; each leaves claims a delta of their own."""
+
+
+def plan_of(policy: Policy) -> Plan:
+    return open_plan(resolve(policy))
+
+
+def opened(policy: Policy) -> Ledger:
+    return Ledger.opened("census", plan_of(policy), 0)

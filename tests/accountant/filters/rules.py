@@ -1,0 +1,140 @@
+"""When each filter may admit, written from docs/theory.md section 3 and not from our code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import cache
+from typing import Final
+
+import mpmath
+
+from accountant import claims as c
+from accountant.policy import Policy
+from tests.accountant import exact
+from tests.accountant.exact import real
+
+Mechanisms = Iterable[tuple[c.Claim, int]]
+Limits = list[tuple[mpmath.mpf, mpmath.mpf]]
+Rule = Callable[[Policy, Mechanisms], Limits | None]
+"""From what ran (and how often) to pairs (value, limit): admitted while each value is within.
+
+None where a claim of a kind is among it that the filter does not take.
+"""
+
+
+def single(claim: c.Claim, times: int = 1) -> list[tuple[c.Claim, int]]:
+    """Return the single mechanisms of a claim, written without our own `atoms`."""
+    if isinstance(claim, c.Repeat):
+        return single(claim.claim, times * claim.times)
+    if isinstance(claim, c.AllOf):
+        return [found for part in claim.claims for found in single(part, times)]
+    return [(claim, times)]
+
+
+def delta(ran: Mechanisms) -> mpmath.mpf:
+    return real(sum((exact.delta(claim) * n for claim, n in ran), Fraction(0)))
+
+
+def epsilons(ran: Mechanisms) -> list[tuple[Fraction, int]] | None:
+    found = [(exact.epsilon(claim), n) for claim, n in ran]
+    if any(epsilon is None for epsilon, _ in found):
+        return None
+    return [(epsilon, n) for epsilon, n in found if epsilon is not None]
+
+
+def rho(ran: Mechanisms) -> mpmath.mpf:
+    return mpmath.fsum(exact.rho(claim) * n for claim, n in ran)
+
+
+def own_delta(policy: Policy) -> tuple[str, str]:
+    """Return (delta', delta'') of a policy that says both."""
+    whole, claims = Fraction(policy.delta), Fraction(policy.delta_for_claims or 0)
+    return str(whole - claims), str(claims)
+
+
+@cache
+def tight_rho(epsilon: str, own: str) -> mpmath.mpf:
+    """Return the largest rho with delta'(rho, epsilon) <= delta', by its stationary order."""
+    target, log = real(epsilon), -mpmath.log(real(own))
+
+    def rho_at(order: mpmath.mpf) -> mpmath.mpf:
+        return (target - mpmath.log1p(-1 / order)) / (2 * order - 1)
+
+    low, high = mpmath.mpf(-40), mpmath.mpf(60)  # of ln(order - 1)
+    for _ in range(400):
+        middle = (low + high) / 2
+        order = 1 + mpmath.exp(middle)
+        below = (order - 1) ** 2 * rho_at(order) + mpmath.log(order) < log
+        low, high = (middle, high) if below else (low, middle)
+    return rho_at(1 + mpmath.exp(low))
+
+
+def basic(policy: Policy, ran: Mechanisms) -> Limits | None:
+    found = epsilons(ran)
+    if found is None:
+        return None
+    total = sum((epsilon * n for epsilon, n in found), Fraction(0))
+    return [(real(total), real(policy.epsilon or "")), (delta(ran), real(policy.delta))]
+
+
+def advanced_2016(policy: Policy, ran: Mechanisms) -> Limits | None:
+    found = epsilons(ran)
+    if found is None:
+        return None
+    goal, whole = real(policy.epsilon or ""), real(policy.delta)
+    v = mpmath.fsum(n * real(e) ** 2 for e, n in found)
+    mean = mpmath.fsum(n * real(e) * mpmath.expm1(real(e)) / 2 for e, n in found)
+    scale = goal**2 / (mpmath.mpf("28.04") * mpmath.log(1 / whole))
+    root = 2 * (v + scale) * (1 + mpmath.log(v / scale + 1) / 2) * mpmath.log(2 / whole)
+    return [(mean + mpmath.sqrt(root), goal), (delta(ran), whole / 2)]
+
+
+def fully_adaptive(policy: Policy, ran: Mechanisms) -> Limits:
+    own, claims = own_delta(policy)
+    v = mpmath.fsum(exact.intrinsic_time(claim) * n for claim, n in ran)
+    value = mpmath.sqrt(-2 * mpmath.log(real(own)) * v) + v / 2
+    return [(value, real(policy.epsilon or "")), (delta(ran), real(claims))]
+
+
+def zcdp(policy: Policy, ran: Mechanisms) -> Limits:
+    return [(rho(ran), real(policy.rho or "")), (delta(ran), real(policy.delta))]
+
+
+def zcdp_tight(policy: Policy, ran: Mechanisms) -> Limits:
+    own, claims = own_delta(policy)
+    return [(rho(ran), tight_rho(policy.epsilon or "", own)), (delta(ran), real(claims))]
+
+
+def ex_post(policy: Policy, ran: Mechanisms) -> Limits | None:
+    if not all(isinstance(claim, c.ExPost) for claim, _ in ran):
+        return None
+    return basic(policy, ran)
+
+
+def split(policy: Policy, ran: Mechanisms) -> Limits:
+    kept = [(claim, n) for claim, n in ran if not isinstance(claim, c.ExPost)]
+    shown = [(claim, n) for claim, n in ran if isinstance(claim, c.ExPost)]
+    total = sum((e * n for e, n in epsilons(shown) or []), Fraction(0))
+    return [
+        *zcdp_tight(policy, kept),
+        (real(total), real(str(policy.epsilon_ex_post))),
+        (delta(shown), real(str(policy.delta_ex_post))),
+    ]
+
+
+def unified_brownian(policy: Policy, ran: Mechanisms) -> Limits:
+    return zcdp(policy, ran) if policy.epsilon is None else zcdp_tight(policy, ran)
+
+
+RULES: Final[dict[str, Rule]] = {
+    "basic": basic,
+    "advanced_2016": advanced_2016,
+    "fully_adaptive": fully_adaptive,
+    "zcdp": zcdp,
+    "zcdp_tight": zcdp_tight,
+    "ex_post": ex_post,
+    "split": split,
+    "unified_brownian": unified_brownian,
+}
+"""The filters whose rule is a function of what ran, in any order."""

@@ -1,0 +1,121 @@
+"""Random sequences of mixed claims: nothing over the rule, and nothing refused that fits."""
+
+from __future__ import annotations
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import claims as c
+from accountant.adjudication import adjudicate
+from accountant.amounts import format_units, parse_units
+from accountant.claims import checked
+from accountant.ledger import Ledger
+from accountant.outcomes import Outcome, Reason
+from accountant.policy import Policy
+from accountant.totals import price
+from tests.accountant.filters.policies import POLICIES, opened
+from tests.accountant.filters.rules import RULES, Limits, single
+from tests.accountant.strategies import batches, claims, ex_posts
+
+# The reference works to 80 digits and adds up to a few thousand of its own numbers.
+ROUNDING = mpmath.mpf(10) ** -70
+LOOSE = 1 - mpmath.mpf(10) ** -12
+
+tiny_to_large = st.one_of(
+    claims(small=-12, large=-5),
+    claims(small=-5, large=-2),
+    claims(small=-2, large=0),
+    claims(small=-12, large=2),
+)
+sequences = st.lists(tiny_to_large, max_size=25)
+of_ex_posts = st.lists(st.one_of(ex_posts(), batches(ex_posts())), max_size=25)
+
+
+def exceeds(limits: Limits) -> bool:
+    return any(value > limit * (1 + ROUNDING) for value, limit in limits)
+
+
+def fits_clearly(limits: Limits) -> bool:
+    return all(value <= limit * LOOSE for value, limit in limits)
+
+
+def play(policy: Policy, sequence: list[c.Claim]) -> Ledger:
+    """Ask one claim after another, and hold each answer against the rule."""
+    rule = RULES[policy.filter]
+    ledger = opened(policy)
+    ran: list[tuple[c.Claim, int]] = []
+    for claim in sequence:
+        asked = [*ran, *single(claim)]
+        due = rule(policy, asked)
+        before = ledger
+        ledger, verdict = adjudicate(
+            ledger, checked(claim), policy.unit, policy.neighbours, ledger.changed_at + 1
+        )
+        if verdict.outcome is Outcome.GRANTED:
+            assert due is not None, "a kind of claim that this filter must not take"
+            assert not exceeds(due)
+            ran = asked
+            check_cost(before, ledger, verdict.cost)
+        elif verdict.reason is Reason.CLAIM_NOT_ACCEPTED:
+            assert due is None
+        else:
+            assert verdict.reason is Reason.EXHAUSTED
+            assert due is None or not fits_clearly(due)
+        if verdict.outcome is not Outcome.GRANTED:
+            assert (ledger.totals, ledger.mechanisms) == (before.totals, before.mechanisms)
+        check_position(ledger)
+    return ledger
+
+
+def check_cost(before: Ledger, after: Ledger, cost: dict[str, str] | None) -> None:
+    assert cost is not None
+    assert list(cost) == list(after.plan.sums)
+    for old, new, grown in zip(before.totals, after.totals, cost.values(), strict=True):
+        assert format_units(old + parse_units(grown)) == format_units(new)
+
+
+def check_position(ledger: Ledger) -> None:
+    plan = ledger.plan
+    assert plan.kind.holds(plan.capacity, ledger.spent)
+    assert all(amount >= 0 for amount in ledger.left)
+    assert 0 <= plan.progress(ledger.totals) <= plan.capacity[0]
+    assert 0 <= ledger.spent_ratio <= 1
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_sequence_passes_the_rule_and_what_fits_is_granted(
+    name: str, data: st.DataObject
+) -> None:
+    kinds = of_ex_posts if name == "ex_post" else sequences
+    play(POLICIES[name], data.draw(kinds))
+
+
+@settings(max_examples=40, deadline=None)
+@given(sequences)
+def test_unified_brownian_takes_a_budget_of_rho_too(sequence: list[c.Claim]) -> None:
+    play(Policy(filter="unified_brownian", rho="0.05", delta="1e-6"), sequence)
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_the_last_that_fits_is_granted_and_the_next_refused(name: str) -> None:
+    """At the very end of the budget, where a float would not know."""
+    policy = POLICIES[name]
+    kind = c.ExPost if name == "ex_post" else c.Pure
+    sequence: list[c.Claim] = []
+    ledger = opened(policy)
+    for epsilon in ("0.003", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12"):
+        claim = kind(epsilon)
+        plan = ledger.plan
+        asked = price(checked(claim), plan.priced)
+        times = plan.kind.count(plan.capacity, ledger.spent, asked)
+        assert times is not None
+        assert times < 10**6
+        if times:
+            sequence.append(c.Repeat(claim, times))
+        ledger = play(policy, [*sequence, claim])
+        assert ledger.mechanisms == sum(n for step in sequence for _, n in single(step))
+    assert ledger.spent_ratio > 0.9999
