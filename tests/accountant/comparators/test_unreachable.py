@@ -1,0 +1,87 @@
+"""Bounds for parameters fixed in advance decide nothing: no filter or odometer is made of them."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+from accountant import comparators
+from accountant.filters import FILTERS
+from accountant.odometers import AnyOdometer, Odometer
+from tests.test_imports import ROOT, imported, modules
+
+FORBIDDEN = "accountant.comparators"
+# What decides, keeps and shows: whatever else there is may compare.
+DECIDING = (
+    "accountant/filters",
+    "accountant/odometers",
+    "accountant/policy.py",
+    "accountant/plan.py",
+    "accountant/adjudication.py",
+    "accountant/decide.py",
+    "accountant/partition.py",
+    "accountant/refold.py",
+    "accountant/audit.py",
+    "accountant/views.py",
+    "streams/processor.py",
+    "streams/worker.py",
+    "streams/embedded.py",
+    "streams/journal",
+    "streams/gateway",
+    "streams/metrics",
+)
+
+
+def files_of(name: str) -> Iterator[Path]:
+    """Yield the file of a module, and those of the packages that it is in."""
+    parts = name.split(".")
+    for length in range(1, len(parts) + 1):
+        path = ROOT.joinpath(*parts[:length])
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                yield file
+
+
+def reached_from(start: str) -> dict[Path, Path | None]:
+    """Return every file that importing `start` may load, each with the one that imports it."""
+    path = ROOT / start
+    todo: list[Path] = modules(start) if path.is_dir() else [path]
+    assert todo, f"{start} is no module"
+    via: dict[Path, Path | None] = dict.fromkeys(todo)
+    while todo:
+        file = todo.pop()
+        for name in imported(file):
+            if name.split(".")[0] in ("accountant", "streams"):
+                for found in files_of(name):
+                    if found not in via:
+                        via[found] = file
+                        todo.append(found)
+    return via
+
+
+def test_nothing_that_decides_reaches_a_comparator() -> None:
+    package = ROOT / "accountant" / "comparators"
+    for start in DECIDING:
+        for file, importer in reached_from(start).items():
+            assert package not in file.parents, f"{start} reaches {file} through {importer}"
+
+
+def test_the_walk_finds_what_is_reached() -> None:
+    # It would pass for ever if it followed nothing.
+    assert ROOT / "accountant" / "amounts.py" in reached_from("streams/processor.py")
+    assert ROOT / "accountant" / "odometers" / "linear.py" in reached_from("accountant/plan.py")
+    inside = reached_from("accountant/comparators")
+    assert ROOT / "accountant" / "comparators" / "optimal.py" in inside
+
+
+def test_no_filter_and_no_odometer_is_a_comparator() -> None:
+    odometers = typing.get_args(AnyOdometer)
+    assert all(issubclass(odometer, Odometer) for odometer in odometers)
+    for kind in (*FILTERS.values(), *odometers):
+        assert not kind.__module__.startswith(FORBIDDEN)
+    tags = {odometer.__struct_config__.tag for odometer in odometers}
+    # Their names neither; `basic` is valid as all three.
+    names = {name.partition("_epsilon")[0] for name in comparators.__all__} - {"basic"}
+    assert {"strong", "advanced_2010", "quoted_2016"} <= names
+    assert names.isdisjoint({*FILTERS, *tags})
