@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from accountant.errors import RequestInvalid
 from streams.cli.exits import Exit, fail
 
+if TYPE_CHECKING:
+    from accountant.policy import Policy
+
 _OPTIONS: Final = frozenset(
-    {"filter", "epsilon", "rho", "delta", "delta_for_claims", "unit", "neighbours", "horizon"}
+    {
+        "filter",
+        "epsilon",
+        "rho",
+        "delta",
+        "delta_for_claims",
+        "unit",
+        "neighbours",
+        "horizon",
+        "error",
+        "confidence",
+        "sensitivity",
+    }
 )
 _HINTS: Final = {
     "delta": "add --delta 1e-6, or --filter basic",
@@ -34,3 +52,13 @@ def named_options() -> Iterator[None]:
         option = "--" + field.replace("_", "-")
         hint = _HINTS.get(field) if wanted else None
         fail(Exit.USAGE, f"{option} {error.rule}{got}", hint=hint)
+
+
+def policy_in(path: Path) -> Policy:
+    """Return the policy that a file holds as JSON; end the command where it holds none."""
+    from accountant.records import decode_policy
+
+    try:
+        return decode_policy(path.read_bytes())
+    except msgspec.MsgspecError as error:
+        fail(Exit.USAGE, f"{path} is no policy: {error}")

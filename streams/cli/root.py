@@ -17,6 +17,7 @@ from streams.cli import (
     gateway,
     log,
     new_id,
+    plan,
     serve,
     topics,
     watch,
@@ -87,6 +88,7 @@ app.command("watch", rich_help_panel=_USE)(watch.watch)
 app.add_typer(log.app, name="log", rich_help_panel=_USE)
 app.command("audit", rich_help_panel=_USE)(audit.audit)
 app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
+app.command("plan", rich_help_panel=_OFFLINE)(plan.plan)
 app.command("id", rich_help_panel=_OFFLINE)(new_id.new)
 app.command("decide", rich_help_panel=_OFFLINE)(decide.decide)
 app.command("demo", rich_help_panel=_RUN)(demo.demo)

@@ -1,0 +1,177 @@
+"""`accountant plan`: from the error that an analyst wants to a mechanism and its cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streams.cli.exits import Exit, explained, fail
+from streams.cli.options import DEFAULT_URL, FilterOption, Json, Url
+from streams.cli.policies import named_options, policy_in
+
+if TYPE_CHECKING:
+    from streams.fitting import Budget, Fit
+    from streams.planning import Choice
+
+
+def plan(
+    error: Annotated[str, typer.Option(help="Largest error that will do, in query units.")],
+    confidence: Annotated[str, typer.Option(help="Probability of staying within it.")] = "0.95",
+    sensitivity: Annotated[
+        str | None, typer.Option(help="How much one unit can change the answer.")
+    ] = None,
+    proportion_of: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="PEOPLE",
+            help="The answer is a proportion of so many people, and the error one of it.",
+        ),
+    ] = None,
+    filter_name: FilterOption = "zcdp_tight",
+    epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Budget of filter zcdp, in nats.")] = None,
+    delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON of the whole policy; replaces the options."),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="An open dataset: what is left of its budget.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Print the mechanisms that keep an error, their claims, costs, and how many fit a budget.
+
+    The budget is that of the options, of a policy's file, or what is left of an open dataset's;
+    without one the claims are printed alone. Exit code 1 if there is a budget that not one fits.
+    """
+    from streams.planning import choices, wanted
+
+    with explained():
+        with named_options():
+            wish = wanted(
+                error=error, confidence=confidence, sensitivity=sensitivity, people=proportion_of
+            )
+            found = choices(wish)
+        budget = None
+        if dataset is not None:
+            budget = _of_dataset(dataset, url)
+        elif policy is not None:
+            budget = _of_policy(policy_in(policy))
+        elif epsilon is not None or rho is not None:
+            budget = _of_options(filter_name, epsilon, rho, delta)
+        rows = [(choice, _fit(choice, budget)) for choice in found]
+    if json:
+        _print_json(rows, budget, error, confidence)
+    else:
+        _print_table(rows, budget, error, confidence, proportion_of)
+    if budget is not None and not any(fits.count != 0 for _, fits in rows if fits):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _fit(choice: Choice, budget: Budget | None) -> Fit | None:
+    from streams.fitting import fit
+
+    return None if budget is None else fit(choice.claim, budget)
+
+
+def _of_options(filter_name: str, epsilon: str | None, rho: str | None, delta: str) -> Budget:
+    from accountant.plan import open_plan
+    from accountant.policy import Policy, resolve
+    from streams.fitting import unspent
+
+    with named_options():
+        policy = Policy(filter=filter_name, epsilon=epsilon, rho=rho, delta=delta)
+        return unspent(open_plan(resolve(policy)))
+
+
+def _of_policy(policy: Any) -> Budget:
+    from accountant.plan import open_plan
+    from accountant.policy import resolve
+    from streams.fitting import unspent
+
+    return unspent(open_plan(resolve(policy)))
+
+
+def _of_dataset(name: str, url: str) -> Budget:
+    from streams.cli.views import open_views
+    from streams.fitting import budget_of
+
+    with open_views(url) as views:
+        found = [view for view in views.read() if view.dataset == name]
+    if not found:
+        hint = "`accountant dataset list` shows those there are"
+        fail(Exit.FAILED, f"no dataset {name} was ever opened", hint=hint)
+    return budget_of(found[0])
+
+
+def _print_json(
+    rows: list[tuple[Choice, Fit | None]], budget: Budget | None, error: str, confidence: str
+) -> None:
+    from accountant.claim_text import claim_text
+    from streams.cli.output import print_json
+
+    found = []
+    for choice, fits in rows:
+        row: dict[str, Any] = {
+            "mechanism": choice.mechanism,
+            "claim": claim_text(choice.claim),
+            "noise": choice.noise,
+            "typical_error": choice.typical_error,
+        }
+        if fits is not None:
+            row |= {"accepted": fits.accepted, "cost": {fits.unit: fits.cost}, "fits": fits.count}
+        found.append(row)
+    kind = None if budget is None else budget.plan.kind.name
+    print_json({"error": error, "confidence": confidence, "filter": kind, "choices": found})
+
+
+def _print_table(
+    rows: list[tuple[Choice, Fit | None]],
+    budget: Budget | None,
+    error: str,
+    confidence: str,
+    people: int | None,
+) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from accountant.claim_text import claim_text
+    from streams.cli.output import short, stdout
+
+    what = "the answer" if people is None else f"a proportion of {people} people"
+    title = f"within {error} of {what}, with probability {confidence}"
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    table.add_column("mechanism", style="bold", no_wrap=True)
+    table.add_column("noise")
+    table.add_column("claim", no_wrap=True)
+    table.add_column("typical error", justify="right")
+    unit = "" if budget is None else budget.plan.kind.sums[0]
+    if budget is not None:
+        table.add_column(f"cost ({unit})", justify="right")
+        table.add_column("fit", justify="right", style="bold")
+    for choice, fits in rows:
+        cells = [choice.mechanism, choice.noise, claim_text(choice.claim)]
+        cells.append(f"{choice.typical_error:.4g}")
+        if fits is not None:
+            cells += [short(fits.cost, 4) if fits.accepted else "not taken", _count(fits)]
+        table.add_row(*cells)
+    stdout().print(table)
+    if people is not None:
+        stdout().print(
+            "Noise is added to the count of people; under randomized response each of them "
+            "answers for himself.",
+            soft_wrap=True,
+        )
+    if budget is not None and budget.closed:
+        stdout().print("The dataset is closed: nothing more is granted.")
+
+
+def _count(fits: Fit) -> str:
+    if not fits.accepted:
+        return "–"
+    return "unlimited" if fits.count is None else str(fits.count)

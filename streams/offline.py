@@ -1,0 +1,115 @@
+"""A ledger without a service: JSON lines in, decisions out, by the code of the service."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from accountant import decide as adjudication
+from accountant.clock import issued_at, uuid7
+from accountant.errors import BudgetError
+from accountant.inputs import Input, canonical, check
+from accountant.ledger import Ledger
+from accountant.partition import Draft, Encoded, Partition, genesis_decision, hash_of
+from accountant.policy import Policy
+from accountant.records import VERSION, Genesis, Open, Source, encode
+from accountant.refold import apply
+
+_BATCH: Final = 500
+_LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: the last time that a decision can be written with."""
+
+
+class OfflineLedger:
+    """One partition that decides lines as they come; its clock is the ids' own times.
+
+    The same lines give the same bytes, and `accountant audit` reads them.
+    """
+
+    def __init__(self, policy: Policy | None, application: str) -> None:
+        """Make an empty ledger.
+
+        Args:
+            policy: resolved; datasets are opened under it at their first request. None: only
+                by `open` records among the lines.
+            application: name in the log's genesis.
+        """
+        self._policy = policy
+        self._genesis = Genesis(application, 0, 1, window_ms=3_600_000, skew_ms=300_000)
+        self._partition = Partition(self._genesis)
+        self._draft: Draft | None = None
+        self._lines = 0
+
+    def take(self, line: bytes) -> Iterator[Encoded]:
+        """Decide one line: yield the genesis before the first, an opening before a dataset's."""
+        source, issued, dataset = _looked_at(line)
+        if self._draft is None:
+            first = genesis_decision(self._genesis, issued or 0)
+            apply(self._partition, first.decision, hash_of(first.value))
+            self._draft = Draft(self._partition)
+            yield first
+        elif self._lines % _BATCH == 0:
+            self._draft.absorb()
+            self._draft = Draft(self._partition)
+        self._lines += 1
+        draft = self._draft
+        now = max(draft.decided_at, issued or 0)
+        if self._policy is not None and dataset is not None and draft.ledger(dataset) is None:
+            yield _take(draft, "admin", _opening(dataset, self._policy, now), now)
+        yield _take(draft, source, line, now)
+
+    def ledger(self, dataset: str) -> Ledger | None:
+        """Return how a dataset stands, None if it was never opened."""
+        return None if self._draft is None else self._draft.ledger(dataset)
+
+
+def _looked_at(line: bytes) -> tuple[Source, int | None, str | None]:
+    """Return the input a line belongs to, its id's time, and the dataset that it may open."""
+    source: Source = "requests"
+    if tag_of(line) in {"open", "amend", "close"}:
+        source = "admin"
+    try:
+        checked = check(source, canonical(line))
+    except BudgetError:
+        return source, None, None
+    issued = issued_at(checked.body.request_id)
+    if issued is not None and issued > _LAST_MS:
+        issued = None  # such an id is `issued_in_future` whatever the clock says
+    return source, issued, checked.body.dataset if source == "requests" else None
+
+
+def tag_of(line: bytes) -> object:
+    """Return the `type` of a line, None if it has none."""
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    return value.get("type") if isinstance(value, dict) else None
+
+
+def _opening(dataset: str, policy: Policy, now: int) -> bytes:
+    """Return the record that opens a dataset; its id depends on nothing but name and time."""
+    random = hashlib.sha256(dataset.encode()).digest()[:10]
+    record = Open(
+        version=VERSION,
+        request_id=uuid7(now, random),
+        dataset=dataset,
+        by="decide",
+        policy=policy,
+        reason="opened at its first request",
+    )
+    return encode(record)
+
+
+def _take(draft: Draft, source: Source, body: bytes, now: int) -> Encoded:
+    """Decide one line, which must never stop those after it."""
+    record = Input(source, draft.next[source], None, body, now)
+    mark = draft.mark()
+    try:
+        return adjudication.decide(draft, record, now)
+    except Exception:
+        draft.rewind(mark)
+        return adjudication.decide_internal_error(draft, record, now)

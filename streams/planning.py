@@ -1,0 +1,203 @@
+"""From the error that an analyst can bear to mechanisms, their noise and their claims.
+
+Noise is rounded down to 6 digits and checked, so each mechanism keeps its promise of error;
+its claim then says what that costs. The claims are those of ideal noise: a library that adds
+discrete Laplace or Gaussian noise of the same scale can make them too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from statistics import NormalDist
+from typing import Final
+
+from accountant.amounts import below, parse, precise
+from accountant.claims import Claim, Gaussian, Laplace, RandomizedResponse, checked
+from accountant.errors import RequestInvalid
+
+_DIGITS: Final = 6
+_DOWN: Final = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+_UP: Final = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+_MOST_RESPONSE: Final = 30.0
+"""Beyond it randomized response is the truth but for 1e-13."""
+
+_SAFER: Final = 1 - 1e-12
+"""Factor below the error of the floats here, which are correct to 1e-14."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One mechanism that meets the wanted error.
+
+    Attributes:
+        mechanism: laplace, gaussian or randomized_response.
+        noise: what its runner sets, in words with units.
+        claim: what it may claim, its fields checked.
+        typical_error: standard deviation of the answer's error, in the units of the error.
+    """
+
+    mechanism: str
+    noise: str
+    claim: Claim
+    typical_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What an analyst wants to know, and how well.
+
+    Attributes:
+        error: largest error, in query units, > 0; of a proportion, in (0, 1).
+        confidence: probability of staying within it, in (0, 1).
+        sensitivity: how much one unit can change the answer, in query units, > 0.
+        people: the answer is a proportion of so many people; else None.
+    """
+
+    error: Decimal
+    confidence: Decimal
+    sensitivity: Decimal
+    people: int | None = None
+
+
+def wanted(*, error: str, confidence: str, sensitivity: str | None, people: int | None) -> Wanted:
+    """Return the wish, each field checked.
+
+    Raises: RequestInvalid: a field breaks its rule.
+    """
+    most = parse(error, field="error")
+    sure = parse(confidence, field="confidence")
+    if not most:
+        raise RequestInvalid("error", "must be greater than 0", error)
+    if not 0 < sure < 1:
+        rule = "must be between 0 and 1, such as 0.95"
+        raise RequestInvalid("confidence", rule, confidence)
+    if people is not None and most >= 1:
+        raise RequestInvalid("error", "must be below 1, being one of a proportion", error)
+    if sensitivity is None:
+        if people is None:
+            raise RequestInvalid("sensitivity", "must be given, or --proportion-of", None)
+        sensitivity = "1"  # of the count that the proportion is taken from
+    change = parse(sensitivity, field="sensitivity")
+    if not change:
+        raise RequestInvalid("sensitivity", "must be greater than 0", sensitivity)
+    return Wanted(error=most, confidence=sure, sensitivity=change, people=people)
+
+
+def choices(wish: Wanted) -> tuple[Choice, ...]:
+    """Return the mechanisms that meet the error, Laplace and Gaussian first.
+
+    Raises: RequestInvalid: the noise that the error asks for makes no claim within its range.
+    """
+    scale = Decimal(1) if wish.people is None else Decimal(wish.people)
+    found = [_laplace(wish, scale), _gaussian(wish, scale)]
+    if wish.people is not None:
+        response = _randomized_response(wish, wish.people)
+        if response is not None:
+            found.append(response)
+    for choice in found:
+        checked(choice.claim)
+    return tuple(found)
+
+
+def laplace_scale(*, error: Decimal, confidence: Decimal) -> Decimal:
+    """Return the largest scale b with P(|Laplace(b)| > error) <= 1 - confidence, rounded down.
+
+    The probability is e^(-error/b), so b = error / ln(1/(1 - confidence)).
+    """
+    with precise():
+        scale = below(error / -(1 - confidence).ln(), digits=30)
+    return _DOWN.plus(scale)
+
+
+def gaussian_sigma(*, error: Decimal, confidence: Decimal) -> Decimal:
+    """Return the largest sigma with P(|N(0, sigma^2)| > error) <= 1 - confidence, rounded down.
+
+    Raises: RequestInvalid: a confidence so close to 0 or 1 that no float holds the quantile.
+    """
+    allowed = float(1 - confidence) * _SAFER
+    if not 1e-300 < allowed < _SAFER:
+        rule = "must be between 1e-12 and 1 - 1e-300 for Gaussian noise"
+        raise RequestInvalid("confidence", rule, str(confidence))
+    quantile = -NormalDist().inv_cdf(allowed / 2)
+    sigma = _DOWN.divide(error, Decimal(quantile))
+    # The quantile is good to some 1e-15, the rounding takes off 1e-6 at most: at worst the
+    # next smaller sigma is needed.
+    while math.erfc(float(error / sigma) / math.sqrt(2) * _SAFER) > allowed:
+        sigma = _DOWN.next_minus(sigma)
+    return sigma
+
+
+def response_error(*, epsilon: float, confidence: Decimal, people: int) -> float:
+    """Return an error that a proportion by randomized response keeps with `confidence`.
+
+    Each of n people answers truly with probability p = e^eps/(1 + e^eps), and the estimate
+    divides by 2p - 1 = tanh(eps/2). The answers are independent, within an interval of length
+    1, of variance p(1-p): the smaller of Hoeffding's and Bernstein's bound, whatever the true
+    answers are. It decreases with epsilon.
+    """
+    truth = 1 / (1 + math.exp(-epsilon))
+    log = math.log(2) - float((1 - confidence).ln())
+    hoeffding = math.sqrt(people * log / 2)
+    moved = log * truth / 3
+    variance = people * truth * (1 - truth)
+    bernstein = moved + math.sqrt(moved**2 + 2 * log * variance)
+    return min(hoeffding, bernstein) / (people * math.tanh(epsilon / 2)) / _SAFER
+
+
+def response_epsilon(*, error: Decimal, confidence: Decimal, people: int) -> Decimal | None:
+    """Return epsilon of randomized response for a proportion, rounded up; None if none will do."""
+    most = float(error) * _SAFER
+
+    def keeps(epsilon: float) -> bool:
+        return response_error(epsilon=epsilon, confidence=confidence, people=people) <= most
+
+    low, high = 1e-9, _MOST_RESPONSE
+    if not keeps(high):
+        return None
+    for _ in range(100):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return _UP.create_decimal_from_float(high)
+
+
+def _laplace(wish: Wanted, scale: Decimal) -> Choice:
+    noise = laplace_scale(error=wish.error * scale, confidence=wish.confidence)
+    return Choice(
+        mechanism="laplace",
+        noise=f"scale {plain(noise)}",
+        claim=Laplace(scale=plain(noise), sensitivity=plain(wish.sensitivity)),
+        typical_error=math.sqrt(2) * float(noise / scale),
+    )
+
+
+def _gaussian(wish: Wanted, scale: Decimal) -> Choice:
+    noise = gaussian_sigma(error=wish.error * scale, confidence=wish.confidence)
+    return Choice(
+        mechanism="gaussian",
+        noise=f"sigma {plain(noise)}",
+        claim=Gaussian(sigma=plain(noise), sensitivity=plain(wish.sensitivity)),
+        typical_error=float(noise / scale),
+    )
+
+
+def _randomized_response(wish: Wanted, people: int) -> Choice | None:
+    epsilon = response_epsilon(error=wish.error, confidence=wish.confidence, people=people)
+    if epsilon is None:
+        return None
+    half = float(epsilon) / 2
+    # The variance of one answer is p(1-p), and sqrt(p(1-p))/(2p-1) = 1/(2 sinh(eps/2)).
+    deviation = 1 / (2 * math.sinh(half) * math.sqrt(people))
+    return Choice(
+        mechanism="randomized_response",
+        noise=f"truth with {1 / (1 + math.exp(-2 * half)):.6g}",
+        claim=RandomizedResponse(epsilon=plain(epsilon)),
+        typical_error=deviation,
+    )
+
+
+def plain(value: Decimal) -> str:
+    """Return a decimal as a claim's field is written."""
+    text = f"{value.normalize():f}"
+    return text if len(text) <= 20 else f"{value.normalize():e}".replace("e+", "e")

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+WISH = ("--sensitivity", "1", "--error", "50", "--confidence", "0.95")
+BUDGET = ("--epsilon", "1", "--delta", "1e-6")
+
+
+def by_mechanism(done) -> dict[str, dict]:
+    return {choice["mechanism"]: choice for choice in done.json["choices"]}
+
+
+def test_the_error_becomes_claims_and_counts_that_fits_confirms(accountant):
+    done = accountant("plan", *WISH, *BUDGET, "--json")
+    assert done.code == 0, done.err
+    for choice in done.json["choices"]:
+        fits = accountant("fits", *BUDGET, "--claim", choice["claim"], "--json")
+        assert choice["fits"] == fits.json["fits"] > 0
+        assert choice["cost"]["rho"] == fits.json["cost"]["rho"]
+    assert by_mechanism(done)["gaussian"]["fits"] > by_mechanism(done)["laplace"]["fits"]
+
+
+def test_without_a_budget_the_claims_are_printed_alone(accountant):
+    done = accountant("plan", *WISH)
+    assert done.code == 0
+    assert "laplace:scale=16.6904,sensitivity=1" in done.out
+    assert "cost" not in done.out
+
+
+def test_a_mechanism_that_the_filter_cannot_take_is_never_counted(accountant):
+    done = accountant("plan", *WISH, "--epsilon", "1", "--filter", "basic", "--json")
+    assert done.code == 0
+    gaussian = by_mechanism(done)["gaussian"]
+    assert (gaussian["accepted"], gaussian["fits"], gaussian["cost"]) == (
+        False,
+        0,
+        {"epsilon": "inf"},
+    )
+
+
+def test_what_is_left_of_a_dataset_is_the_budget(opened):
+    claim = "gaussian:sigma=25.5106,sensitivity=1"
+    before = by_mechanism(opened("plan", *WISH, "--dataset", "census", "--json"))
+    assert before["gaussian"]["fits"] == 31
+    assert opened("ask", "census", f"30*{claim}", "--analyst", "ana").code == 0
+    after = by_mechanism(opened("plan", *WISH, "--dataset", "census", "--json"))
+    assert (after["gaussian"]["fits"], after["laplace"]["fits"]) == (1, 0)
+    assert opened("ask", "census", f"{claim}", "--analyst", "ana").code == 0
+    ended = opened("plan", *WISH, "--dataset", "census")
+    assert ended.code == 1
+    assert "within 50" in ended.out
+
+
+def test_nothing_fits_a_closed_dataset(opened):
+    assert opened("dataset", "close", "census").code == 0
+    done = opened("plan", *WISH, "--dataset", "census")
+    assert done.code == 1
+    assert "closed" in done.out
+
+
+def test_a_policy_s_file_is_a_budget_too(accountant):
+    policy = {"filter": "zcdp", "rho": "0.01"}
+    (accountant.directory / "policy.json").write_text(json.dumps(policy))
+    done = accountant("plan", *WISH, "--policy", "policy.json", "--json")
+    assert done.json["filter"] == "zcdp"
+    assert by_mechanism(done)["gaussian"]["fits"] == 13
+
+
+def test_a_proportion_may_be_asked_for_by_randomized_response(accountant):
+    done = accountant("plan", "--error", "0.1", "--proportion-of", "1000", "--json")
+    response = by_mechanism(done)["randomized_response"]
+    assert response["claim"].startswith("randomized_response:epsilon=")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--error", "50"), "--sensitivity"),
+        ((*WISH, "--confidence", "1"), "--confidence"),
+        (("--error", "0", "--sensitivity", "1"), "--error"),
+        (("--error", "2", "--proportion-of", "10"), "--error"),
+        ((*WISH, "--epsilon", "1"), "--delta"),
+        ((*WISH, "--epsilon", "1", "--filter", "magic"), "--filter"),
+        ((*WISH, "--policy", "nowhere.json"), "nowhere.json"),
+        ((*WISH, "--dataset", "census", "--url", "sqlite:///none.db"), "none.db"),
+        (("--error", "1e-30", "--sensitivity", "1"), "sensitivity / scale"),
+    ],
+)
+def test_wrong_values_are_named(accountant, arguments, named):
+    done = accountant("plan", *arguments)
+    assert done.code == 2
+    assert named in done.err
