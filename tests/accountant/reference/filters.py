@@ -10,9 +10,10 @@ from accountant import claims as c
 from accountant.amounts import UNIT, Units
 from accountant.claims import checked
 from accountant.filters import FILTERS
+from accountant.filters.advanced_2016 import advanced_2016_bound
 from accountant.policy import ParsedBudget
 from accountant.totals import price
-from tests.accountant.reference.common import Bound, Inputs, Inverse
+from tests.accountant.reference.common import Bound, Inputs, Inverse, total
 
 
 def budget(epsilon: str, delta: str, *, for_claims: str = "0") -> ParsedBudget:
@@ -45,8 +46,18 @@ def admitted(inputs: Inputs) -> int:
     return count
 
 
+def advanced_2016(inputs: Inputs) -> Decimal:
+    return advanced_2016_bound(
+        time=total(inputs, "epsilon_squared"),
+        mean=total(inputs, "kl_mean"),
+        epsilon=Decimal(inputs["eg"]),
+        delta=Decimal(inputs["dg"]),
+    )
+
+
 BOUNDS: Final[dict[str, Bound | Inverse]] = {
     "zcdp_capacity_tight": Bound("lower", lambda i: capacity("zcdp_tight", i["eg"], i["d"])),
+    "advanced_2016_filter_K": Bound("upper", advanced_2016),
     "filter_N_WRRW": Bound("equal", admitted),
     "fully_adaptive_filter_epsilon": Inverse(
         lambda value, i: (
