@@ -1,0 +1,76 @@
+"""The Renyi order at which the most requests fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from accountant.conversions.renyi_arithmetic import Real
+from accountant.conversions.renyi_dp import budget_cks
+
+_LOOKS: Final = 64  # over all orders, evenly in ln(alpha - 1)
+_GOLDEN: Final = (math.sqrt(5) - 1) / 2
+_SECTIONS: Final = 24
+_CLOSE: Final = 3  # integers tried on either side of the best order
+
+
+def best_order(
+    *,
+    epsilon: Decimal,
+    delta: Decimal,
+    curve: Callable[[Decimal], Real],
+    least: Decimal,
+    most: Decimal,
+) -> Decimal | None:
+    """Return an order at which the most requests fit (epsilon, delta); None if none has room.
+
+    An integer, if no other order that was tried fits more. Every order is valid that is fixed
+    in advance: only how many requests fit depends on this search, which is in floats.
+
+    Args:
+        epsilon: in nats, > 0.
+        delta: 0 < delta < 1.
+        curve: what one request costs at an order, in nats, > 0.
+        least, most: between which orders may be chosen.
+    """
+
+    def ratio(order: Decimal) -> Fraction:
+        room = budget_cks(order, epsilon=epsilon, delta=delta)
+        return Fraction(room) / Fraction(curve(order)) if room > 0 else Fraction(0)
+
+    def at(x: float) -> Decimal:
+        # Four digits of alpha - 1: an order is to be read and typed.
+        return min(max(1 + Decimal(f"{math.exp(x):.4g}"), least), most)
+
+    low, high = math.log(least - 1), math.log(most - 1)
+    step = (high - low) / _LOOKS
+    best = max(range(_LOOKS + 1), key=lambda k: ratio(at(low + k * step)))
+    x = low + best * step
+    peak = at(_peak(lambda y: ratio(at(y)), x - step, x + step))
+    near = int(peak)
+    around = (Decimal(near + k) for k in range(-_CLOSE, _CLOSE + 2))
+    integers = [order for order in around if least <= order <= most]
+    tried = {order: ratio(order) for order in (*integers, peak, at(x))}
+    fits = max(int(value) for value in tried.values())
+    enough = [order for order in integers if int(tried[order]) == fits]
+    chosen = max(enough or tried, key=lambda order: tried[order])
+    return chosen if tried[chosen] else None
+
+
+def _peak(value: Callable[[float], Fraction], left: float, right: float) -> float:
+    """Return about where a function that rises and then falls is largest."""
+    a, b = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
+    at_a, at_b = value(a), value(b)
+    for _ in range(_SECTIONS):
+        if at_a < at_b:
+            left, a, at_a = a, b, at_b
+            b = left + _GOLDEN * (right - left)
+            at_b = value(b)
+        else:
+            right, b, at_b = b, a, at_a
+            a = right - _GOLDEN * (right - left)
+            at_a = value(a)
+    return (left + right) / 2
