@@ -98,7 +98,7 @@ def grant(
         ledger.dataset,
         ledger.generation,
         ledger.sequence,
-        encode(verdict.cost).decode(),
+        _cost(verdict),
         *amounts,
         f',"crossed":{encode(crossed).decode()}' if crossed else "",
         body.decode(),
@@ -106,6 +106,13 @@ def grant(
         place[2],
     )
     return text.encode(), amounts
+
+
+def _cost(verdict: Verdict) -> str:
+    asked = verdict.price
+    if asked is not None and verdict.cost is asked.wire:
+        return asked.text
+    return encode(verdict.cost).decode()
 
 
 def row(ledger: Ledger, amounts: Amounts | None) -> bytes:

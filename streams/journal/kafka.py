@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from aiokafka import TopicPartition
@@ -13,12 +13,13 @@ from accountant.records import Source
 from streams.errors import Refused, Unavailable
 from streams.journal.port import Commit, DeadLetter
 from streams.kafka.errors import translating
-from streams.kafka.producer import Record, TransactionalProducer
+from streams.kafka.producer import Fields, TransactionalProducer
 from streams.kafka.reader import StableReader
 from streams.topics import TopicNames
 
 DEAD_LETTER_BYTES: Final = 4096
 _LOOK_BACK: Final = 1_000
+_NO_HEADERS: Final[Sequence[tuple[str, bytes]]] = ()
 
 
 class Inputs(Protocol):
@@ -153,9 +154,9 @@ class KafkaJournal:
             self._partition,
             {
                 self._topics.decisions: [
-                    Record(e.key, e.value, e.timestamp) for e in commit.decisions
+                    (each.key, each.value, each.timestamp, _NO_HEADERS) for each in commit.decisions
                 ],
-                self._topics.state: [Record(key, value) for key, value in commit.rows],
+                self._topics.state: [(key, value, None, _NO_HEADERS) for key, value in commit.rows],
                 self._topics.dead_letters: [_dead(letter) for letter in commit.dead_letters],
             },
         )
@@ -175,7 +176,7 @@ class KafkaJournal:
         return self._reader
 
 
-def _dead(letter: DeadLetter) -> Record:
+def _dead(letter: DeadLetter) -> Fields:
     record, reason = letter
     value = record.value or b""
     headers = (
@@ -184,4 +185,4 @@ def _dead(letter: DeadLetter) -> Record:
         ("offset", str(record.offset).encode()),
         ("sha256", hashlib.sha256(value).hexdigest().encode()),
     )
-    return Record(record.key, value[:DEAD_LETTER_BYTES], None, headers)
+    return record.key, value[:DEAD_LETTER_BYTES], None, headers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaProducer
@@ -38,8 +38,12 @@ _PATIENCE_S: Final = 15.0
 T = TypeVar("T")
 
 
+Fields = tuple[bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes]]]
+"""One record to write: key, value, timestamp in milliseconds since 1970 or None, headers."""
+
+
 class Record(NamedTuple):
-    """One record to write.
+    """One record to write, by names; where there are many, a plain tuple of them does.
 
     Attributes:
         timestamp: milliseconds since 1970, None for now.
@@ -48,7 +52,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp: int | None = None
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: Sequence[tuple[str, bytes]] = ()
 
 
 class TransactionalProducer:
@@ -100,7 +104,7 @@ class TransactionalProducer:
 
         client.send = guarded
 
-    async def transact(self, partition: int, records: dict[str, Iterable[Record]]) -> None:
+    async def transact(self, partition: int, records: dict[str, Iterable[Fields]]) -> None:
         """Write records to topics, all at the same partition number, in one transaction.
 
         Returns once the broker has said that the transaction is committed.
@@ -119,7 +123,7 @@ class TransactionalProducer:
                 self._check_moved_on(metadata.topic, metadata.offset)
             await self._patiently(producer.commit_transaction())
 
-    async def _send(self, topic: str, partition: int, records: Iterable[Record]) -> list[Any]:
+    async def _send(self, topic: str, partition: int, records: Iterable[Fields]) -> list[Any]:
         """Hand a topic's records to the client, batch after batch, to keep their order."""
         futures = []
         for batch in self._batches(records):
@@ -127,21 +131,21 @@ class TransactionalProducer:
             futures[-1].add_done_callback(_forget)  # another topic's may fail first
         return futures
 
-    def _batches(self, records: Iterable[Record]) -> list[Any]:
-        batches = [self._producer.create_batch()]
-        empty = True
-        for record in records:
-            if not self._added(batches[-1], record):
-                batches.append(self._producer.create_batch())
-                if not self._added(batches[-1], record):
-                    raise kafka.MessageSizeTooLargeError("a record is larger than a batch may be")
-            empty = False
-        return [] if empty else batches
-
-    def _added(self, batch: Any, record: Record) -> bool:
-        key, value, timestamp, headers = record
-        added = batch.append(key=key, value=value, timestamp=timestamp, headers=[*headers])
-        return added is not None
+    def _batches(self, records: Iterable[Fields]) -> list[Any]:
+        batches: list[Any] = []
+        append = None
+        for key, value, timestamp, headers in records:
+            for _ in range(2):
+                if append is None:
+                    batches.append(self._producer.create_batch())
+                    append = batches[-1].append
+                added = append(key=key, value=value, timestamp=timestamp, headers=[*headers])
+                if added is not None:
+                    break
+                append = None  # full
+            else:
+                raise kafka.MessageSizeTooLargeError("a record is larger than a batch may be")
+        return batches
 
     def expect_beyond(self, topic: str, offset: int) -> None:
         """Know that a topic has come so far already, before anything was sent to it."""
