@@ -118,7 +118,8 @@ class PartitionCounters:
     def view(self) -> PartitionView:
         """Return the partition as it is now."""
         self._take_figures()
-        dead: Counter[str] = Counter()
+        # Zeros, too: a series that begins at 1 has not increased, and would raise no alert.
+        dead = Counter(dict.fromkeys(sorted(_DEAD), 0))
         for (_, _, reason), count in (*self._outcomes.items(), *self._settled.items()):
             if reason in _DEAD:
                 dead[str(reason)] += count
