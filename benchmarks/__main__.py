@@ -16,11 +16,21 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import adjudication, embedded, http_door, latency, restart, scrape, worker
+from benchmarks import (
+    adjudication,
+    embedded,
+    http_door,
+    latency,
+    readings,
+    restart,
+    scrape,
+    worker,
+)
 from benchmarks.measure import Row, Scale
 
 _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "adjudication": adjudication.rows,
+    "readings": readings.rows,
     "restart": restart.rows,
     "embedded": embedded.rows,
     "http": http_door.rows,
