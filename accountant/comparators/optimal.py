@@ -23,7 +23,7 @@ def optimal_delta(*, mechanisms: int, epsilon: Decimal, target: Decimal) -> Deci
 
     Args:
         mechanisms: k, 0 to 1,000,000.
-        epsilon: of each, in nats, > 0.
+        epsilon: of each, in nats, >= 0.
         target: epsilon of the whole, in nats, >= 0.
     Raises: ValueError: an argument is out of range.
     Source: Kairouz, Oh and Viswanath 2015 Thm 3.3.
@@ -96,8 +96,8 @@ def optimal_count(*, epsilon: Decimal, target: Decimal, delta: Decimal) -> int:
 def _check(mechanisms: int, epsilon: Decimal) -> None:
     if not 0 <= mechanisms <= MOST_MECHANISMS:
         raise ValueError(f"mechanisms must be between 0 and {MOST_MECHANISMS:,}, got {mechanisms}")
-    if epsilon <= 0:
-        raise ValueError(f"epsilon must be above 0, got {epsilon}")
+    if epsilon < 0:
+        raise ValueError(f"epsilon must be at least 0, got {epsilon}")
 
 
 def _lost(excess: Decimal) -> Decimal:

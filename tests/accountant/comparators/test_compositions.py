@@ -178,7 +178,7 @@ class TestTheOptimum:
         [
             ({"mechanisms": -1}, "mechanisms must be between 0 and 1,000,000"),
             ({"mechanisms": 1_000_001}, "mechanisms must be between 0 and 1,000,000"),
-            ({"epsilon": Decimal(0)}, "epsilon must be above 0"),
+            ({"epsilon": Decimal(-1)}, "epsilon must be at least 0"),
             ({"target": Decimal(-1)}, "target must be at least 0"),
         ],
     )
@@ -188,6 +188,11 @@ class TestTheOptimum:
         good = {"mechanisms": 1, "epsilon": HUNDREDTH, "target": Decimal(1)}
         with pytest.raises(ValueError, match=message):
             optimal_delta(**(good | arguments))
+
+    def test_an_epsilon_of_0_costs_nothing(self) -> None:
+        none = Decimal(0)
+        assert optimal_delta(mechanisms=9, epsilon=none, target=none) == 0
+        assert optimal_epsilon(mechanisms=9, epsilon=none, delta=none) == 0
 
     def test_more_than_it_can_count_is_refused(self) -> None:
         with pytest.raises(ValueError, match="delta must be at least 0 and below 1"):

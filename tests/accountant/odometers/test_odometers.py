@@ -176,6 +176,50 @@ class TestCombined:
             msgspec.convert(nested, AnyOdometer)
 
 
+class TestExPostClaims:
+    """What a filter lets pay apart from the others is added to a reading, not to V."""
+
+    CLAIMS = (c.Pure("0.3"), c.ExPost("0.5"), c.Laplace("10", "1"), c.ExPost("0.25", "1e-9"))
+
+    def read(self, odometer: Odometer, *, apart: bool, limit: int = UNIT) -> float:
+        sums = sums_of(odometer, with_ex_post=apart)
+        totals: list[Units] = [0] * len(sums)
+        for claim in self.CLAIMS:
+            amounts = price(checked(claim), sums).amounts
+            totals = [a + b for a, b in zip(totals, amounts, strict=True)]
+        return Reader(odometer, sums, limit)(tuple(totals))
+
+    @pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
+    def test_their_bounds_are_added_up(self, odometer: Odometer) -> None:
+        ours = self.read(odometer, apart=True)
+        others: list[c.Claim] = [c.Pure("0.3"), c.Laplace("10", "1")]
+        least = mpmath.mpf(read(odometer, others)) + exact.real("0.75")
+        # Basic adds no shift of their deltas; the others a little.
+        assert least * (1 - mpmath.mpf(10) ** -12) <= mpmath.mpf(ours) <= least + 3e-9
+
+    @pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
+    def test_their_deltas_count(self, odometer: Odometer) -> None:
+        for apart in (True, False):
+            assert self.read(odometer, apart=apart) < math.inf
+            assert self.read(odometer, apart=apart, limit=UNIT // 10**9 - 1) == math.inf
+
+    def test_where_they_do_not_pay_apart_they_are_pure(self) -> None:
+        (pure,) = price(checked(c.Pure("0.5")), ("loss_time",)).amounts
+        assert price(checked(c.ExPost("0.5")), ("loss_time",)).amounts == (pure,)
+        assert price(checked(c.ExPost("0.5")), ("apart_loss_time",)).amounts == (0,)
+        assert price(checked(c.Pure("0.5")), ("apart_loss_time",)).amounts == (pure,)
+
+    def test_a_split_policy_shows_them_apart(self) -> None:
+        written = [{"type": "mixture", "delta": D, "r": P}]
+        policy = {"filter": "split", "epsilon": "1", "delta": "1e-6", "epsilon_ex_post": "1"}
+        world = opened(**policy, odometers=written)
+        before = world.ask("pure:0.1").odometers
+        shown = world.ask("ex_post:0.5").odometers
+        assert before is not None
+        assert shown is not None
+        assert float(shown["mixture"]) == pytest.approx(float(before["mixture"]) + 0.5, rel=1e-9)
+
+
 def test_basic_needs_an_epsilon() -> None:
     assert read(Basic(), [c.Pure("0.1"), c.Laplace("10", "1")]) == pytest.approx(0.2, rel=1e-12)
     for claim in (c.Gaussian("10", "1"), c.Zcdp("0.01"), c.Gdp("0.1")):

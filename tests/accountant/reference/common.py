@@ -57,9 +57,10 @@ def total(inputs: Inputs, name: str) -> Fraction:
     """Return one of our sums after the pure claims of a run-length encoded list."""
     units = 0
     for epsilon, count in inputs["rle"]:
-        amount = price(checked(c.Repeat(c.Pure(epsilon), count)), (name,)).amounts[0]
+        # Not as one `repeat`, which holds at most a million.
+        amount = price(checked(c.Pure(epsilon)), (name,)).amounts[0]
         assert amount != INFINITE
-        units += int(amount)
+        units += int(amount) * count
     return Fraction(units, UNIT)
 
 
