@@ -10,7 +10,7 @@ from typing import Any
 import mpmath
 import pytest
 
-from tests.accountant.reference import BOUNDS, ROWS, TOPICS, Bound, Inverse
+from tests.accountant.reference import BOUNDS, ROWS, TOPICS, VECTORS, Bound, Inverse
 from tests.accountant.reference.common import Number
 
 TOLERANCE = Fraction(1, 10**9)
@@ -84,3 +84,8 @@ def test_a_capacity_inverts_its_filter(row: dict[str, Any]) -> None:
 def test_no_bound_is_answered_twice() -> None:
     names = [name for topic in TOPICS for name in topic.BOUNDS]
     assert len(names) == len(set(names))
+
+
+def test_every_bound_of_the_file_is_answered() -> None:
+    unknown = {row["bound"] for row in ROWS} - set(BOUNDS)
+    assert not unknown, f"{VECTORS.name} holds bounds that no function of ours answers: {unknown}"
