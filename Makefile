@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := accountant streams tests
 # Directories that exist only from some commit on.
-SOURCES += $(wildcard benchmarks examples)
+SOURCES += $(wildcard benchmarks deploy examples)
 
 PYTEST_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -14,11 +14,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format format-check lint types bench lock clean
+.PHONY: help setup demo test test-fast test-observability check format format-check lint types bench dashboards pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
-	    printf '  make %-10s %s\n' "$${line%%:*}" "$${line#*  ## }" ;; esac; done < Makefile
+	    printf '  make %-18s %s\n' "$${line%%:*}" "$${line#*  ## }" ;; esac; done < Makefile
 
 setup: $(READY)  ## make .venv with the locked packages and this project in it
 
@@ -30,6 +30,10 @@ test: $(READY)  ## run every test, those on a real Kafka broker included
 
 test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
 	$(BIN)/python -m pytest -m "not kafka and not faults and not slow" $(PYTEST_ARGS)
+
+test-observability: $(READY)  ## run the alerts' tests on a real Prometheus and Alertmanager (from apt)
+	bin=$$(sh scripts/observability.sh) && \
+	    OBSERVABILITY_BIN=$$bin $(BIN)/python -m pytest -m observability tests/observability $(PYTEST_ARGS)
 
 check: format-check lint types test  ## everything that a change must pass
 
@@ -43,11 +47,18 @@ format-check: $(READY)
 lint: $(READY)  ## ruff
 	$(BIN)/ruff check $(SOURCES)
 
-types: $(READY)  ## mypy --strict on both packages
+types: $(READY)  ## mypy --strict on both packages, and on the dashboards
 	$(BIN)/mypy --strict
+	$(BIN)/mypy --strict --explicit-package-bases -p deploy.grafana.dashboards
 
 bench: $(READY)  ## measure: prints the table, writes JSON
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+dashboards: $(READY)  ## write deploy/grafana/json from the dashboards' code
+	$(BIN)/python -m deploy.grafana.dashboards
+
+pictures: $(READY)  ## draw the dashboards from a running Prometheus; needs node, npm, chromium
+	$(BIN)/python -m tests.rendering.pictures $(PICTURES_ARGS)
 
 lock: $(READY)  ## resolve the dependencies anew, with hashes
 	sh scripts/lock.sh $(VENV)

@@ -1,0 +1,3 @@
+"""Grafana's dashboards as code: `make dashboards` writes `deploy/grafana/json/`."""
+
+from __future__ import annotations

@@ -1,0 +1,161 @@
+"""One dataset: its pace, its requests, and who made them."""
+
+from __future__ import annotations
+
+from deploy.grafana.dashboards import levels
+from deploy.grafana.dashboards.board import Board, override
+from deploy.grafana.dashboards.panels import NEUTRAL, bars, lines, number, query
+from deploy.grafana.dashboards.shared import COUNTED, DASHED, ONE, outcomes
+
+
+def pace(board: Board) -> None:
+    """Add how fast the budget goes."""
+    board.row("Pace", panel_id=30)
+    windows = (("5m", "5 minutes"), ("1h", "1 hour"), ("6h", "6 hours"))
+    board.add(
+        lines(
+            "Burn",
+            "How many times faster than the horizon allows the budget was spent, over several "
+            "windows and since the opening. 1x lasts exactly to the end of the horizon. An alert "
+            "needs a long and a short window above its line. Empty without a horizon.",
+            [
+                *(
+                    query(
+                        f"max(dataset:privacy_filter_burn:ratio{window}{{{ONE}}})",
+                        f"last {name}",
+                        ref=ref,
+                    )
+                    for ref, (window, name) in zip("ABC", windows, strict=True)
+                ),
+                query(f"max(privacy_filter_burn_ratio{{{ONE}}})", "since opening", ref="D"),
+            ],
+            unit="suffix:x",
+            levels=levels.BURN,
+        ),
+        panel_id=31,
+        width=12,
+        height=9,
+    )
+    board.add(
+        lines(
+            "Time to exhaustion, and to the end of the horizon",
+            "When the budget ends at the pace of the last six hours, beside when it was meant "
+            "to. While the first lies below the second, it ends too early. A gap is a time in "
+            "which nothing was spent.",
+            [
+                query(
+                    f"min(dataset:privacy_filter_time_to_exhaustion_seconds:deriv6h{{{ONE}}})",
+                    "to exhaustion",
+                    ref="A",
+                ),
+                query(
+                    f"clamp_min(max(privacy_filter_horizon_seconds{{{ONE}}}) - (time() - "
+                    f"max(privacy_dataset_opened_timestamp_seconds{{{ONE}}})), 0)",
+                    "to the end of the horizon",
+                    ref="B",
+                ),
+            ],
+            unit="dtdurations",
+            overrides=[override("to the end of the horizon", custom__lineStyle=DASHED)],
+            calcs=("lastNotNull",),
+        ),
+        panel_id=32,
+        width=12,
+        height=9,
+    )
+
+
+def requests(board: Board) -> None:
+    """Add what was asked and not granted."""
+    board.row("Requests", panel_id=40)
+    rate = f"rate(privacy_requests_total{{{ONE}}}[$__rate_interval])"
+    board.add(
+        lines(
+            "Decisions by outcome",
+            f"Decided records per second. `repeated` is a retry: it spends nothing. {COUNTED}",
+            [query(f"sum by (outcome) ({rate})", "{{outcome}}")],
+            unit="reqps",
+            stacked=True,
+            overrides=outcomes(),
+            beside=True,
+            calcs=("max",),
+        ),
+        panel_id=41,
+        width=12,
+        height=9,
+    )
+    board.add(
+        bars(
+            "Not granted, by reason",
+            "Refused and invalid requests since a worker took the partition over, by the reason "
+            "that the decision names. `accountant audit` counts the whole log.",
+            [
+                query(
+                    f"sort_desc(sum by (reason) (privacy_requests_total{{{ONE},"
+                    'outcome=~"refused|invalid"}))',
+                    "{{reason}}",
+                    instant=True,
+                )
+            ],
+            levels=((None, "red"),),
+        ),
+        panel_id=42,
+        width=12,
+        height=9,
+    )
+
+
+def analysts(board: Board) -> None:
+    """Add who was granted what, where workers export that."""
+    board.row("Who used what (only with ACCOUNTANT_METRICS_ANALYSTS)", panel_id=50)
+    board.add(
+        bars(
+            "Spent by analyst",
+            "What each analyst's grants cost since a worker took the partition over, in the "
+            "additive unit. It says who was granted what, not what anybody knows: colleagues "
+            "talk, and only the dataset's budget is a guarantee. Empty unless workers are told "
+            "to export analysts by name, which may itself be personal data.",
+            [
+                query(
+                    f"sort_desc(max by (analyst) (privacy_analyst_spent{{{ONE}}}))",
+                    "{{analyst}}",
+                    instant=True,
+                )
+            ],
+            levels=NEUTRAL,
+        ),
+        panel_id=51,
+        width=9,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Requests by analyst",
+            f"Grants and refusals per second of each analyst. {COUNTED}",
+            [
+                query(
+                    "sum by (analyst, outcome) "
+                    f"(rate(privacy_analyst_requests_total{{{ONE}}}[$__rate_interval]))",
+                    "{{analyst}} {{outcome}}",
+                )
+            ],
+            unit="reqps",
+            stacked=True,
+            beside=True,
+            calcs=("max",),
+        ),
+        panel_id=52,
+        width=12,
+        height=8,
+    )
+    board.add(
+        number(
+            "Not shown",
+            "Requests by analysts beyond the cap that the setting names: they are decided like "
+            "any others, but stand in none of the panels beside. Over all datasets.",
+            [query("sum(privacy_analyst_requests_left_out_total) or vector(0)")],
+        ),
+        panel_id=53,
+        width=3,
+        height=8,
+    )

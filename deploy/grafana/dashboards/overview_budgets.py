@@ -1,0 +1,163 @@
+"""All datasets: how much of each budget is spent, and how fast."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from deploy.grafana.dashboards import levels
+from deploy.grafana.dashboards.board import UIDS, Board
+from deploy.grafana.dashboards.panels import Steps, bars, lines, query, rows, words, words_to_read
+from deploy.grafana.dashboards.shared import CHOSEN, CLOSED, EXHAUSTED
+
+_SPENT: Final = f"max by (dataset) (privacy_filter_spent_ratio{{{CHOSEN}}})"
+_LEFT_SECONDS: Final = (
+    f"min by (dataset) (dataset:privacy_filter_time_to_exhaustion_seconds:deriv6h{{{CHOSEN}}})"
+)
+_READ: Final = """
+- **Spent** is the part of the filter's additive budget that is used: 0 to 100 %, the same scale
+  for every dataset. It is *no* part of epsilon: 10 % of rho is about 30 % of epsilon.
+- **Burn** 1x uses the budget up exactly at the end of its horizon, 2x at half of it.
+- **Exhausted** means that the budget is reached, or that a request was refused within 5 % of it.
+  Smaller requests may still be granted: a refusal alone is no fault.
+- Which number promises what: `docs/dashboards.md`.
+"""
+
+
+def _columns() -> dict[str, tuple[str, dict[str, Any]]]:
+    to_dataset = {
+        "title": "This dataset",
+        "url": f"/d/{UIDS['dataset']}?var-dataset=${{__value.raw}}&${{__url_time_range}}",
+    }
+    state = words(_0=("open", "green"), _1=("exhausted", "red"), _2=("closed", "text"))
+    gauge = {"type": "gauge", "mode": "basic", "valueDisplayMode": "text"}
+    colored = {"type": "color-text"}
+    return {
+        "dataset": ("dataset", {"links": [to_dataset], "custom__width": 180}),
+        "filter": ("filter", {"custom__width": 130}),
+        "protects": ("protects", {"custom__width": 110}),
+        "Value #A": (
+            "spent",
+            {
+                "unit": "percentunit",
+                "min": 0,
+                "max": 1,
+                "decimals": 1,
+                "thresholds": _steps(levels.SPENT),
+                "custom__cellOptions": gauge,
+            },
+        ),
+        "Value #B": (
+            "burn since opening",
+            {
+                "unit": "suffix:x",
+                "decimals": 2,
+                "thresholds": _steps(levels.BURN),
+                "custom__cellOptions": colored,
+            },
+        ),
+        "Value #C": (
+            "exhausted in, at this pace",
+            {
+                "unit": "dtdurations",
+                "decimals": 0,
+                "thresholds": _steps(levels.EXHAUSTION_SECONDS),
+                "custom__cellOptions": colored,
+            },
+        ),
+        "Value #D": ("refused", {"decimals": 0, "custom__width": 90}),
+        "Value #E": (
+            "state",
+            {"mappings": state, "custom__cellOptions": colored, "custom__width": 110},
+        ),
+        "Value #F": ("generation", {"custom__width": 100}),
+    }
+
+
+def _steps(colors: Steps) -> dict[str, Any]:
+    return {
+        "mode": "absolute",
+        "steps": [{"value": value, "color": shade} for value, shade in colors],
+    }
+
+
+def budgets(board: Board) -> None:
+    """Add how full each budget is, and how fast it fills."""
+    board.row("Budgets", panel_id=10)
+    info = f"max by (dataset, filter, protects) (privacy_dataset_info{{{CHOSEN}}})"
+    refused = f'sum by (dataset) (privacy_requests_total{{{CHOSEN},dataset!="",outcome="refused"}})'
+    board.add(
+        rows(
+            "Datasets",
+            "One row for each dataset. Spent: part of the additive budget. Burn: 1x lasts exactly "
+            "to the end of the horizon; empty where the policy has none. Exhausted in: when the "
+            "budget ends if the last six hours go on; empty while nothing is spent. Refused: "
+            "since a worker took the partition over. A generation above 1 is a name that was "
+            "opened anew.",
+            [
+                query(_SPENT, ref="A", table=True),
+                query(
+                    f"max by (dataset) (privacy_filter_burn_ratio{{{CHOSEN}}})",
+                    ref="B",
+                    table=True,
+                ),
+                query(_LEFT_SECONDS, ref="C", table=True),
+                query(refused, ref="D", table=True),
+                query(f"clamp_max({EXHAUSTED} + 2 * {CLOSED}, 2)", ref="E", table=True),
+                query(
+                    f"max by (dataset) (privacy_dataset_generation{{{CHOSEN}}})",
+                    ref="F",
+                    table=True,
+                ),
+                query(info, ref="G", table=True),
+            ],
+            _columns(),
+            sort="spent",
+            descending=True,
+        ),
+        panel_id=11,
+        width=24,
+        height=8,
+    )
+    board.add(
+        bars(
+            "Spent",
+            "Part of each additive budget that is spent, fullest first. No part of epsilon.",
+            [query(f"sort_desc({_SPENT})", "{{dataset}}", instant=True)],
+            unit="percentunit",
+            levels=levels.SPENT,
+            most=1,
+        ),
+        panel_id=12,
+        width=8,
+        height=9,
+    )
+    board.add(
+        lines(
+            "Spent, over time",
+            "Part of each additive budget that is spent. It only ever rises while a name keeps "
+            "its generation. The dashed lines are where alerts fire.",
+            [query(_SPENT, "{{dataset}}")],
+            unit="percentunit",
+            levels=levels.SPENT,
+            bounds=(0, 1),
+            calcs=("lastNotNull",),
+            stepped=True,
+        ),
+        panel_id=13,
+        width=16,
+        height=9,
+    )
+    board.add(
+        lines(
+            "Burn of the last hour",
+            "How many times faster than its horizon allows each budget was spent in the last "
+            "hour: above 1x it ends early if that goes on. Datasets without a horizon have none.",
+            [query(f"dataset:privacy_filter_burn:ratio1h{{{CHOSEN}}}", "{{dataset}}")],
+            unit="suffix:x",
+            levels=levels.BURN,
+        ),
+        panel_id=14,
+        width=16,
+        height=8,
+    )
+    board.add(words_to_read("What may be read off", _READ), panel_id=15, width=8, height=8)

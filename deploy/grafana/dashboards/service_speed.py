@@ -1,0 +1,213 @@
+"""The workers: how fast they decide, what went wrong, and what they use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deploy.grafana.dashboards.board import Board
+from deploy.grafana.dashboards.panels import lines, query, rows
+from deploy.grafana.dashboards.shared import WORKER
+
+
+def _quantiles(metric: str) -> list[Any]:
+    rate = f"sum by (le) (rate({metric}_bucket{{{WORKER}}}[$__rate_interval]))"
+    return [
+        query(f"histogram_quantile({part}, {rate})", name, ref=ref, exemplar=ref == "A")
+        for ref, part, name in (("A", 0.99, "99 %"), ("B", 0.5, "half"))
+    ]
+
+
+def speed(board: Board) -> None:
+    """Add how long decisions, transactions and refolds take."""
+    board.row("Speed", panel_id=20)
+    within = (
+        "Estimated within the bucket it falls into, so no finer than the buckets are. Points "
+        "are single requests: each leads to its request id."
+    )
+    board.add(
+        lines(
+            "Decisions",
+            "Decided records per second, by process, from the log's point of view: retries "
+            "and refusals are decided as well.",
+            [
+                query(
+                    "sum by (instance) "
+                    f"(rate(privacy_requests_total{{{WORKER}}}[$__rate_interval]))",
+                    "{{instance}}",
+                )
+            ],
+            unit="reqps",
+            stacked=True,
+        ),
+        panel_id=21,
+        width=8,
+        height=8,
+    )
+    board.add(
+        lines(
+            "From append to decision",
+            "From the append of a request to its visible decision: half of them took at most "
+            f"the one, 99 % at most the other. Not what a client waits. {within}",
+            _quantiles("privacy_decision_duration_seconds"),
+            unit="s",
+        ),
+        panel_id=22,
+        width=8,
+        height=8,
+    )
+    board.add(
+        lines(
+            "One transaction",
+            f"How long a commit took: half, and 99 % of them, at most this. {within}",
+            _quantiles("privacy_commit_duration_seconds"),
+            unit="s",
+        ),
+        panel_id=23,
+        width=8,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Decisions in one transaction",
+            "Batches grow under load: that is how a worker keeps up, and no fault.",
+            _quantiles("privacy_commit_records"),
+        ),
+        panel_id=24,
+        width=12,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Last refold",
+            "How long the owner read the log before it could decide: at a start, and after a "
+            "fault. Nothing is decided meanwhile.",
+            [
+                query(
+                    f"max by (partition) (privacy_refold_duration_seconds{{{WORKER}}})",
+                    "partition {{partition}}",
+                )
+            ],
+            unit="s",
+            stepped=True,
+            beside=True,
+            calcs=("lastNotNull",),
+        ),
+        panel_id=25,
+        width=12,
+        height=8,
+    )
+
+
+def trouble(board: Board) -> None:
+    """Add what went wrong."""
+    board.row("Trouble", panel_id=30)
+
+    def grown(metric: str, by: str) -> str:
+        return f"sum by ({by}) (increase({metric}{{{WORKER}}}[$__rate_interval]))"
+
+    board.add(
+        lines(
+            "Fencings",
+            "Times that a partition was taken over while its owner thought that it had it. One "
+            "or two with a rebalance are its way to work; many are two owners in a fight.",
+            [
+                query(
+                    grown("privacy_partition_fencings_total", "partition"),
+                    "partition {{partition}}",
+                )
+            ],
+            stacked=True,
+            bounds=(0, 1),
+            calcs=("max",),
+            beside=True,
+        ),
+        panel_id=31,
+        width=8,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Faults",
+            "Times that a partition's state was dropped and read again, by kind of error. No "
+            "wrong decision comes of it: what is dropped was never shown.",
+            [query(grown("privacy_partition_faults_total", "fault"), "{{fault}}")],
+            stacked=True,
+            bounds=(0, 1),
+            calcs=("max",),
+        ),
+        panel_id=32,
+        width=8,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Dead letters",
+            "Input records set aside, by reason. None is lost: each has a decision in the log. "
+            "`internal_error` is a fault of ours, the rest are of who sent them.",
+            [query(grown("privacy_dead_letters_total", "reason"), "{{reason}}")],
+            stacked=True,
+            bounds=(0, 1),
+            calcs=("max",),
+        ),
+        panel_id=33,
+        width=8,
+        height=8,
+    )
+
+
+def processes(board: Board) -> None:
+    """Add what runs, and what it uses."""
+    board.row("Processes", panel_id=40)
+    info = f"max by (instance, version, rules, python) (privacy_accountant_build_info{{{WORKER}}})"
+    board.add(
+        rows(
+            "Versions",
+            "What runs. Workers of one log must have the same rules; `rules` counts their changes.",
+            [
+                query(info, ref="A", table=True),
+                query(
+                    f"time() - max by (instance) (process_start_time_seconds{{{WORKER}}})",
+                    ref="B",
+                    table=True,
+                ),
+            ],
+            {
+                "instance": ("process", {"custom__width": 160}),
+                "version": ("version", {"custom__width": 80}),
+                "rules": ("rules", {"custom__width": 60}),
+                "python": ("python", {"custom__width": 80}),
+                "Value #B": ("runs since", {"unit": "dtdurations", "decimals": 0}),
+            },
+            sort="process",
+        ),
+        panel_id=41,
+        width=8,
+        height=8,
+    )
+    board.add(
+        lines(
+            "CPU",
+            "Processor cores in use. A worker decides on one.",
+            [
+                query(
+                    f"rate(process_cpu_seconds_total{{{WORKER}}}[$__rate_interval])",
+                    "{{instance}}",
+                )
+            ],
+        ),
+        panel_id=42,
+        width=8,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Memory",
+            "Resident memory. It grows with datasets and with remembered ids, of which a "
+            "partition keeps at most a million.",
+            [query(f"process_resident_memory_bytes{{{WORKER}}}", "{{instance}}")],
+            unit="bytes",
+        ),
+        panel_id=43,
+        width=8,
+        height=8,
+    )

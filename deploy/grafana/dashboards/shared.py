@@ -1,0 +1,41 @@
+"""Panels and words that more than one dashboard has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deploy.grafana.dashboards.board import override
+from deploy.grafana.dashboards.panels import Overrides
+
+CHOSEN: Final = 'dataset=~"$dataset"'
+EXHAUSTED: Final = f"max by (dataset) (privacy_filter_exhausted{{{CHOSEN}}})"
+CLOSED: Final = f"max by (dataset) (privacy_dataset_closed{{{CHOSEN}}})"
+WORKER: Final = 'instance=~"$instance"'
+ONE: Final = 'dataset="$dataset"'
+DASHED: Final = {"fill": "dash", "dash": [10, 10]}
+
+OUTCOME_COLORS: Final = {
+    "granted": "green",
+    "refused": "red",
+    "repeated": "blue",
+    "invalid": "orange",
+    "conflict": "purple",
+    "expired": "yellow",
+}
+
+
+def color(name: str) -> dict[str, str]:
+    """Return the property of a field that always has one colour."""
+    return {"mode": "fixed", "fixedColor": name}
+
+
+def outcomes() -> Overrides:
+    """Return the colours of outcomes: the same on every graph, whichever there are."""
+    return [override(name, color=color(shade)) for name, shade in OUTCOME_COLORS.items()]
+
+
+COUNTED: Final = (
+    "Counters begin when a worker takes the partition over, and Prometheus sees an increase only "
+    "between two scrapes: the first decision of a kind may be missing here. "
+    "`accountant audit` counts the log itself."
+)
