@@ -1,0 +1,189 @@
+"""The compose file fits what it starts: files, ports, addresses, checks, and the profiles."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from streams.settings import PREFIX, Settings
+from streams.testing.kafka_install import kafka_version
+
+ROOT = Path(__file__).parents[2]
+FILE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES = FILE["services"]
+ONCE = {"topics", "load"}
+OURS = "streaming-privacy-accountant:"
+
+
+def document(path):
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def mounts(service):
+    """The files of this repository in a container: (path here, path there)."""
+    for volume in SERVICES[service].get("volumes", ()):
+        here, there, *_ = volume.split(":")
+        if here.startswith("./"):
+            yield ROOT / here, there
+
+
+def inside(service, path):
+    """Return the file of this repository that a container sees at a path."""
+    for here, there in mounts(service):
+        if path == there or path.startswith(there + "/"):
+            return here / path[len(there) :].lstrip("/")
+    raise AssertionError(f"{service} has nothing of ours at {path}")
+
+
+def test_without_a_profile_only_what_a_trial_needs_is_started():
+    small = {name for name, service in SERVICES.items() if "profiles" not in service}
+    assert small == {"kafka", "topics", "worker", "gateway"}
+    assert all(service.get("profiles", ["demo"]) == ["demo"] for service in SERVICES.values())
+
+
+def test_the_demo_has_all_that_a_budget_passes_on_its_way_to_a_webhook():
+    wanted = {"worker-2", "prometheus", "alertmanager", "webhook", "grafana", "load"}
+    assert wanted <= set(SERVICES)
+
+
+def test_what_a_service_waits_for_is_started_with_it():
+    for name, service in SERVICES.items():
+        waits = service.get("depends_on", ())
+        for other in waits:
+            assert other in SERVICES
+            assert "profiles" in service or "profiles" not in SERVICES[other], (name, other)
+            if isinstance(waits, dict) and waits[other]["condition"] == "service_healthy":
+                assert "healthcheck" in SERVICES[other], other
+
+
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - ONCE))
+def test_every_service_that_stays_is_checked_and_restarted(name):
+    check = SERVICES[name]["healthcheck"]
+    assert check["test"][0] in {"CMD", "CMD-SHELL"}
+    assert check["retries"] * int(check["interval"].rstrip("s")) <= 180
+    assert SERVICES[name]["restart"] == "unless-stopped"
+
+
+@pytest.mark.parametrize("name", sorted(set(SERVICES)))
+def test_nobody_is_root(name):
+    service = SERVICES[name]
+    if service["image"].startswith(OURS):
+        assert "USER 10001" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+        assert service["read_only"] is True
+    else:
+        assert str(service["user"]).split(":")[0] not in {"", "0", "root"}
+    assert name == "kafka" or service["cap_drop"] == ["ALL"]
+
+
+def test_the_broker_is_the_one_that_the_tests_run_on():
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{kafka_version()}"
+
+
+def test_every_setting_exists():
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    for name, service in SERVICES.items():
+        for variable in service.get("environment", {}):
+            if variable.startswith(PREFIX):
+                assert variable in known, f"{name}: {variable}"
+
+
+def test_workers_are_told_apart():
+    names = [SERVICES[worker]["environment"]["ACCOUNTANT_INSTANCE_ID"] for worker in workers()]
+    assert len(set(names)) == len(names) == 2
+
+
+def workers():
+    return [name for name, service in SERVICES.items() if service.get("command") == ["worker"]]
+
+
+def test_no_port_is_published_twice():
+    published = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    outside = [port.rsplit(":", 1)[0] for port in published]
+    assert len(set(outside)) == len(outside)
+
+
+def test_every_file_that_is_mounted_is_in_the_repository():
+    for name in SERVICES:
+        for here, _ in mounts(name):
+            assert here.is_dir(), f"{name}: {here}"
+
+
+def test_prometheus_scrapes_every_process_of_ours_and_tells_alertmanager():
+    settings = document("deploy/prometheus/prometheus.yml")
+    targets = {
+        target
+        for job in settings["scrape_configs"]
+        for static in job["static_configs"]
+        for target in static["targets"]
+    }
+    assert targets == {*(f"{worker}:8001" for worker in workers()), "gateway:8000"}
+    told = settings["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"]
+    assert told == ["alertmanager:9093"]
+    command = SERVICES["prometheus"]["command"]
+    assert inside("prometheus", option(command, "--config.file")).is_file()
+
+
+def option(command, name):
+    (value,) = [word.split("=", 1)[1] for word in command if word.startswith(f"{name}=")]
+    return value
+
+
+def test_alertmanager_delivers_to_the_webhook_of_the_demo():
+    settings = document("deploy/alertmanager/alertmanager.yml")
+    urls = [
+        urlsplit(hook["url"])
+        for receiver in settings["receivers"]
+        for hook in receiver.get("webhook_configs", ())
+    ]
+    assert urls
+    assert {url.hostname for url in urls} == {"webhook"}
+    assert {url.port for url in urls} == {9095}
+    assert inside("webhook", SERVICES["webhook"]["entrypoint"][1]).is_file()
+    command = SERVICES["alertmanager"]["command"]
+    assert inside("alertmanager", option(command, "--config.file")).is_file()
+
+
+def test_grafana_finds_its_data_source_and_its_dashboards():
+    environment = SERVICES["grafana"]["environment"]
+    (source,) = document("deploy/grafana/provisioning/datasources/prometheus.yml")["datasources"]
+    assert source["url"] == "${PROMETHEUS_URL}"
+    assert environment["PROMETHEUS_URL"] == "http://prometheus:9090"
+    assert source["type"] == "prometheus"
+    scrape = document("deploy/prometheus/prometheus.yml")["global"]["scrape_interval"]
+    assert source["jsonData"]["timeInterval"] == scrape
+    image = SERVICES["prometheus"]["image"]
+    assert image == f"prom/prometheus:v{source['jsonData']['prometheusVersion']}"
+
+    (provider,) = document("deploy/grafana/provisioning/dashboards/accountant.yml")["providers"]
+    boards = inside("grafana", provider["options"]["path"])
+    assert {path.stem for path in boards.glob("*.json")} == {"overview", "dataset", "service"}
+    home = inside("grafana", environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert home.is_file()
+    assert provider["allowUiUpdates"] is False
+    assert inside("grafana", "/etc/grafana/provisioning").is_dir()
+
+
+def test_grafana_lets_everybody_look_and_nobody_change():
+    environment = SERVICES["grafana"]["environment"]
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    assert not [name for name in environment if "PASSWORD" in name]
+
+
+def test_grafana_is_the_version_whose_components_drew_the_pictures():
+    drawn = json.loads((ROOT / "tests" / "rendering" / "package.json").read_text("utf-8"))
+    versions = drawn["dependencies"]
+    assert SERVICES["grafana"]["image"] == f"grafana/grafana:{versions['@grafana/ui']}"
+    for name, version in versions.items():
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version), f"{name} has no exact version"
+
+
+def test_no_lock_file_of_npm_names_its_registry():
+    rendering = ROOT / "tests" / "rendering"
+    assert "package-lock=false" in (rendering / ".npmrc").read_text(encoding="utf-8")
+    assert not list(rendering.glob("*lock*"))
