@@ -25,10 +25,12 @@ class Offer:
     Attributes:
         claim: what it promises, the only thing that a ledger learns of it.
         pair: its laws on two neighbours, which obey the claim in both orders.
+        settles: what is paid in the end, by outcome; nothing where that is always the claim.
     """
 
     claim: Claim
     pair: Pair
+    settles: tuple[Claim, ...] = ()
 
     @property
     def name(self) -> str:
@@ -37,7 +39,7 @@ class Offer:
 
     def swapped(self) -> Offer:
         """Return it with the neighbours in the other order."""
-        return Offer(self.claim, self.pair.swapped())
+        return Offer(self.claim, self.pair.swapped(), self.settles)
 
 
 class FilterLedger:
@@ -65,8 +67,16 @@ class FilterLedger:
         for offer in offers:
             after = self.charge(spent, offer.claim)
             if after is not None:
-                found.append(Move(offer.name, offer.pair, (after,) * len(offer.pair.p)))
+                settled = tuple(self._settled(spent, claim) for claim in offer.settles)
+                states = settled or (after,) * len(offer.pair.p)
+                found.append(Move(offer.name, offer.pair, states))
         return found
+
+    def _settled(self, spent: Totals, claim: Claim) -> Totals:
+        after = self.charge(spent, claim)
+        if after is None:
+            raise ValueError(f"{claim} does not fit, though what was reserved for it did")
+        return after
 
     def most(self, spent: Totals, ladder: Sequence[Claim]) -> int | None:
         """Return the highest rung that the filter still admits, None if not even the first.
@@ -83,10 +93,13 @@ class OdometerLedger:
 
     Args:
         delta_for_claims: delta'', what the claims' own deltas may add up to.
+        ex_post: ex-post claims pay what they settle at.
     """
 
-    def __init__(self, odometer: Odometer, *, delta_for_claims: str = "0") -> None:
-        self.sums = sums_of(odometer)
+    def __init__(
+        self, odometer: Odometer, *, delta_for_claims: str = "0", ex_post: bool = False
+    ) -> None:
+        self.sums = sums_of(odometer, with_ex_post=ex_post)
         self.start: Totals = (0,) * len(self.sums)
         self._read = Reader(odometer, self.sums, units_down(Decimal(delta_for_claims)))
 
@@ -98,7 +111,11 @@ class OdometerLedger:
         """Return every offer, with the totals once it has run."""
         found = []
         for offer in offers:
-            asked = price(checked(offer.claim), self.sums).amounts
-            after = tuple(x + y for x, y in zip(totals, asked, strict=True))
-            found.append(Move(offer.name, offer.pair, (after,) * len(offer.pair.p)))
+            claims = offer.settles or (offer.claim,) * len(offer.pair.p)
+            after = tuple(self._after(totals, claim) for claim in claims)
+            found.append(Move(offer.name, offer.pair, after))
         return found
+
+    def _after(self, totals: Totals, claim: Claim) -> Totals:
+        asked = price(checked(claim), self.sums).amounts
+        return tuple(x + y for x, y in zip(totals, asked, strict=True))

@@ -51,6 +51,15 @@ def crossing(bound: Callable[[State], float], *, tie: float = 1e-9) -> Payoff[St
     return payoff
 
 
-def moment(order: float) -> Payoff[State]:
-    """Return e^{order L}, whose mean is what zCDP bounds by e^{order (order + 1) rho}."""
-    return lambda _, losses: np.exp(order * losses)
+def moment(order: float, last: Callable[[State], list[float]] | None = None) -> Payoff[State]:
+    """Return e^{order L}, whose mean is what zCDP bounds by e^{order (order + 1) rho}.
+
+    Args:
+        last: ln E e^{order L} of mechanisms that may still be run in a state, as the last one.
+    """
+
+    def payoff(state: State, losses: FloatArray) -> FloatArray:
+        more = max(last(state), default=0.0) if last else 0.0
+        return np.exp(order * losses + max(more, 0.0))
+
+    return payoff

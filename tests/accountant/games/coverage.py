@@ -1,0 +1,163 @@
+"""For each filter: policies to attack, what to attack them with, and how near it gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from accountant import claims as c
+from accountant.games.ledgers import FilterLedger, Offer, Totals
+from accountant.games.optimal_stopping import Solution, solve
+from accountant.games.payoffs import Curve, hockey_stick
+from accountant.policy import Policy
+from tests.accountant.games import menus as m
+from tests.accountant.games.menus import Ending
+
+CUTS = (-0.2, 0.5, 1.2)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Adversaries who know a menu, against one policy.
+
+    Attributes:
+        policy: of the dataset under attack.
+        offers: the menu; each may be asked for in both orders of the neighbours.
+        endings: what may come last, as large as still fits.
+        depth: the most requests before that.
+        near: the part of the guaranteed delta that the best of them reaches at least.
+        at: epsilon of the hockey-stick, where the guarantee is a rho and has none of its own.
+    """
+
+    policy: Policy
+    offers: tuple[Offer, ...]
+    endings: tuple[Ending, ...]
+    depth: int
+    near: float
+    at: float | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """Where the hockey-stick is taken."""
+        return float(FilterLedger(self.policy).guarantee.amount) if self.at is None else self.at
+
+    def menu(self, *, swapped: bool | None = None) -> list[Offer]:
+        """Return the offers in both orders of the neighbours, or in one of them."""
+        turned = [offer.swapped() for offer in self.offers]
+        if swapped is not None:
+            return turned if swapped else list(self.offers)
+        return [*self.offers, *[o for o in turned if o not in self.offers]]
+
+    def last(self, ledger: FilterLedger, spent: Totals) -> list[Curve]:
+        """Return the curves of what may come last."""
+        return [ending.curves[rung] for ending, rung in self._endings(ledger, spent)]
+
+    def last_log_moments(self, ledger: FilterLedger, spent: Totals, order: float) -> list[float]:
+        """Return ln E e^{order L} of what may come last."""
+        return [ending.log_moments[rung](order) for ending, rung in self._endings(ledger, spent)]
+
+    def _endings(self, ledger: FilterLedger, spent: Totals) -> list[tuple[Ending, int]]:
+        rungs = [(ending, ledger.most(spent, ending.claims)) for ending in self.endings]
+        return [(ending, rung) for ending, rung in rungs if rung is not None]
+
+    def solve(self, *, swapped: bool | None = None) -> Solution[Totals]:
+        """Return the best of all strategies at the hockey-stick H_epsilon.
+
+        Args:
+            swapped: the neighbours of the menu stand in one order only.
+        """
+        ledger = FilterLedger(self.policy)
+        menu = self.menu(swapped=swapped)
+        return solve(
+            ledger.start,
+            lambda spent: ledger.moves(spent, menu),
+            hockey_stick(self.epsilon, lambda spent: self.last(ledger, spent)),
+            depth=self.depth,
+        )
+
+
+MIXED: Final = (
+    m.pure("0.4"),
+    m.laplace("0.3", (0.0, 0.2)),
+    m.approximate("0.3", "0.01"),
+    m.shame("0.02"),
+)
+WITH_GAUSSIAN: Final = (*MIXED, m.gaussian("0.2", CUTS))
+WITH_ZCDP: Final = (
+    m.zcdp_response("0.4"),
+    m.shaming_gaussian("0.2", "0.01", CUTS),
+    m.bounded_range("0.5", 0.3),
+    m.shame("0.02"),
+)
+NO_DELTA: Final = (
+    m.pure("0.4"),
+    m.laplace("0.3", (0.0, 0.2)),
+    m.gaussian("0.25", CUTS),
+    m.zcdp_gaussian("0.2", (0.3,)),
+    m.bounded_range("0.5", 0.3),
+)
+EX_POST: Final = (
+    m.ex_post_response("0.3"),
+    m.ex_post_response("0.2", "0.01"),
+    m.ex_post_rare("0.9", 0.05),
+)
+ENDS: Final = (m.last_gaussian("4"), m.last_response("4"))
+EX_POST_END: Final = m.last_response("4", c.ExPost)
+
+
+def _policy(name: str, **fields: Any) -> Policy:
+    return Policy(filter=name, **({"epsilon": "1", "delta": "0.1"} | fields))
+
+
+ZCDP_RHO: Final = Policy(filter="zcdp", rho="0.2")
+ZCDP_RHO_DELTA: Final = Policy(filter="zcdp", rho="0.2", delta="0.02")
+
+ATTACKS: Final[dict[str, tuple[Attack, ...]]] = {
+    "basic": (Attack(_policy("basic", delta="0.02"), MIXED, ENDS, 5, 0.999),),
+    "advanced_2016": (Attack(_policy("advanced_2016", delta="0.3"), MIXED, ENDS, 5, 0.31),),
+    "fully_adaptive": (
+        Attack(_policy("fully_adaptive", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.21),
+        Attack(_policy("fully_adaptive", delta_for_claims="0.02"), WITH_ZCDP, ENDS, 4, 0.21),
+        Attack(
+            _policy("fully_adaptive", delta="0.05", delta_for_claims="0.04"), MIXED, ENDS, 4, 0.79
+        ),
+    ),
+    "zcdp_tight": (
+        Attack(_policy("zcdp_tight", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.61),
+        Attack(_policy("zcdp_tight", delta_for_claims="0.02"), WITH_ZCDP, ENDS, 4, 0.61),
+        Attack(_policy("zcdp_tight", epsilon="0.5", delta="0.6"), NO_DELTA, ENDS, 4, 0.85),
+    ),
+    "zcdp": (
+        Attack(ZCDP_RHO, NO_DELTA, ENDS, 4, 0.7, at=0.5),
+        Attack(ZCDP_RHO_DELTA, WITH_GAUSSIAN, ENDS, 4, 0.63, at=1.0),
+        Attack(ZCDP_RHO_DELTA, WITH_ZCDP, ENDS, 4, 0.82, at=0.2),
+    ),
+    "ex_post": (
+        Attack(
+            _policy("ex_post", delta="0.02"),
+            (*EX_POST, m.ex_post_response("0.1", "0.02")),
+            (EX_POST_END,),
+            5,
+            0.999,
+        ),
+    ),
+    "split": (
+        Attack(
+            _policy("split", delta_for_claims="0.02", epsilon_ex_post="0.6", delta_ex_post="0.02"),
+            (*WITH_GAUSSIAN[::2], *EX_POST),
+            (*ENDS, EX_POST_END),
+            5,
+            0.43,
+        ),
+    ),
+    "unified_brownian": (
+        Attack(_policy("unified_brownian", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.61),
+    ),
+    "renyi": (
+        Attack(_policy("renyi", order="4"), NO_DELTA, ENDS, 4, 0.94),
+        Attack(_policy("renyi", order="12", delta="1e-3"), NO_DELTA, ENDS, 4, 0.32),
+    ),
+    "renyi_weighted": (
+        Attack(_policy("renyi_weighted", orders=("3", "8")), NO_DELTA, ENDS, 4, 0.49),
+    ),
+}

@@ -1,0 +1,93 @@
+"""Every filter against every adaptive adversary over a menu: exact, and simulated beside it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from accountant.filters import FILTERS
+from accountant.games.ledgers import FilterLedger, Totals
+from accountant.games.optimal_stopping import Solution, solve
+from accountant.games.payoffs import moment
+from tests.accountant.games.coverage import ATTACKS, Attack
+from tests.accountant.games.exact_interval import interval
+
+RUNS = 100_000
+CASES = [
+    pytest.param(attack, id=f"{name}-{i}")
+    for name, attacks in ATTACKS.items()
+    for i, attack in enumerate(attacks)
+]
+
+
+def test_every_filter_is_attacked() -> None:
+    """One that is added without an attack on it fails here."""
+    assert set(FILTERS) == set(ATTACKS)
+    assert all(ATTACKS.values())
+    for name, attacks in ATTACKS.items():
+        assert {attack.policy.filter for attack in attacks} == {name}
+
+
+def tight_delta(rho: float, epsilon: float) -> float:
+    """Return delta'(rho, epsilon) of docs/theory.md section 1, as a float."""
+
+    def log_delta(log_less: float) -> float:
+        less = math.exp(log_less)  # alpha - 1
+        alpha = 1 + less
+        return less * (alpha * rho - epsilon) + alpha * math.log(less / alpha) - log_less
+
+    found = minimize_scalar(log_delta, bounds=(-12, 14), method="bounded")
+    return min(1.0, math.exp(float(found.fun)))
+
+
+def promised(attack: Attack, epsilon: float) -> float:
+    """Return the delta that the policy's guarantee gives at epsilon."""
+    guarantee = FilterLedger(attack.policy).guarantee
+    delta = float(guarantee.delta)
+    if guarantee.name == "rho":
+        return delta + (1 - delta) * tight_delta(float(guarantee.amount), epsilon)
+    return delta if epsilon >= float(guarantee.amount) else 1.0
+
+
+@pytest.mark.parametrize("attack", CASES)
+def test_no_adversary_gets_beyond_the_guarantee(attack: Attack) -> None:
+    most = promised(attack, attack.epsilon)
+    solution = attack.solve()
+    assert attack.near * most <= solution.value <= most * (1 + 1e-12)
+    check_by_simulation(solution, most)
+
+
+@pytest.mark.parametrize("attack", [case for case in CASES if str(case.id).endswith("-0")])
+def test_the_other_order_of_the_neighbours_alone_gains_no_more(attack: Attack) -> None:
+    most = promised(attack, attack.epsilon)
+    assert attack.solve(swapped=True).value <= most * (1 + 1e-12)
+
+
+def check_by_simulation(solution: Solution[Totals], most: float) -> None:
+    generator = np.random.default_rng(20261121)
+    gained = solution.simulate(RUNS, generator)
+    # What a run gains is in [0, 1]: a coin that falls with that chance makes it binomial.
+    count = int((generator.random(RUNS) < gained).sum())
+    low, high = interval(count, RUNS)
+    assert low <= solution.value <= high
+    assert low <= most
+
+
+@pytest.mark.parametrize("order", [0.1, 1.0, 4.0, 25.0])
+@pytest.mark.parametrize(
+    "attack", [a for a in ATTACKS["zcdp"] if FilterLedger(a.policy).guarantee.delta == 0]
+)
+def test_zcdp_bounds_every_moment(attack: Attack, order: float) -> None:
+    ledger = FilterLedger(attack.policy)
+    menu = attack.menu()
+    bound = order * (order + 1) * float(ledger.guarantee.amount)
+    worst = solve(
+        ledger.start,
+        lambda spent: ledger.moves(spent, menu),
+        moment(order, lambda spent: attack.last_log_moments(ledger, spent, order)),
+        depth=attack.depth,
+    ).value
+    assert 0.99 * bound < math.log(worst) <= bound * (1 + 1e-12)

@@ -1,0 +1,253 @@
+"""What is no filter is caught: the best adversary exceeds the delta it would promise.
+
+The same optimiser finds every real filter within its delta (test_filter_coverage).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import ndtri
+
+from accountant.amounts import UNIT
+from accountant.games import curves
+from accountant.games.ledgers import FilterLedger, Totals
+from accountant.games.optimal_stopping import Move, solve
+from accountant.games.pairs import (
+    Pair,
+    coarsened_gaussian,
+    name_and_shame,
+    randomized_response,
+    symmetric_atom,
+)
+from accountant.games.payoffs import Curve, crossing, hockey_stick, hockey_stick_at
+from accountant.policy import Policy
+from tests.accountant.games import menus as m
+
+Names = tuple[str, ...]
+
+
+def composed(pairs: Sequence[Pair], x: float) -> float:
+    """Return H_x of mechanisms that were all fixed in advance."""
+    atoms = [(1.0, 0.0)]
+    for pair in pairs:
+        rows = [row for row in zip(pair.p, pair.losses, strict=True) if row[0]]
+        atoms = [(a * p, loss + more) for a, loss in atoms for p, more in rows]
+    return math.fsum(a * -math.expm1(min(x - loss, 0.0)) for a, loss in atoms)
+
+
+def worst(menu: dict[str, Pair], admits: Callable[[Names], bool], epsilon: float) -> float:
+    """Return the best adversary's H_epsilon where a rule about the past decides what may run."""
+
+    @cache
+    def moves(past: Names) -> tuple[Move[Names], ...]:
+        found = []
+        for name, pair in menu.items():
+            after = tuple(sorted((*past, name)))
+            if admits(after):
+                found.append(Move(name, pair, (after,) * len(pair.p)))
+        return tuple(found)
+
+    return solve((), moves, hockey_stick(epsilon), depth=4).value
+
+
+class TestAFiltersFormulaAtTheCurrentTotals:
+    """zcdp_tight, (1, 1e-6), rounds of pure 0.01: 487 fit."""
+
+    DELTA = 1e-6
+
+    def position(self, rho: float) -> float:
+        """Return the epsilon of the tight conversion at what is spent."""
+        if not rho:
+            return 0.0
+
+        def bound(log_order: float) -> float:
+            less = math.exp(log_order)  # alpha - 1
+            alpha = 1 + less
+            logs = -math.log(self.DELTA) + alpha * math.log(less / alpha) - math.log(less)
+            return alpha * rho + logs / less
+
+        return max(0.0, float(minimize_scalar(bound, bounds=(-5, 12), method="bounded").fun))
+
+    def value(self, attempt: str) -> float:
+        ledger = FilterLedger(Policy(filter="zcdp_tight", epsilon="1", delta="1e-6"))
+        offers = (m.pure("0.01"),)
+        at = cache(lambda spent: self.position(spent[0] / UNIT))
+        payoffs = {
+            "crosses": crossing(at),
+            "stops at will": hockey_stick_at(at),
+            "is held to the policy": hockey_stick(1.0),
+        }
+        solution = solve(
+            ledger.start, lambda spent: ledger.moves(spent, offers), payoffs[attempt], depth=600
+        )
+        assert solution.nodes == 488 * 489 // 2
+        return solution.value / self.DELTA
+
+    def test_it_is_crossed_195_times_too_often(self) -> None:
+        assert self.value("crosses") == pytest.approx(195, abs=0.2)
+
+    def test_stopping_at_will_has_1_85_times_its_delta(self) -> None:
+        assert self.value("stops at will") == pytest.approx(1.85, abs=0.005)
+
+    def test_the_policys_constant_holds(self) -> None:
+        assert 0.2 < self.value("is held to the policy") < 0.201
+
+
+class TestAPrivacyLossAccountantWithAdaptiveParameters:
+    """docs/theory.md P7: admit while the composition of what was chosen so far has H <= delta."""
+
+    EPSILON, DELTA = 1.0, 1e-3
+
+    def menu(self) -> dict[str, Pair]:
+        first = randomized_response(0.1)
+        mass = self.DELTA / first.p[0] / -math.expm1(-0.2)
+        return {
+            "response": first,
+            "A": symmetric_atom(1.1, mass),
+            "B": name_and_shame(self.DELTA),
+        }
+
+    def test_either_choice_fixed_in_advance_has_exactly_delta(self) -> None:
+        menu = self.menu()
+        for second in "AB":
+            pairs = [menu["response"], menu[second]]
+            assert composed(pairs, self.EPSILON) == pytest.approx(self.DELTA, rel=1e-12)
+
+    def test_choosing_by_the_outcome_has_1_475_delta(self) -> None:
+        menu = self.menu()
+
+        def admits(past: Names) -> bool:
+            allowed = self.DELTA * (1 + 1e-12)
+            return composed([menu[name] for name in past], self.EPSILON) <= allowed
+
+        found = worst(menu, admits, self.EPSILON) / self.DELTA
+        assert found == pytest.approx(2 - 1 / (1 + math.exp(-0.1)), rel=1e-9)
+        assert found == pytest.approx(1.475, abs=5e-4)
+
+
+class TestRenyiOrdersWithDeltaUndivided:
+    """`Some order fits`, each order with the whole delta (docs/theory.md P5, section 7)."""
+
+    EPSILON, DELTA = 8.0, 1e-3
+
+    def divergence(self, pair: Pair, order: float) -> float:
+        return pair.log_moment(order - 1) / (order - 1)
+
+    def budget(self, order: float, share: float) -> float:
+        c = (1 - 1 / order) ** (order - 1) / order
+        return self.EPSILON - math.log(c / (self.DELTA * share)) / (order - 1)
+
+    def menu(self, shares: dict[float, float], first: float) -> dict[str, Pair]:
+        """For each order and what the first rounds may tell, the atom that uses it up."""
+        response = randomized_response(first)
+        menu = {"first": response, "second": response}
+        for order, share in shares.items():
+            for rounds in (1, 2):
+                room = self.budget(order, share) - rounds * self.divergence(response, order)
+                for steps in {-rounds, rounds - 2, 2 - rounds, rounds}:
+                    # The loss at which the order's bound on the hockey-stick is exact.
+                    loss = self.EPSILON + math.log(order / (order - 1)) - steps * first
+                    menu[f"{order}, {rounds} rounds, {steps}"] = self.largest(loss, order, room)
+        return menu
+
+    def largest(self, loss: float, order: float, room: float) -> Pair:
+        def excess(mass: float) -> float:
+            return self.divergence(symmetric_atom(loss, mass), order) - room
+
+        most = (1 - 1e-9) / (1 + math.exp(-loss))
+        mass = brentq(excess, 1e-18, most, xtol=1e-18, rtol=1e-13) if excess(most) > 0 else most
+        return symmetric_atom(loss, float(mass) * (1 - 1e-9))
+
+    def value(self, shares: dict[float, float], first: float) -> float:
+        """Return the best H_epsilon in units of delta.
+
+        Args:
+            shares: order -> the part of delta that its budget is worth.
+            first: epsilon of the randomized response that the adversary chooses by.
+        """
+        menu = self.menu(shares, first)
+        spent = {name: [self.divergence(x, order) for order in shares] for name, x in menu.items()}
+        budgets = [self.budget(order, share) for order, share in shares.items()]
+
+        def admits(past: Names) -> bool:
+            if len(set(past)) < len(past):
+                return False
+            totals = [sum(column) for column in zip(*(spent[n] for n in past), strict=True)]
+            return any(x <= most for x, most in zip(totals, budgets, strict=True))
+
+        return worst(menu, admits, self.EPSILON) / self.DELTA
+
+    def test_two_orders_undivided_have_1_48_delta(self) -> None:
+        assert self.value({2.5: 1, 400: 1}, 0.02) == pytest.approx(1.48, abs=0.001)
+
+    def test_three_orders_undivided_have_1_7_delta(self) -> None:
+        assert self.value({2.5: 1, 15: 1, 200: 1}, 0.03) > 1.7
+
+    def test_divided_they_stay_within_delta_and_come_near_it(self) -> None:
+        assert 0.7 < self.value({2.5: 0.5, 400: 0.5}, 0.02) <= 1
+        assert 0.5 < self.value({2.5: 1 / 3, 15: 1 / 3, 200: 1 / 3}, 0.03) <= 1
+
+    @pytest.mark.parametrize("order", [2.5, 15.0])
+    def test_one_order_alone_reaches_its_delta(self, order: float) -> None:
+        assert 0.99 < self.value({order: 1}, 0.02) <= 1
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    return float(curves.gaussian(mu, np.array([epsilon]))[0])
+
+
+@pytest.mark.parametrize(
+    ("delta", "each", "least"), [(1e-6, 0.02, 1.03), (1e-3, 0.05, 1.19), (0.1, 0.1, 1.27)]
+)
+def test_squares_of_pure_epsilons_are_no_squares_of_mu(
+    delta: float, each: float, least: float
+) -> None:
+    """Sum epsilon^2 <= mu^2, where mu-GDP has (1, delta): many small rounds, then what is left."""
+    mu = float(brentq(lambda x: gaussian_delta(x, 1.0) - delta, 1e-3, 20))
+    pair = randomized_response(each)
+
+    def value(cost: Callable[[float], float]) -> float:
+        """Return the best H_1 in units of delta, where epsilon costs `cost(epsilon)` of mu^2."""
+
+        def moves(rounds: int) -> list[Move[int]]:
+            fits = (rounds + 1) * cost(each) <= mu**2
+            return [Move("response", pair, (rounds + 1,) * 2)] if fits else []
+
+        def last(rounds: int) -> list[Curve]:
+            left = mu**2 - rounds * cost(each)
+            most = float(brentq(lambda e: cost(e) - left, 0, 20))
+            return [lambda x: curves.randomized_response(most, 0.0, x)]
+
+        return solve(0, moves, hockey_stick(1.0, last), depth=1000).value / delta
+
+    assert value(lambda epsilon: epsilon**2) > least
+    # What a pure claim may be charged: the square of mu(epsilon) of docs/theory.md section 1.
+    assert value(lambda e: float(2 * ndtri(1 / (1 + math.exp(-e)))) ** 2) <= 1
+
+
+def test_a_check_that_leaves_out_the_request_itself_is_none() -> None:
+    """The infimum over n has to include the first mechanism, and each that is asked for."""
+    ledger = FilterLedger(Policy(filter="zcdp_tight", epsilon="1", delta="0.01"))
+    offer = m.pure("4")
+    assert ledger.moves(ledger.start, [offer]) == []
+
+    def moves(spent: Totals) -> list[Move[Totals]]:
+        within = spent[0] <= ledger.capacity[0]
+        return [Move("pure", offer.pair, ((spent[0] + 2 * UNIT, 0),) * 2)] if within else []
+
+    assert solve(ledger.start, moves, hockey_stick(1.0), depth=2).value > 90 * 0.01
+
+
+def test_the_tight_filters_bound_the_hockey_stick_and_not_the_chance_of_a_large_loss() -> None:
+    """No error of theirs: (epsilon, delta)-DP is the hockey-stick (docs/theory.md section 7)."""
+    delta = 1e-6
+    mu = float(brentq(lambda x: gaussian_delta(x, 1.0) - delta, 1e-3, 20))
+    fine = coarsened_gaussian(mu, list(np.linspace(0.2, 6, 600)))
+    assert fine.hockey_stick(1.0) <= delta
+    assert fine.chance_above(1.0) > 4 * delta
