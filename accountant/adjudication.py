@@ -60,6 +60,8 @@ def adjudicate(
     policy = plan.policy
     if unit != policy.unit or neighbours != policy.neighbours:
         return _refuse(ledger, Reason.UNIT_MISMATCH, at, None)
+    if claim.only_for and claim.only_for != policy.neighbours:
+        return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, None)
     asked = price(claim, plan.priced)
     totals = ledger.totals
     width = plan.width

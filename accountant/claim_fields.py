@@ -22,12 +22,14 @@ class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
 
     `knob` names the one field that an analyst turns to pay less; `knob_sign`
     is +1 where a larger value costs more, -1 where it costs less; `knob_is_power` says
-    that the cost grows about as a power of it.
+    that the cost grows about as a power of it. `only_for` names the one neighbouring relation
+    that such a claim may be made for, "" where it may be for any.
     """
 
     knob: ClassVar[str] = ""
     knob_sign: ClassVar[int] = 1
     knob_is_power: ClassVar[bool] = True
+    only_for: ClassVar[str] = ""
 
     def check(self) -> None:
         """Raise RequestInvalid, naming field, rule and value, if a field breaks its rule."""
@@ -70,6 +72,14 @@ def check_noise(text: str, field: str) -> Decimal:
     if not value:
         raise RequestInvalid(field, "must be greater than 0", text)
     return value
+
+
+def check_rate(text: str, field: str) -> Decimal:
+    """Return a probability of being sampled, 1e-12 to 1.
+
+    Raises: RequestInvalid: it is not.
+    """
+    return parse_in(text, field=field, least=LEAST_EPSILON, most=Decimal(1), zero=False)
 
 
 def check_result(value: Fraction, what: str, least: Decimal, most: Decimal) -> None:

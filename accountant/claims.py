@@ -22,6 +22,7 @@ from accountant.claim_fields import (
     check_delta,
     check_epsilon,
     check_noise,
+    check_rate,
     check_result,
     check_rho,
 )
@@ -133,6 +134,21 @@ class Gaussian(ClaimFields, frozen=True, tag="gaussian"):
         check_result(rho, "sensitivity^2 / (2 sigma^2)", LEAST_RHO, MOST_RHO)
 
 
+class SubsampledGaussian(Gaussian, frozen=True, tag="subsampled_gaussian"):
+    """A Gaussian on a Poisson sample: each unit is in it with probability `rate`, 1e-12 to 1.
+
+    That sampling amplifies privacy holds for units added or removed, not for one replaced.
+    """
+
+    rate: str
+    knob_is_power = False
+    only_for = "add_remove"
+
+    def check(self) -> None:
+        super().check()
+        check_rate(self.rate, "rate")
+
+
 class Brownian(ClaimFields, frozen=True, tag="brownian"):
     """One refinement of a Brownian mechanism: the answer shown anew, with less noise.
 
@@ -222,6 +238,7 @@ Claim = (
     | BoundedRange
     | Laplace
     | Gaussian
+    | SubsampledGaussian
     | Brownian
     | ExPost
     | Repeat
@@ -239,6 +256,7 @@ ATOMS: Final = (
     BoundedRange,
     Laplace,
     Gaussian,
+    SubsampledGaussian,
     Brownian,
     ExPost,
 )
@@ -273,10 +291,11 @@ class CheckedClaim:
     Attributes:
         mechanisms: how many mechanisms it holds.
         keys: how many JSON keys its fields took on the wire.
+        only_for: the one neighbouring relation that all of it may be claimed for, "" for any.
         prices: what it costs, by the sums asked for; filled by `totals.price`.
     """
 
-    __slots__ = ("claim", "keys", "mechanisms", "prices")
+    __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices")
 
     def __init__(self, claim: Claim) -> None:
         if depth(claim) > MOST_DEPTH:
@@ -287,6 +306,7 @@ class CheckedClaim:
         if self.mechanisms > 1_000_000_000:
             raise RequestInvalid("claim", "must hold at most 1e9 mechanisms", self.mechanisms)
         self.keys = _keys(claim)
+        self.only_for = max((atom.only_for for atom, _ in atoms(claim)), default="")
         self.prices: dict[tuple[str, ...], object] = {}
 
 

@@ -16,6 +16,7 @@ from accountant.conversions.renyi import (
     randomized_response_renyi,
     zcdp_renyi,
 )
+from accountant.conversions.renyi_subsampled import subsampled_gaussian_renyi
 from accountant.conversions.zcdp import bounded_range_rho, gaussian_rho, laplace_rho, pure_rho
 
 Amount = Fraction | Decimal
@@ -89,6 +90,8 @@ def promise(claim: c.Claim) -> Promise:
             return Promise(rho=plain.rho, intrinsic_time=plain.intrinsic_time, delta=delta)
         case c.Zcdp():
             return _zcdp(Fraction(claim.rho))
+        case c.SubsampledGaussian():
+            return _subsampled(claim)
         case c.Gdp() | c.Gaussian() | c.Brownian():
             return _gaussian(_rho_of(claim))
         case c.ExPost():
@@ -148,6 +151,16 @@ def _rho_of(claim: c.Gdp | c.Gaussian | c.Brownian) -> Fraction:
 
 def _gaussian(rho: Fraction) -> Promise:
     return replace(_zcdp(rho), mu_squared=2 * rho)
+
+
+def _subsampled(claim: c.SubsampledGaussian) -> Promise:
+    # What is sampled at rate 1 dominates it: without the sample it is a Gaussian.
+    plain = _gaussian(_rho_of(claim))
+    if not plain.rho:
+        return plain
+    noise = Fraction(claim.sigma) / Fraction(claim.sensitivity)
+    curve = partial(subsampled_gaussian_renyi, rate=Fraction(claim.rate), noise=noise)
+    return replace(plain, renyi=curve)
 
 
 def _with_delta(claim: c.Approximate | c.ExPost, *, probabilistic: bool) -> Promise:

@@ -1,7 +1,7 @@
 """Renyi curves: D_alpha of a mechanism at an order alpha > 1, in nats, each rounded up.
 
 Every curve bounds both directions of every pair of neighbours. A curve increases with the
-order (van Erven and Harremoes 2014 Thm 3), so an order may be rounded up as well.
+order (van Erven and Harremoës 2014 Thm 3), so an order may be rounded up as well.
 """
 
 from __future__ import annotations

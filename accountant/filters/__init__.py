@@ -10,6 +10,9 @@ from accountant.filters.base import Budget, Filter, Guarantee
 from accountant.filters.basic import Basic
 from accountant.filters.ex_post import ExPost
 from accountant.filters.fully_adaptive import FullyAdaptive
+from accountant.filters.gdp_residue import GdpResidue
+from accountant.filters.renyi import Renyi
+from accountant.filters.renyi_weighted import RenyiWeighted
 from accountant.filters.split import Split
 from accountant.filters.unified_brownian import UnifiedBrownian
 from accountant.filters.zcdp import Zcdp
@@ -24,6 +27,9 @@ _ALL: Final[tuple[type[Filter], ...]] = (
     ExPost,
     Split,
     UnifiedBrownian,
+    Renyi,
+    RenyiWeighted,
+    GdpResidue,
 )
 
 FILTERS: Final = MappingProxyType({kind.name: kind for kind in _ALL})

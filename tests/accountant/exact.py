@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 import mpmath
 
@@ -62,6 +63,53 @@ def rho(claim: c.Claim) -> mpmath.mpf:
                 precision -= 1 / real(claim.previous)
             return real(claim.sensitivity) ** 2 * precision / 2
     raise AssertionError(claim)
+
+
+@cache
+def renyi(claim: c.Claim, order: str) -> mpmath.mpf | None:
+    """Return the Renyi divergence of a claim's worst pair, None if it has none."""
+    if delta(claim):
+        return None
+    with mpmath.workdps(2 * DIGITS):
+        alpha, e = real(order), real(epsilon(claim) or Fraction(0))
+        less = alpha - 1
+        match claim:
+            case c.Laplace() if e:
+                both = alpha * mpmath.exp(less * e) + less * mpmath.exp(-alpha * e)
+                return mpmath.log(both / (alpha + less)) / less
+            case c.BoundedRange() if e:
+                grown, small = mpmath.exp(e), mpmath.exp(-less * e)
+                x = less * (grown - small) / (alpha * (1 - small))
+                rest = (grown - small - (1 - small) * x) / (grown - 1)
+                return mpmath.log(x**less * rest) / less
+            case c.SubsampledGaussian() if rho(claim):
+                return _sampled(claim, order)
+            case _ if epsilon(claim) is None:
+                return alpha * rho(claim)
+        return mpmath.log(mpmath.cosh((alpha - 0.5) * e) / mpmath.cosh(e / 2)) / less
+
+
+def _sampled(claim: c.SubsampledGaussian, order: str) -> mpmath.mpf:
+    """Return the binomial moment's, on its chord between integers."""
+
+    def log_moment(n: int) -> mpmath.mpf:
+        q, twice_rho = real(claim.rate), 2 * rho(claim)
+        return mpmath.log(
+            mpmath.fsum(
+                mpmath.binomial(n, k)
+                * (1 - q) ** (n - k)
+                * q**k
+                * mpmath.exp(k * (k - 1) * twice_rho / 2)
+                for k in range(n + 1)
+            )
+        )
+
+    alpha, below = real(order), int(real(order))
+    if alpha > 4095:
+        return alpha * rho(claim)
+    part = alpha - below
+    above = part * log_moment(below + 1) if part else 0
+    return ((1 - part) * log_moment(below) + above) / (alpha - 1)
 
 
 def intrinsic_time(claim: c.Claim) -> mpmath.mpf:

@@ -35,6 +35,7 @@ def atoms(*, small: int = -6, large: int = -1) -> st.SearchStrategy[c.Claim]:
         st.builds(c.BoundedRange, epsilon),
         st.builds(c.Laplace, noise, query),
         st.builds(c.Gaussian, noise, query),
+        st.builds(c.SubsampledGaussian, noise, query, decimals(-6, -1)),
         st.builds(c.Brownian, noise, query),
         st.builds(c.Brownian, noise, query, noise),
         st.builds(c.ExPost, epsilon, delta),
@@ -106,6 +107,14 @@ POLICIES: tuple[dict[str, object], ...] = (
     },
     {"filter": "unified_brownian", "rho": "0.05", "delta": "1e-7"},
     {"filter": "unified_brownian", "epsilon": "1", "delta": "1e-6", "halt_on_refusal": True},
+    {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22"},
+    {
+        "filter": "renyi_weighted",
+        "epsilon": "1",
+        "delta": "1e-6",
+        "orders": ["18", "40", "300"],
+        "odometers": [{"type": "mixture", "delta": "1e-6", "r": "0.01"}],
+    },
     {"filter": "basic", "epsilon": "0.3", "delta": "1e-6", "halt_on_refusal": True},
 )
 """One policy of each filter at least, two that halt, one with every odometer."""

@@ -25,8 +25,17 @@ POLICIES: Final[dict[str, Policy]] = {
         delta_ex_post="1e-7",
     ),
     "unified_brownian": Policy(filter="unified_brownian", epsilon="1", **WITH_DELTA),
+    "gdp_residue": Policy(filter="gdp_residue", epsilon="1", **WITH_DELTA),
+    "renyi": Policy(filter="renyi", epsilon="1", delta="1e-6", order="22"),
+    "renyi_weighted": Policy(
+        filter="renyi_weighted",
+        epsilon="1",
+        delta="1e-6",
+        orders=("18", "40.5", "2000"),
+        weights=("0.5", "0.3", "0.2"),
+    ),
 }
-"""By filter; each leaves claims a delta of their own."""
+"""By filter; each leaves claims a delta of their own where it takes such claims."""
 
 
 def plan_of(policy: Policy) -> Plan:

@@ -127,6 +127,33 @@ def unified_brownian(policy: Policy, ran: Mechanisms) -> Limits:
     return zcdp(policy, ran) if policy.epsilon is None else zcdp_tight(policy, ran)
 
 
+def renyi(policy: Policy, ran: Mechanisms) -> Limits | None:
+    return renyi_at(str(policy.order), policy.delta, policy, ran)
+
+
+def renyi_at(order: str, part: str, policy: Policy, ran: Mechanisms) -> Limits | None:
+    """Return the sum of one order's divergences, and what its part of delta leaves room for."""
+    found = [(exact.renyi(claim, order), n) for claim, n in ran]
+    if any(divergence is None for divergence, _ in found):
+        return None
+    alpha = real(order)
+    less = alpha - 1
+    log_c = less * mpmath.log(1 - 1 / alpha) - mpmath.log(alpha)
+    limit = real(policy.epsilon or "") - (log_c - mpmath.log(real(part))) / less
+    return [(mpmath.fsum(d * n for d, n in found if d is not None), limit)]
+
+
+def renyi_weighted(policy: Policy, ran: Mechanisms) -> Limits | None:
+    """Return the order that is furthest within its limit: one is enough."""
+    assert isinstance(policy.orders, tuple)
+    assert isinstance(policy.weights, tuple)
+    limits: Limits = []
+    for order, weight in zip(policy.orders, policy.weights, strict=True):
+        part = str(Fraction(weight) * Fraction(policy.delta))
+        limits += renyi_at(order, part, policy, ran) or []
+    return [min(limits, key=lambda pair: pair[0] / pair[1])] if limits else None
+
+
 RULES: Final[dict[str, Rule]] = {
     "basic": basic,
     "advanced_2016": advanced_2016,
@@ -136,5 +163,7 @@ RULES: Final[dict[str, Rule]] = {
     "ex_post": ex_post,
     "split": split,
     "unified_brownian": unified_brownian,
+    "renyi": renyi,
+    "renyi_weighted": renyi_weighted,
 }
 """The filters whose rule is a function of what ran, in any order."""

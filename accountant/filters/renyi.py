@@ -1,0 +1,79 @@
+"""Renyi divergences of one order, fixed at opening, add up."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from accountant.amounts import Units, budget_down, parse_in
+from accountant.conversions.renyi_dp import budget_cks
+from accountant.errors import RequestInvalid
+from accountant.filters.additive import AdditiveFilter
+from accountant.filters.base import Budget
+from accountant.filters.required import own_delta, required
+
+LEAST_ORDER: Final = Decimal("1.000001")
+MOST_ORDER: Final = Decimal("1e9")
+
+
+class Renyi(AdditiveFilter):
+    """Admit while sum D_alpha <= epsilon - ln(c_alpha/delta)/(alpha-1), at one order alpha.
+
+    Guarantees (epsilon, delta)-DP to claims that have a Renyi curve; a claim with a delta has
+    none. Source: Feldman and Zrnic 2021 Thm 4.1, for any order and Canonne, Kamath and
+    Steinke's conversion; docs/theory.md section 3 and P5.
+
+    Args:
+        order: alpha, 1.000001 to 1e9, fixed in advance: an order chosen after a look at what
+            was spent would need a union bound, as `renyi_weighted` makes it.
+    """
+
+    name = "renyi"
+    parameters = ("order",)
+
+    def __init__(self, order: str | None = None) -> None:
+        self.order = parse_order(order, field="order")
+        self.sums = (sum_name(self.order),)
+
+    def capacity(self, budget: Budget) -> tuple[Units, ...]:
+        epsilon = required(budget.epsilon, "epsilon")
+        return (order_budget(self.order, epsilon, whole_delta(budget), field="order"),)
+
+
+def parse_order(text: str | None, *, field: str) -> Decimal:
+    """Return an order of Renyi divergence.
+
+    Raises: RequestInvalid: it is missing, or not between `LEAST_ORDER` and `MOST_ORDER`.
+    """
+    if text is None:
+        raise RequestInvalid(field, "must be given for this filter", None)
+    return parse_in(text, field=field, least=LEAST_ORDER, most=MOST_ORDER, zero=False)
+
+
+def sum_name(order: Decimal) -> str:
+    """Return what totals call the sum of this order's divergences: `renyi_22`."""
+    return f"renyi_{order.normalize():f}"
+
+
+def whole_delta(budget: Budget) -> Decimal:
+    """Return delta, none of which claims may spend: a claim with a delta has no curve.
+
+    Raises: RequestInvalid: there is no delta, or a part of it is for claims.
+    """
+    if budget.delta_for_claims:
+        rule = "must be left out or 0 for this filter, which takes no claim with a delta"
+        raise RequestInvalid("delta_for_claims", rule, str(budget.delta_for_claims))
+    return own_delta(budget)
+
+
+def order_budget(order: Decimal, epsilon: Decimal, delta: Decimal, *, field: str) -> int:
+    """Return what the divergences of one order may add up to, rounded down, in units of 1e-40.
+
+    Raises: RequestInvalid: that is nothing, so the order is too small for this delta.
+    """
+    # A budget beyond epsilon (a delta above 1/alpha) is used as it is: it is proved.
+    units = budget_down(budget_cks(order, epsilon=epsilon, delta=delta))
+    if units <= 0:
+        rule = f"must be larger: delta {delta:.6g} leaves this order nothing to spend"
+        raise RequestInvalid(field, rule, f"{order.normalize():f}")
+    return units
