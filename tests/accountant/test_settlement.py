@@ -92,7 +92,7 @@ class TestExPost:
         before = plan.readings(totals)[1]
         assert mixture == pytest.approx(before - 0.15, rel=1e-12)
         # Of the deltas nothing comes back.
-        assert after[plan.sums.index("loss_delta")] == UNIT // 10**8
+        assert after[plan.sums.index("delta")] == UNIT // 10**8
 
     @settings(max_examples=100)
     @given(st.fractions(0, Fraction("0.25")))
