@@ -18,9 +18,10 @@ from streams.cli.options import (
     Url,
     Wait,
 )
-from streams.cli.policies import named_options
+from streams.cli.policies import named_options, policy_in
 
 if TYPE_CHECKING:
+    from accountant.plan import Plan
     from accountant.policy import Policy
     from accountant.records import Decision
 
@@ -55,6 +56,9 @@ def open_(
             help="JSON of the whole policy, with odometers; replaces the options.",
         ),
     ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show what it would promise; open nothing.")
+    ] = False,
     by: By = "owner",
     reason: Reason = "",
     wait: Wait = 10.0,
@@ -65,19 +69,13 @@ def open_(
 
     Exit code 1 if the name was ever opened before.
     """
-    import msgspec
-
     from accountant.plan import open_plan
     from accountant.policy import Policy, resolve
-    from accountant.records import decode_policy
     from streams.client import Accountant
 
     with explained():
         if policy is not None:
-            try:
-                wanted = decode_policy(policy.read_bytes())
-            except msgspec.MsgspecError as error:
-                fail(Exit.USAGE, f"{policy} is no policy: {error}")
+            wanted = policy_in(policy)
         else:
             wanted = Policy(
                 filter=filter_name,
@@ -91,10 +89,23 @@ def open_(
             )
         _check_neighbours(wanted)
         with named_options() if policy is None else nullcontext():
-            open_plan(resolve(wanted))
+            plan = open_plan(resolve(wanted))
+        if preview:
+            _preview(name, plan, json)
+            return
         with Accountant(url, wait=wait) as ledger:
             decision = ledger.open(name, wanted, by=by, reason=reason, wait=wait)
     _tell(decision, json)
+
+
+def _preview(name: str, plan: Plan, json: bool) -> None:
+    from streams.cli.output import print_json, stdout
+    from streams.cli.preview import preview_json, preview_table
+
+    if json:
+        print_json(preview_json(name, plan))
+    else:
+        stdout().print(preview_table(name, plan))
 
 
 def _check_neighbours(policy: Policy) -> None:

@@ -10,9 +10,11 @@ from typer.core import TyperGroup
 from streams.cli import (
     ask,
     audit,
+    compare,
     dataset,
     decide,
     demo,
+    figures,
     fits,
     gateway,
     log,
@@ -89,6 +91,8 @@ app.add_typer(log.app, name="log", rich_help_panel=_USE)
 app.command("audit", rich_help_panel=_USE)(audit.audit)
 app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
 app.command("plan", rich_help_panel=_OFFLINE)(plan.plan)
+app.command("compare", rich_help_panel=_OFFLINE)(compare.compare)
+app.command("figures", rich_help_panel=_OFFLINE)(figures.figures)
 app.command("id", rich_help_panel=_OFFLINE)(new_id.new)
 app.command("decide", rich_help_panel=_OFFLINE)(decide.decide)
 app.command("demo", rich_help_panel=_RUN)(demo.demo)

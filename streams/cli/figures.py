@@ -1,0 +1,55 @@
+"""`accountant figures`: draws the figures of the documentation from our own functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streams.cli.exits import Exit, explained, fail
+from streams.cli.options import Json
+
+_FORMATS = ("png", "svg", "pdf")
+
+
+def figures(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory; made if it is not there.")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Name of one figure; may be repeated. Default: all.")
+    ] = None,
+    kind: Annotated[str, typer.Option("--format", help="png, svg or pdf.")] = "png",
+    json: Json = False,
+) -> None:
+    """Draw how filters, odometers and compositions compare, each a file in DIR.
+
+    Every point is computed by the code that decides. Needs matplotlib: the extra `plots`.
+    """
+    from streams.cli.output import print_json, progress
+    from streams.figures import PICTURES
+
+    if kind not in _FORMATS:
+        fail(Exit.USAGE, f"--format must be one of {', '.join(_FORMATS)}, got {kind}")
+    names = list(dict.fromkeys(only or PICTURES))
+    for name in names:
+        if name not in PICTURES:
+            fail(Exit.USAGE, f"--only must be one of {', '.join(PICTURES)}, got {name}")
+    try:
+        from streams.figures.drawing import save
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "matplotlib":
+            raise
+        fail(
+            Exit.USAGE,
+            "figures are drawn with matplotlib, which is not installed",
+            hint="pip install 'streaming-privacy-accountant[plots]', or pip install matplotlib",
+        )
+    with explained():
+        out.mkdir(parents=True, exist_ok=True)
+        with progress() as shown:
+            for name in shown.track(names, description="drawing"):
+                path = save(PICTURES[name](), out, kind=kind)
+                if json:
+                    print_json({"figure": name, "file": str(path)})
+                else:
+                    typer.echo(path)

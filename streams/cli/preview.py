@@ -1,0 +1,100 @@
+"""What a policy would promise and admit, before any dataset is opened under it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from accountant.amounts import format_units
+from accountant.claim_text import parse_claim
+from accountant.plan import Plan
+from accountant.policy import guarantee_of
+from streams.cli.output import short
+from streams.comparing import odometer_settings
+from streams.fitting import Fit, fit, unspent
+
+TYPICAL: Final = (
+    "pure:0.01",
+    "pure:0.1",
+    "laplace:scale=100,sensitivity=1",
+    "gaussian:sigma=100,sensitivity=1",
+    "gaussian:sigma=20,sensitivity=1",
+    "bounded_range:0.1",
+    "approximate:epsilon=0.01,delta=1e-9",
+)
+"""Claims that people make, so that they can see how far a budget goes."""
+
+
+def fits_of(plan: Plan) -> dict[str, Fit]:
+    """Return how many of each typical claim fit an unspent budget."""
+    return {text: fit(parse_claim(text), unspent(plan)) for text in TYPICAL}
+
+
+def preview_json(name: str, plan: Plan) -> dict[str, Any]:
+    """Return the preview for scripts; amounts are exact."""
+    kind, amount, delta = guarantee_of(plan.policy)
+    return {
+        "preview": True,
+        "dataset": name,
+        "guarantee": {kind: f"{amount:f}", "delta": f"{delta:f}"},
+        "policy": plan.policy,
+        "budget": plan.budget_wire,
+        "thresholds": thresholds(plan),
+        "fits": {text: found.count for text, found in fits_of(plan).items() if found.accepted},
+        "not_taken": [text for text, found in fits_of(plan).items() if not found.accepted],
+    }
+
+
+def thresholds(plan: Plan) -> dict[str, str]:
+    """Return the spent amount of the additive unit at which each alert is crossed."""
+    amounts = map(format_units, plan.thresholds)
+    return dict(zip(plan.policy.alert_at, amounts, strict=True))
+
+
+def preview_table(name: str, plan: Plan) -> RenderableType:
+    """Return the preview for people."""
+    policy, unit = plan.policy, plan.kind.sums[0]
+    kind, amount, delta = guarantee_of(policy)
+    symbol = "ε" if kind == "epsilon" else "ρ"
+    rows = [
+        ("guarantee", f"{symbol} = {amount:f}, δ = {delta:f}, per {policy.unit}, for all releases"),
+        ("filter", f"{policy.filter}, δ for claims {policy.delta_for_claims}"),
+        ("neighbours", policy.neighbours),
+        *((f"budget, {sum_}", amount) for sum_, amount in plan.budget_wire.items()),
+        ("alerts", ", ".join(f"{at} at {short(of)}" for at, of in thresholds(plan).items())),
+        ("odometers", _odometers(plan) or "none"),
+        ("horizon", policy.horizon or "–"),
+        ("a refusal", "is the end" if policy.halt_on_refusal is True else "costs nothing"),
+    ]
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for label, value in rows:
+        grid.add_row(label, value)
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
+    table.add_column("such claims", no_wrap=True)
+    table.add_column(f"cost ({unit})", justify="right")
+    table.add_column("fit", justify="right", style="bold")
+    for text, found in fits_of(plan).items():
+        count = "unlimited" if found.count is None else str(found.count)
+        cells = (short(found.cost, 4), count) if found.accepted else ("not taken", "–")
+        table.add_row(text, *cells)
+    if not Decimal(policy.delta_for_claims or "0"):
+        remark = "No δ is for claims: one with a δ of its own never fits."
+        table.caption, table.caption_justify = remark, "left"
+    head = Text(f"{name}: a preview, nothing is opened", style="bold")
+    return Group(head, grid, table)
+
+
+def _odometers(plan: Plan) -> str:
+    found = []
+    for odometer in plan.policy.odometers or ():
+        settings = odometer_settings(odometer)
+        name = str(odometer.__struct_config__.tag)
+        found.append(f"{name} ({settings})" if settings else name)
+    return "\n".join(found)

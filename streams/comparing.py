@@ -1,0 +1,229 @@
+"""A policy's alternatives on the same requests: what each filter and odometer would have done.
+
+Every alternative is a ledger of its own that decides each line as the service would.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import msgspec
+
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.odometers import AnyOdometer
+from accountant.outcomes import Outcome, Reason
+from accountant.partition import Encoded
+from accountant.plan import open_plan
+from accountant.policy import MOST_ODOMETERS, Policy, resolve
+from streams.offline import OfflineLedger
+from streams.tuning import guaranteed_epsilon, in_place_of, odometers_for
+
+Kind = Literal["filter", "odometer"]
+_ENDLESS: Final = "1000000"
+_PARAMETERS: Final = ("order", "orders", "weights", "epsilon_ex_post", "delta_ex_post")
+
+
+@dataclass(slots=True)
+class Standing:
+    """What one alternative did on one dataset.
+
+    Attributes:
+        admitted, refused: requests. `not_taken` of the refused have no finite cost under it.
+        first_refusal: number of the first line refused, from 1.
+        spent_ratio: part of the additive budget spent; of an odometer, its reading over epsilon.
+        reading: an odometer's, in nats, after what the policy's own filter granted.
+    """
+
+    admitted: int = 0
+    refused: int = 0
+    not_taken: int = 0
+    first_refusal: int | None = None
+    spent_ratio: float = 0.0
+    reading: str | None = None
+
+    def admit(self) -> None:
+        self.admitted += 1
+
+    def refuse(self, line: int, *, not_taken: bool = False) -> None:
+        self.refused += 1
+        self.not_taken += not_taken
+        if self.first_refusal is None:
+            self.first_refusal = line
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A filter or odometer in the policy's place.
+
+    Attributes:
+        name: the filter's or odometer's.
+        settings: its parameters, as text.
+        why_not: why it is no alternative to the policy; empty if it is one.
+        standings: by dataset.
+    """
+
+    kind: Kind
+    name: str
+    own: bool = False
+    settings: str = ""
+    why_not: str = ""
+    standings: dict[str, Standing] = field(default_factory=dict)
+
+    def at(self, dataset: str) -> Standing:
+        return self.standings.setdefault(dataset, Standing())
+
+
+class Comparison:
+    """Decides lines under a policy and each of its alternatives.
+
+    Attributes:
+        lines: how many were decided.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        """Make the alternatives of a policy as its owner wrote it.
+
+        Raises: RequestInvalid: the policy breaks a rule.
+        """
+        own = resolve(policy)
+        open_plan(own)
+        self.lines = 0
+        self._filters: list[tuple[Alternative, OfflineLedger]] = []
+        self._impossible: list[Alternative] = []
+        for name in FILTERS:
+            self._add_filter(name, policy)
+        self._odometers = _Odometers(own)
+
+    def _add_filter(self, name: str, policy: Policy) -> None:
+        own = name == policy.filter
+        try:
+            made = resolve(policy if own else in_place_of(policy, name))
+            open_plan(made)
+        except RequestInvalid as error:
+            why = f"{error.field.removeprefix('policy.')} {error.rule}"
+            self._impossible.append(Alternative("filter", name, why_not=why))
+            return
+        settings = _settings(made)
+        alternative = Alternative("filter", name, own, settings)
+        ledger = OfflineLedger(msgspec.structs.replace(made, odometers=()), "compare")
+        self._filters.append((alternative, ledger))
+
+    def take(self, line: bytes) -> None:
+        """Decide one line under every alternative."""
+        self.lines += 1
+        for alternative, ledger in self._filters:
+            for encoded in ledger.take(line):
+                _count(alternative, encoded, self.lines)
+        self._odometers.take(line, self.lines)
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """Return them all as they stand, filters first."""
+        for alternative, ledger in self._filters:
+            for dataset, standing in alternative.standings.items():
+                stands = ledger.ledger(dataset)
+                standing.spent_ratio = 0.0 if stands is None else stands.spent_ratio
+        filters = [alternative for alternative, _ in self._filters]
+        return (*filters, *self._impossible, *self._odometers.alternatives())
+
+
+def _settings(policy: Policy) -> str:
+    """Return a filter's own parameters as text."""
+    given = {name: getattr(policy, name) for name in _PARAMETERS}
+    return ", ".join(
+        f"{name}={' '.join(value) if isinstance(value, tuple) else value}"
+        for name, value in given.items()
+        if value is not msgspec.UNSET
+    )
+
+
+def _count(alternative: Alternative, encoded: Encoded, line: int) -> None:
+    decision = encoded.decision
+    if decision.dataset is None:
+        return
+    if decision.outcome is Outcome.GRANTED:
+        alternative.at(decision.dataset).admit()
+    elif decision.outcome is Outcome.REFUSED:
+        not_taken = decision.reason is Reason.CLAIM_NOT_ACCEPTED
+        alternative.at(decision.dataset).refuse(line, not_taken=not_taken)
+
+
+class _Odometers:
+    """Every odometer, on the policy's own ledger and as a rule that stops by itself.
+
+    As a rule: run a mechanism only while the reading that includes it is at most epsilon, and
+    stop at the first that would pass it. Fixed in advance, such a rule is (epsilon, delta)-DP
+    (docs/theory.md section 4).
+    """
+
+    def __init__(self, own: Policy) -> None:
+        self._epsilon = guaranteed_epsilon(own)
+        self._found: dict[str, Alternative] = {}
+        self._own: list[OfflineLedger] = []
+        self._alone: list[OfflineLedger] = []
+        odometers = odometers_for(own)
+        kept = {type(odometer) for odometer in own.odometers or ()}
+        for odometer in odometers:
+            name = str(odometer.__struct_config__.tag)
+            settings = odometer_settings(odometer)
+            self._found[name] = Alternative("odometer", name, type(odometer) in kept, settings)
+        # Takes every claim that has a rho, and never ends: only the odometers say stop.
+        alone = Policy(
+            filter="zcdp",
+            rho=_ENDLESS,
+            delta=own.delta_for_claims or "0",
+            unit=own.unit,
+            neighbours=own.neighbours,
+        )
+        for start in range(0, len(odometers), MOST_ODOMETERS):
+            some = odometers[start : start + MOST_ODOMETERS]
+            for policy, ledgers in ((own, self._own), (alone, self._alone)):
+                made = resolve(msgspec.structs.replace(policy, odometers=some))
+                ledgers.append(OfflineLedger(made, "compare"))
+
+    def take(self, line: bytes, number: int) -> None:
+        """Decide one line under both."""
+        for ledger in self._own:
+            for encoded in ledger.take(line):
+                self._read(encoded, ledger)
+        for ledger in self._alone:
+            for encoded in ledger.take(line):
+                self._rule(encoded, ledger, number)
+
+    def _read(self, encoded: Encoded, ledger: OfflineLedger) -> None:
+        decision = encoded.decision
+        if decision.dataset is None or decision.odometers is None:
+            return
+        for name, reading in decision.odometers.items():
+            self._found[name].at(decision.dataset).reading = reading
+
+    def _rule(self, encoded: Encoded, ledger: OfflineLedger, number: int) -> None:
+        decision = encoded.decision
+        dataset = decision.dataset
+        if self._epsilon is None or dataset is None:
+            return
+        stands = ledger.ledger(dataset)
+        if decision.outcome not in {Outcome.GRANTED, Outcome.REFUSED} or stands is None:
+            return
+        granted = decision.outcome is Outcome.GRANTED
+        for name, reading in zip(stands.plan.reader_names, stands.readings, strict=True):
+            standing = self._found[name].at(dataset)
+            if granted and not standing.refused and reading <= self._epsilon:
+                standing.admit()
+                standing.spent_ratio = float(reading) / float(self._epsilon)
+            elif granted or decision.reason is not Reason.CLOSED:
+                standing.refuse(number, not_taken=granted and reading == math.inf)
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        return tuple(self._found.values())
+
+
+def odometer_settings(odometer: AnyOdometer) -> str:
+    """Return an odometer's parameters as text."""
+    values = msgspec.structs.asdict(odometer)
+    parts = values.pop("odometers", ())
+    named = [f"{name}={value}" for name, value in values.items()]
+    inner = [f"{part.__struct_config__.tag}({odometer_settings(part)})" for part in parts]
+    return ", ".join([*named, *inner])

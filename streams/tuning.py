@@ -1,0 +1,142 @@
+"""Parameters for filters and odometers that a policy does not have: tuned to its budget.
+
+Any parameter is valid that is fixed in advance; these are near the best for a budget that is
+spent on many small requests.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from accountant.amounts import format_units, precise, units_down
+from accountant.conversions.renyi_order import best_order
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.filters.renyi import LEAST_ORDER
+from accountant.odometers import AnyOdometer
+from accountant.odometers.advanced_2016 import Advanced2016
+from accountant.odometers.advanced_2016_n import Advanced2016N
+from accountant.odometers.basic import Basic
+from accountant.odometers.combined import Combined
+from accountant.odometers.linear import Linear
+from accountant.odometers.mixture import Mixture
+from accountant.odometers.one_sided_mixture import OneSidedMixture
+from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
+from accountant.odometers.stitched import Stitched
+from accountant.policy import ParsedBudget, Policy, filter_of, parse_budget
+
+USUAL_DELTA: Final = Decimal("1e-6")
+"""Of the odometers, where the policy's filter keeps no delta for itself."""
+
+_OWN_PARAMETERS: Final = ("order", "orders", "weights", "epsilon_ex_post", "delta_ex_post")
+_N: Final = 1000  # of Rogers 2016 Thm 6.5; any public constant from 4 on
+_FEW: Final = Decimal("1e-6")
+"""rho of a request so small that the best Renyi order no longer depends on it."""
+
+
+def in_place_of(policy: Policy, name: str) -> Policy:
+    """Return the policy with another filter: its budget, units and thresholds stay.
+
+    Raises: RequestInvalid: there is no order at which filter renyi could spend this delta.
+    """
+    plain = dict.fromkeys(_OWN_PARAMETERS, msgspec.UNSET)
+    made = msgspec.structs.replace(policy, filter=name, **plain)
+    kind = FILTERS[name]
+    if "order" in kind.parameters:
+        made = msgspec.structs.replace(made, order=_order(policy))
+    if "orders" in kind.parameters:
+        made = msgspec.structs.replace(made, orders=_orders(_order(policy)))
+    return made
+
+
+def _order(policy: Policy) -> str:
+    """Return the order at which the most small Gaussian requests fit."""
+    if policy.epsilon is None:
+        raise RequestInvalid("policy.epsilon", "must be given for filter renyi", None)
+    order = best_order(
+        epsilon=Decimal(policy.epsilon),
+        delta=Decimal(policy.delta) or USUAL_DELTA,
+        curve=lambda order: order * _FEW,
+        least=LEAST_ORDER,
+        most=Decimal(1000),
+    )
+    if order is None:
+        raise RequestInvalid("policy.delta", "must be larger for filter renyi", policy.delta)
+    return f"{order.normalize():f}"
+
+
+def _orders(best: str) -> tuple[str, ...]:
+    """Return orders from the best one upward: divided, delta asks for larger ones."""
+    middle = Decimal(best)
+    orders = [1 + (middle - 1) * factor for factor in map(Decimal, ("1", "1.25", "1.5", "2"))]
+    return tuple(f"{order.normalize():f}" for order in orders)
+
+
+def odometers_for(policy: Policy) -> tuple[AnyOdometer, ...]:
+    """Return every kind of odometer, tuned to a resolved policy; its own ones as they are."""
+    own = {type(odometer): odometer for odometer in policy.odometers or ()}
+    return tuple(own.get(type(odometer), odometer) for odometer in _tuned(parse_budget(policy)))
+
+
+def delta_for_odometers(policy: Policy) -> Decimal:
+    """Return the delta' that odometers of a policy are tuned with."""
+    return parse_budget(policy).delta_for_filter or USUAL_DELTA
+
+
+def _tuned(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
+    delta = budget.delta_for_filter or USUAL_DELTA
+    with precise():
+        log = -delta.ln()
+        if budget.epsilon is None:
+            time = 2 * (budget.rho or Decimal(0))
+        else:
+            # Where fully_adaptive ends: the largest V for which the budget could be spent.
+            root = 2 * budget.epsilon / ((2 * log).sqrt() + (2 * log + 2 * budget.epsilon).sqrt())
+            time = root * root
+        mixed, first, half = time / (2 * log), time / 1000, delta / 2
+        # About Rogers 2016's own choice for a budget, epsilon^2/(28.04 ln(1/delta)).
+        beta = time / 14
+    whole, part = _text(delta), _text(half)
+    found: list[AnyOdometer] = [
+        Basic(),
+        Advanced2016(delta=whole, beta=_short(beta)),
+        Advanced2016N(delta=whole, n=_N),
+        Linear(delta=whole, y=_short(time)),
+        Mixture(delta=whole, r=_short(mixed)),
+        OneSidedMixture(delta=whole, r=_short(mixed)),
+        OneSidedMixtureExact(delta=whole, r=_short(mixed)),
+        Stitched(delta=whole, v0=_short(first)),
+        Combined(
+            odometers=(
+                OneSidedMixtureExact(delta=part, r=_short(mixed)),
+                Stitched(delta=part, v0=_short(first)),
+            )
+        ),
+    ]
+    return tuple(odometer for odometer in found if _valid(odometer))
+
+
+def _valid(odometer: AnyOdometer) -> bool:
+    """Tell whether its parameters are within their bounds: delta below 1/e for some."""
+    try:
+        odometer.boundary()
+    except RequestInvalid:
+        return False
+    return True
+
+
+def _text(value: Decimal) -> str:
+    return format_units(units_down(value))
+
+
+def _short(value: Decimal) -> str:
+    return _text(max(Decimal(f"{value:.3g}"), Decimal("1e-25")))
+
+
+def guaranteed_epsilon(policy: Policy) -> Decimal | None:
+    """Return epsilon of what a policy promises, None where it promises a rho."""
+    promised = filter_of(policy).guarantee(parse_budget(policy))
+    return promised.amount if promised.name == "epsilon" else None

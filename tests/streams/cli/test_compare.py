@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from accountant.clock import uuid7
+
+START = 1_795_000_000_000
+POLICY = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}
+PURE = {"type": "pure", "epsilon": "0.01"}
+GAUSSIAN = {"type": "gaussian", "sigma": "20", "sensitivity": "1"}
+
+
+def request(number: int, *, claim: dict = PURE, dataset: str = "census") -> bytes:
+    body = {
+        "version": 1,
+        "type": "request",
+        "request_id": uuid7(START + number * 1000, number.to_bytes(10, "big")),
+        "analyst": "ana",
+        "dataset": dataset,
+        "claim": claim,
+        "unit": "person",
+        "neighbours": "add_remove",
+    }
+    return json.dumps(body).encode()
+
+
+@pytest.fixture
+def compare(accountant):
+    def compare(*lines: bytes, policy: dict = POLICY, as_json: bool = True):
+        (accountant.directory / "policy.json").write_text(json.dumps(policy))
+        more = ["--json"] if as_json else []
+        return accountant("compare", "--policy", "policy.json", *more, stdin=b"\n".join(lines))
+
+    return compare
+
+
+def rows(done, kind: str, dataset: str = "census") -> dict[str, dict]:
+    assert done.code == 0, done.err
+    return {r["name"]: r for r in done.rows if r["kind"] == kind and r["dataset"] == dataset}
+
+
+def test_every_filter_admits_what_fits_says(compare, accountant):
+    done = compare(*[request(i) for i in range(600)])
+    filters = rows(done, "filter")
+    for name in ("basic", "advanced_2016", "fully_adaptive", "zcdp_tight"):
+        budget = ("--epsilon", "1", "--delta", "1e-6", "--filter", name)
+        fits = accountant("fits", *budget, "--claim", "pure:0.01", "--json").json["fits"]
+        found = filters[name]
+        assert (found["admitted"], found["refused"]) == (fits, 600 - fits)
+        assert found["first_refusal"] == fits + 1
+        assert found["spent_ratio"] > 0.99
+    assert [name for name, row in filters.items() if row["own"]] == ["zcdp_tight"]
+    assert "must be left out" in filters["zcdp"]["why_not"]
+
+
+def test_an_odometer_is_a_rule_of_its_own_and_may_read_above_epsilon(compare):
+    done = compare(*[request(i) for i in range(600)])
+    odometers = rows(done, "odometer")
+    # With y = y* the line passes epsilon exactly where the filter fully_adaptive does.
+    assert odometers["linear"]["admitted"] == 349
+    assert odometers["linear"]["first_refusal"] == 350
+    assert odometers["basic"]["admitted"] in {99, 100}  # 100 hundredths, read rounded up
+    for row in odometers.values():
+        assert row["admitted"] + row["refused"] == 600
+        assert row["spent_ratio"] <= 1
+    # After the 487 grants of the policy's own filter.
+    assert float(odometers["one_sided_mixture"]["reading"]) > 1
+    assert float(odometers["basic"]["reading"]) == pytest.approx(4.87)
+
+
+def test_the_policy_s_own_counts_are_those_of_decide(compare, accountant):
+    kinds = (PURE, GAUSSIAN, {"type": "laplace", "scale": "30", "sensitivity": "1"})
+    lines = [request(i, claim=kinds[i % 3], dataset=f"d{i % 2}") for i in range(120)]
+    done = compare(*lines)
+    decided = accountant("decide", "--policy", "policy.json", stdin=b"\n".join(lines))
+    for dataset in ("d0", "d1"):
+        own = rows(done, "filter", dataset)["zcdp_tight"]
+        outcomes = [r["outcome"] for r in decided.rows if r.get("dataset") == dataset]
+        assert own["admitted"] == outcomes.count("granted") > 0
+        assert own["refused"] == outcomes.count("refused") > 0
+
+
+def test_a_decision_log_asks_its_requests_again(compare, accountant):
+    lines = [request(i, claim=GAUSSIAN) for i in range(30)]
+    asked = compare(*lines)
+    log = accountant("decide", "--policy", "policy.json", stdin=b"\n".join(lines))
+    again = compare(*log.out.encode().splitlines())
+    assert rows(again, "filter") == rows(asked, "filter")
+
+
+def test_a_claim_that_a_filter_cannot_take_is_said_to_be_not_taken(compare):
+    done = compare(*[request(i, claim=GAUSSIAN) for i in range(5)])
+    basic = rows(done, "filter")["basic"]
+    assert (basic["admitted"], basic["refused"], basic["not_taken"]) == (0, 5, 5)
+    assert rows(done, "odometer")["basic"]["admitted"] == 0
+    assert rows(done, "odometer")["basic"]["reading"] == "inf"
+
+
+def test_the_table_names_the_own_filter_and_what_is_no_alternative(compare):
+    opening = json.dumps({"type": "open", "dataset": "census"}).encode()
+    done = compare(opening, *[request(i) for i in range(3)], as_json=False)
+    assert done.code == 0
+    assert "zcdp_tight *" in done.out
+    assert "filter zcdp: not for this budget" in done.out
+    assert "decided 3 requests under each, 1 owners' records left out" in done.err
+
+
+def test_a_budget_of_rho_has_its_own_alternatives(compare):
+    done = compare(*[request(i) for i in range(5)], policy={"filter": "zcdp", "rho": "0.0002"})
+    filters = rows(done, "filter")
+    assert filters["zcdp"]["admitted"] == 4
+    assert "why_not" in filters["basic"]
+    readings = [row["reading"] for row in rows(done, "odometer").values()]
+    assert all(readings)
+
+
+def test_a_policy_that_is_none_is_refused(compare, accountant):
+    assert compare(request(0), policy={"filter": "zcdp_tight"}).code == 2
+    assert accountant("compare", "--policy", "nowhere.json").code == 2
+
+
+def test_no_line_at_all_is_no_error(compare):
+    done = compare()
+    assert (done.code, done.out) == (0, "")
