@@ -71,10 +71,8 @@ def adjudicate(
             return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, asked)
         return _refuse_exhausted(ledger, claim, at, asked)
     after = spent + tuple(map(add, totals[width:], asked.amounts[plan.needed :]))
-    if plan.additive:
-        progress, cost = spent[0], asked.wire
-    else:
-        progress, cost = plan.progress(after), _grown(plan, totals, after)
+    progress = plan.kind.progress(plan.capacity, spent)
+    cost = asked.wire if plan.additive else _grown(plan, totals, after)
     crossed_after, crossed = ledger.crossed, _NONE_CROSSED
     thresholds = plan.thresholds
     if crossed_after < len(thresholds) and progress >= thresholds[crossed_after]:

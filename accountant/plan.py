@@ -13,7 +13,7 @@ import msgspec
 from accountant.amounts import Units, format_units, parse_units, units_down
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
-from accountant.filters.additive import AdditiveFilter
+from accountant.filters.summed import SummedFilter
 from accountant.odometers import Reader, sums_of
 from accountant.policy import Policy, filter_of, horizon_seconds, parse_budget
 
@@ -64,7 +64,7 @@ class Plan:
         odometers = policy.odometers or ()
         budget = parse_budget(policy)
         limit = units_down(kind.delta_for_claims(budget))
-        additive = isinstance(kind, AdditiveFilter)
+        additive = isinstance(kind, SummedFilter)
         names: list[str] = []
         for odometer in odometers:
             # Where claims may spend no delta, the filter's own sum refuses each that has one:

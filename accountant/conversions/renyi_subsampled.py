@@ -48,7 +48,7 @@ def subsampled_gaussian_renyi(order: Real, *, rate: Fraction, noise: Fraction) -
         log_moment = part * _log_moment(below + 1, rate, noise) if part else Decimal(0)
         log_moment += (1 - part) * _log_moment(below, rate, noise)
         sampled = up(log_moment / (alpha - 1))
-    return min(plain, sampled)
+    return sampled if Fraction(sampled) <= plain else plain
 
 
 @lru_cache(maxsize=4096)

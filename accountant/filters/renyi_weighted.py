@@ -60,12 +60,12 @@ class RenyiWeighted(SummedFilter):
 
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
         """Return the smallest spent part of all orders, as a part of the first one's budget."""
-        whole = int(capacity[0])
-        least = min(
-            -(-int(s) * whole // int(limit)) if s < limit else whole
-            for limit, s in zip(capacity, spent, strict=True)
-        )
-        return min(least, whole)
+        whole, best = capacity[0], (spent[0], capacity[0])
+        for s, limit in zip(spent, capacity, strict=True):
+            if s * best[1] < best[0] * limit:
+                best = s, limit
+        least, limit = best
+        return int(-(-least * whole // limit)) if least < limit else whole
 
 
 def _orders(texts: tuple[str, ...] | None) -> tuple[Decimal, ...]:
