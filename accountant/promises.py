@@ -9,7 +9,11 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 from accountant import claims as c
-from accountant.conversions.probabilistic import loss_shift, probabilistic_delta
+from accountant.conversions.probabilistic import (
+    both_tails_delta,
+    loss_shift,
+    probabilistic_delta,
+)
 from accountant.conversions.renyi import (
     bounded_range_renyi,
     laplace_renyi,
@@ -95,8 +99,7 @@ def promise(claim: c.Claim) -> Promise:
         case c.Gdp() | c.Gaussian() | c.Brownian():
             return _gaussian(_rho_of(claim))
         case c.ExPost():
-            # The loss is within the bound, both ways, but for delta.
-            return replace(_with_delta(claim, probabilistic=True), ex_post=True)
+            return _ex_post(claim)
         case c.Laplace():
             epsilon = Fraction(claim.sensitivity) / Fraction(claim.scale)
             curve = partial(laplace_renyi, epsilon=epsilon)
@@ -161,6 +164,18 @@ def _subsampled(claim: c.SubsampledGaussian) -> Promise:
     noise = Fraction(claim.sigma) / Fraction(claim.sensitivity)
     curve = partial(subsampled_gaussian_renyi, rate=Fraction(claim.rate), noise=noise)
     return replace(plain, renyi=curve)
+
+
+def _ex_post(claim: c.ExPost) -> Promise:
+    """Return what it is worth where it is not to be settled apart from other claims."""
+    whole = replace(_with_delta(claim, probabilistic=True), ex_post=True)
+    if not whole.delta:
+        return whole
+    # The loss is at most epsilon but for delta; an odometer needs it bounded on either side.
+    epsilon, delta = Fraction(claim.epsilon), Fraction(claim.delta)
+    both = both_tails_delta(epsilon=epsilon, delta=delta)
+    loss = _loss_with_delta(epsilon, both, probabilistic=True) if both else None
+    return replace(whole, loss=loss)
 
 
 def _with_delta(claim: c.Approximate | c.ExPost, *, probabilistic: bool) -> Promise:

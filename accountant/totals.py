@@ -62,7 +62,8 @@ SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyTyp
         "ex_post_epsilon": lambda p: _units(p.epsilon) if p.ex_post else 0,
         "ex_post_delta": lambda p: _units(p.delta) if p.ex_post else 0,
         "ex_post_only": lambda p: _units(p.epsilon if p.ex_post else None),
-        "loss_ex_post": lambda p: _units(_loss_epsilon(p)) if p.ex_post else 0,
+        "loss_ex_post": lambda p: _units(p.epsilon) if p.ex_post else 0,
+        "loss_ex_post_delta": lambda p: _units(p.delta) if p.ex_post else 0,
     }
 )
 

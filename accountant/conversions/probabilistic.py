@@ -57,6 +57,20 @@ def _one_minus_decay(epsilon: Fraction) -> Decimal:
         return -expm1(-decimal_down(epsilon), digits=50)
 
 
+def both_tails_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | None:
+    """Return delta of the pDP that P(loss > epsilon) <= delta implies, rounded up.
+
+    delta (1 + e^-epsilon) where that holds for both orders of each pair: below -epsilon the loss
+    has at most e^-epsilon times the mass that the neighbour's has above epsilon. None where
+    that is no probability below 1.
+    Source: docs/theory.md section 4, "claims with delta > 0".
+    """
+    with precise():
+        other = above((-Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp(), digits=40)
+    bound = delta * (1 + Fraction(other))
+    return bound if bound < 1 else None
+
+
 def loss_shift(delta: Fraction) -> Decimal:
     """Return -ln(1 - delta) rounded up: what a claim's delta adds to odometer readings.
 

@@ -61,13 +61,17 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
     def names(self, *, with_deltas: bool, with_ex_post: bool) -> tuple[str, ...]:
         """Return the names of the totals that `read` looks at."""
-        if not (with_ex_post and self.shifts):
-            sums = self.sums
-        else:
-            sums = (*[_APART + name for name in self.sums], "loss_ex_post")
-        if not with_deltas:
-            return sums
-        return (*sums, "loss_delta", *(["loss_shift"] if self.shifts else []))
+        apart = _APART if with_ex_post else ""
+        names = list(self.sums)
+        if self.shifts and with_ex_post:
+            names = [*[apart + name for name in self.sums], "loss_ex_post"]
+        if with_deltas:
+            names.append(apart + "loss_delta")
+            if with_ex_post:
+                names.append("loss_ex_post_delta")
+            if self.shifts:
+                names.append(apart + "loss_shift")
+        return tuple(names)
 
     def read(self, sums: tuple[str, ...], delta_limit: Units) -> Read:
         """Return the function that reads it, from totals whose names are `sums`.
@@ -75,19 +79,19 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         Args:
             delta_limit: delta'', what the policy lets claims' deltas add up to.
         """
-        apart = _APART if self.shifts and "loss_ex_post" in sums else ""
-        places = [sums.index(apart + name) for name in self.sums]
-        bound = self._bound(places)
-        added = [
-            sums.index(name)
-            for name in ("loss_shift", "loss_ex_post")
-            if self.shifts and name in sums
-        ]
+        with_ex_post = "loss_ex_post" in sums or "loss_ex_post_delta" in sums
+        with_deltas = "loss_delta" in sums or "loss_ex_post_delta" in sums
+        names = self.names(with_deltas=with_deltas, with_ex_post=with_ex_post)
+        places = [sums.index(name) for name in names]
+        width = len(self.sums)
+        bound = self._bound(places[:width])
+        further = dict(zip(names[width:], places[width:], strict=True))
+        deltas = [place for name, place in further.items() if name.endswith("_delta")]
+        added = [place for place in further.values() if place not in deltas]
         if added:
             bound = _with_added(bound, added)
-        if "loss_delta" in sums:
-            limit = min(delta_limit, self.most_delta())
-            bound = _up_to(bound, sums.index("loss_delta"), limit)
+        if deltas:
+            bound = _up_to(bound, deltas, min(delta_limit, self.most_delta()))
         return bound
 
     def _bound(self, places: list[int]) -> Read:
@@ -117,11 +121,16 @@ def _with_added(bound: Read, places: list[int]) -> Read:
     return shifted
 
 
-def _up_to(bound: Read, place: int, limit: Units) -> Read:
-    def limited(totals: tuple[Units, ...]) -> float:
-        return math.inf if totals[place] > limit else bound(totals)
+def _up_to(bound: Read, places: list[int], limit: Units) -> Read:
+    first, *others = places
 
-    return limited
+    def limited(totals: tuple[Units, ...]) -> float:
+        return math.inf if totals[first] > limit else bound(totals)
+
+    def limited_together(totals: tuple[Units, ...]) -> float:
+        return math.inf if sum([totals[i] for i in places]) > limit else bound(totals)
+
+    return limited_together if others else limited
 
 
 class Reader:

@@ -193,15 +193,24 @@ class TestExPostClaims:
     def test_their_bounds_are_added_up(self, odometer: Odometer) -> None:
         ours = self.read(odometer, apart=True)
         others: list[c.Claim] = [c.Pure("0.3"), c.Laplace("10", "1")]
-        least = mpmath.mpf(read(odometer, others)) + exact.real("0.75")
-        # Basic adds no shift of their deltas; the others a little.
-        assert least * (1 - mpmath.mpf(10) ** -12) <= mpmath.mpf(ours) <= least + 3e-9
+        assert ours == pytest.approx(read(odometer, others) + 0.75, rel=1e-12)
 
     @pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
     def test_their_deltas_count(self, odometer: Odometer) -> None:
-        for apart in (True, False):
-            assert self.read(odometer, apart=apart) < math.inf
-            assert self.read(odometer, apart=apart, limit=UNIT // 10**9 - 1) == math.inf
+        billionth = UNIT // 10**9
+        assert self.read(odometer, apart=True, limit=billionth) < math.inf
+        assert self.read(odometer, apart=True, limit=billionth - 1) == math.inf
+        # Bounded on both sides the loss fails to be with a little more.
+        assert self.read(odometer, apart=False, limit=billionth) == math.inf
+        assert self.read(odometer, apart=False, limit=2 * billionth) < math.inf
+
+    def test_the_loss_is_bounded_on_both_sides_but_for_both_tails(self) -> None:
+        sums = ("loss_delta", "loss_shift", "delta", "apart_loss_delta", "loss_ex_post_delta")
+        both, shift, delta, others, own = price(checked(c.ExPost("0.25", "1e-3")), sums).amounts
+        due = exact.real("1e-3") * (1 + mpmath.exp(-exact.real("0.25")))
+        assert due <= exact.units(both) <= due * (1 + mpmath.mpf(10) ** -18)
+        assert -mpmath.log1p(-due) <= exact.units(shift)
+        assert (delta, others, own) == (UNIT // 1000, 0, UNIT // 1000)
 
     def test_where_they_do_not_pay_apart_they_are_pure(self) -> None:
         (pure,) = price(checked(c.Pure("0.5")), ("loss_time",)).amounts
