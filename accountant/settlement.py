@@ -20,17 +20,19 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import INFINITE, Units, cost_up, parse
-from accountant.claims import Brownian, CheckedClaim, ExPost, checked
+from accountant.claims import Brownian, CheckedClaim, ExPost
 from accountant.conversions.gdp import mu_of_pure
 from accountant.filters.summed import SummedFilter
 from accountant.plan import Plan
-from accountant.promises import Promise
+from accountant.promises import Promise, promise
 from accountant.totals import Price, amount, price
 
 _PAID_EX_POST: Final = frozenset(
     {"epsilon", "ex_post_only", "ex_post_epsilon", "loss_epsilon", "loss_ex_post"}
 )
 """Sums in which an ex-post claim stands with what it has cost."""
+
+Parts = tuple[tuple[Promise, int], ...]
 
 
 class Ruling(StrEnum):
@@ -103,8 +105,8 @@ def settle_brownian(plan: Plan, reserved: Brownian, *, shown: str, begun: bool) 
     if isinstance(reserved.previous, str) and last >= Decimal(reserved.previous):
         return _refused(plan, f"variance {shown} was shown before the session began")
     settled = msgspec.structs.replace(reserved, variance=shown)
-    before = _gaussian_amounts(plan, checked(reserved))
-    after = _gaussian_amounts(plan, checked(settled))
+    # Not as a checked claim: little may have been shown, less than a request may ask for.
+    before, after = (_in_sums(plan, ((promise(claim), 1),)) for claim in (reserved, settled))
     return Settlement(Ruling.SETTLED, tuple(map(_less, before, after)))
 
 
@@ -128,7 +130,7 @@ def void(
     if begun:
         return _refused(plan, "what has begun may have read the data: it can only be settled")
     if not isinstance(plan.kind, SummedFilter):
-        fixed = _in_sums(plan, voidable_price(plan, reserved))
+        fixed = _in_sums(plan, voidable_price(plan, reserved).parts)
         if charged != fixed:
             return _refused(plan, "it was charged by the state it found, which is never returned")
     return Settlement(Ruling.VOIDED, tuple([0 if a == INFINITE else a for a in charged]))
@@ -163,22 +165,12 @@ def _dominated(worth: Promise) -> Promise:
     return replace(worth, mu_squared=mu**2, pure_epsilon=None)
 
 
-def _gaussian_amounts(plan: Plan, claim: CheckedClaim) -> tuple[Units, ...]:
-    return _in_sums(plan, price(claim, plan.priced))
+def _in_sums(plan: Plan, parts: Parts) -> tuple[Units, ...]:
+    """Return what mechanisms add to each total; under gdp_residue, Gaussian mechanisms.
 
-
-def _in_sums(plan: Plan, asked: Price) -> tuple[Units, ...]:
-    """Return what a price adds to the totals, where the filter's state is no sum to it.
-
-    Of a Gaussian, gdp_residue's state falls by mu^2 wherever it stands.
+    A Gaussian takes mu^2 off that filter's state wherever it stands.
     """
-    if isinstance(plan.kind, SummedFilter):
-        return asked.amounts
-    of_claim = {
-        name: sum(amount(name, worth) * n for worth, n in asked.parts) for name in plan.kind.sums
-    }
-    own = tuple(of_claim[name] for name in plan.kind.sums)
-    return own + asked.amounts[plan.needed :]
+    return tuple([sum(amount(name, worth) * n for worth, n in parts) for name in plan.sums])
 
 
 def _less(before: Units, after: Units) -> Units:

@@ -101,6 +101,81 @@ SCENARIOS: dict[str, tuple[dict[str, object], str]] = {
         pure:0.1                                    granted
         """,
     ),
+    "a policy may let the first that does not fit be the end": (
+        BASIC | {"halt_on_refusal": True},
+        """
+        zcdp:0.1                                    claim_not_accepted
+        pure:0.1       unit=household               unit_mismatch
+        pure:0.6                                    granted
+        pure:0.5                                    exhausted
+        pure:0.1                                    halted
+        pure:0                                      halted
+        zcdp:0.1                                    halted
+        pure:0.1       unit=household               halted
+        """,
+    ),
+    "written out as false it is not": (
+        BASIC | {"halt_on_refusal": False},
+        "pure:2 exhausted\n pure:1 granted",
+    ),
+    "advanced_2016 takes what has an epsilon, and half of delta": (
+        {"filter": "advanced_2016", "epsilon": "1", "delta": "1e-6"},
+        """
+        zcdp:0.001                                  claim_not_accepted
+        gaussian:sigma=1000,sensitivity=1           claim_not_accepted
+        approximate:0.01,5.1e-7                     exhausted
+        approximate:0.01,5e-7                       granted
+        approximate:0.01,1e-40                      exhausted
+        pure:0.01 x146                              granted
+        pure:0.01                                   exhausted
+        """,
+    ),
+    "147 in one batch, too": (
+        {"filter": "advanced_2016", "epsilon": "1", "delta": "1e-6"},
+        "148*pure:0.01 exhausted\n 147*pure:0.01 granted\n pure:0.01 exhausted",
+    ),
+    "ex_post takes nothing else": (
+        {"filter": "ex_post", "epsilon": "1", "delta": "1e-6"},
+        """
+        pure:0.1                                    claim_not_accepted
+        zcdp:0.1                                    claim_not_accepted
+        ex_post:0.5+pure:0.1                        claim_not_accepted
+        ex_post:0.7,1e-6                            granted
+        ex_post:0.3,1e-40                           exhausted
+        ex_post:0.3                                 granted
+        ex_post:1e-12                               exhausted
+        """,
+    ),
+    "elsewhere an ex-post claim is a pure one": (
+        TIGHT,
+        """
+        ex_post:0.01 x200                           granted
+        pure:0.01 x287                              granted
+        ex_post:0.01                                exhausted
+        """,
+    ),
+    "split has two budgets": (
+        {"filter": "split", "epsilon": "1", "delta": "1e-6", "epsilon_ex_post": "0.3"},
+        """
+        ex_post:0.3                                 granted
+        ex_post:0.1                                 exhausted
+        ex_post:0.1,1e-9                            exhausted
+        487*pure:0.01                               granted
+        pure:0.01                                   exhausted
+        zcdp:0.001                                  exhausted
+        """,
+    ),
+    "refinements of two sessions share one budget": (
+        {"filter": "unified_brownian", "rho": "0.01", "delta": "0"},
+        """
+        brownian:variance=400,sensitivity=1         granted
+        brownian:variance=200,sensitivity=1         granted
+        brownian:variance=100,sensitivity=1,previous=400   granted
+        brownian:variance=100,sensitivity=1,previous=200   granted
+        brownian:variance=99,sensitivity=1,previous=100    exhausted
+        zcdp:1e-25                                  exhausted
+        """,
+    ),
     "a batch is granted or refused whole": (
         BASIC,
         """

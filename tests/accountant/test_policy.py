@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.records import Decision
+from accountant.records import Decision, decode_policy, encode
 from tests.accountant.world import World, code
 
 GOOD: dict[str, object] = {"epsilon": "1", "delta": "1e-6"}
@@ -47,6 +47,29 @@ BAD: list[tuple[dict[str, object], str]] = [
     ({"odometers": [{"type": "basic"}] * 9}, "policy.odometers"),
     ({"odometers": [{"type": "crystal ball"}]}, "policy.odometers[0].type"),
     ({"other": 1}, "policy.other"),
+    ({"halt_on_refusal": "yes"}, "policy.halt_on_refusal"),
+    ({"halt_on_refusal": None}, "policy.halt_on_refusal"),
+    ({"order": "22"}, "policy.order"),
+    ({"orders": ["22"]}, "policy.orders"),
+    ({"weights": ["1"]}, "policy.weights"),
+    ({"epsilon_ex_post": "1"}, "policy.epsilon_ex_post"),
+    ({"delta_ex_post": "1e-9"}, "policy.delta_ex_post"),
+    ({"filter": "split"}, "policy.epsilon_ex_post"),
+    ({"filter": "split", "epsilon_ex_post": "0"}, "policy.epsilon_ex_post"),
+    ({"filter": "split", "epsilon_ex_post": None}, "policy.epsilon_ex_post"),
+    ({"filter": "split", "epsilon_ex_post": "1", "delta_ex_post": "1"}, "policy.delta_ex_post"),
+    (
+        {"filter": "split", "epsilon_ex_post": "1", "delta_ex_post": "0.9999999"},
+        "policy.delta_ex_post",
+    ),
+    ({"filter": "split", "epsilon_ex_post": "1", "epsilon": "left out"}, "policy.epsilon"),
+    ({"filter": "advanced_2016", "epsilon": "left out"}, "policy.epsilon"),
+    ({"filter": "advanced_2016", "delta": "0.4"}, "policy.delta"),
+    ({"filter": "advanced_2016", "rho": "1"}, "policy.rho"),
+    ({"filter": "unified_brownian", "epsilon": "left out"}, "policy.epsilon"),
+    ({"filter": "unified_brownian", "rho": "1"}, "policy.rho"),
+    ({"filter": "unified_brownian", "delta": "0"}, "policy.delta"),
+    ({"filter": "ex_post", "epsilon": "left out"}, "policy.epsilon"),
 ]
 
 
@@ -71,6 +94,12 @@ def test_a_policy_that_breaks_a_rule_names_its_field(
         {"filter": "fully_adaptive", "delta": "0.999"},
         {"filter": "basic", "epsilon": "1e-12", "delta": "0"},
         {"filter": "zcdp", "epsilon": "left out", "rho": "1e-25"},
+        {"filter": "advanced_2016", "epsilon": "1e-12", "delta": "1e-40"},
+        {"filter": "advanced_2016", "epsilon": "1000", "delta": "1e-40"},
+        {"filter": "advanced_2016", "epsilon": "1000", "delta": "0.367"},
+        {"filter": "ex_post", "epsilon": "1e-12", "delta": "0"},
+        {"filter": "split", "epsilon": "1000", "delta": "1e-40", "epsilon_ex_post": "1e-12"},
+        {"filter": "unified_brownian", "epsilon": "1000", "delta": "1e-40"},
     ],
 )
 def test_the_ends_of_the_ranges_open_or_are_refused_never_raise(changes: dict[str, object]) -> None:
@@ -90,6 +119,12 @@ def test_the_ends_of_the_ranges_open_or_are_refused_never_raise(changes: dict[st
         ({"filter": "basic"}, "0.000001"),
         ({"filter": "zcdp", "epsilon": "left out", "rho": "1"}, "0.000001"),
         ({"filter": "basic", "delta_for_claims": "0"}, "0"),
+        ({"filter": "advanced_2016"}, "0.0000005"),
+        ({"filter": "advanced_2016", "delta_for_claims": "0"}, "0"),
+        ({"filter": "ex_post"}, "0.000001"),
+        ({"filter": "split", "epsilon_ex_post": "1"}, "0"),
+        ({"filter": "unified_brownian"}, "0"),
+        ({"filter": "unified_brownian", "epsilon": "left out", "rho": "1"}, "0.000001"),
     ],
 )
 def test_the_claims_share_of_delta_has_a_default_by_filter(
@@ -127,3 +162,19 @@ def test_the_default_odometer_is_tuned_to_the_budget() -> None:
     decision = world.ask("487*pure:0.01")
     assert decision.odometers is not None
     assert 1 < float(decision.odometers["one_sided_mixture"]) < 1.25
+
+
+def test_what_is_not_used_is_not_written() -> None:
+    """An opening of before there was such a field is written again byte for byte."""
+    before = b'{"filter":"basic","epsilon":"1","rho":null,"delta":"0","delta_for_claims":"0",'
+    before += b'"unit":"person","neighbours":"add_remove","odometers":[],"alert_at":["0.5"],'
+    before += b'"horizon":null}'
+    assert encode(decode_policy(before)) == before
+
+
+def test_what_is_used_is_written_and_read_back() -> None:
+    given = {"filter": "split", "epsilon_ex_post": "0.5", "halt_on_refusal": True}
+    policy = open_with(**given).policy
+    assert policy is not None
+    assert decode_policy(encode(policy)) == policy
+    assert (policy.epsilon_ex_post, policy.halt_on_refusal) == ("0.5", True)

@@ -138,6 +138,15 @@ class TestBrownian:
         kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
         assert kept == Fraction(1, 1000) - Fraction(1, 2500)
 
+    def test_a_session_that_showed_next_to_nothing_pays_next_to_nothing(self) -> None:
+        plan, totals = grown(POLICIES["zcdp_tight"], SESSION)
+        shown = "2499.999999999999999999999999999999"
+        settled = settle_brownian(plan, SESSION, shown=shown, begun=True)
+        assert settled.ruling is Ruling.SETTLED
+        due = (1 / Fraction(shown) - Fraction(1, 2500)) / 2
+        kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
+        assert due <= kept < due + Fraction(1, UNIT)
+
     def test_to_the_end_nothing_comes_back(self) -> None:
         plan = plan_of(POLICIES["zcdp_tight"])
         settled = settle_brownian(plan, SESSION, shown="400", begun=True)

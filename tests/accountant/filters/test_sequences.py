@@ -119,3 +119,38 @@ def test_the_last_that_fits_is_granted_and_the_next_refused(name: str) -> None:
         ledger = play(policy, [*sequence, claim])
         assert ledger.mechanisms == sum(n for step in sequence for _, n in single(step))
     assert ledger.spent_ratio > 0.9999
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_ten_million_tiny_requests_do_not_drift(name: str) -> None:
+    """As batches of a million each, to the last one that fits."""
+    policy = POLICIES[name]
+    kind = c.ExPost if name == "ex_post" else c.Pure
+    plan = opened(policy).plan
+    counts = {
+        epsilon: plan.kind.count(
+            plan.capacity, (0,) * plan.width, price(checked(kind(epsilon)), plan.priced)
+        )
+        for epsilon in ("6e-5", "5e-5", "3e-5", "2e-5", "9e-8")
+    }
+    epsilon, most = next((e, n) for e, n in counts.items() if n is not None and n >= 10**7)
+    millions = [c.Repeat(kind(epsilon), 10**6)] * 10
+    rest = most - 10**7
+    while rest:
+        millions.append(c.Repeat(kind(epsilon), min(rest, 10**6)))
+        rest -= millions[-1].times
+    ledger = play(policy, [*millions, kind(epsilon)])
+    assert ledger.mechanisms == most
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_thousand_single_charges_are_one_batch_of_a_thousand(name: str) -> None:
+    policy = POLICIES[name]
+    claim = checked(c.ExPost("1e-5") if name == "ex_post" else c.Pure("1e-5"))
+    single = opened(policy)
+    for at in range(1000):
+        single, _ = adjudicate(single, claim, policy.unit, policy.neighbours, at)
+    whole = checked(c.Repeat(claim.claim, 1000))
+    batch, _ = adjudicate(opened(policy), whole, policy.unit, policy.neighbours, 0)
+    assert batch.totals == single.totals
+    assert batch.mechanisms == single.mechanisms == 1000
