@@ -27,6 +27,23 @@ def id_key(source: Source, dataset: str, who: str, request_id: str) -> str:
     return f"{source}/{dataset}/{who}/{request_id}"
 
 
+class Identity(msgspec.Struct, frozen=True):
+    """The part of an input that its id is made of: `analyst` of a request, else `by`."""
+
+    request_id: str
+    dataset: str
+    analyst: str = ""
+    by: str = ""
+
+    @property
+    def who(self) -> str:
+        """Who asks, or which owner orders."""
+        return self.analyst or self.by
+
+
+decode_identity = msgspec.json.Decoder(Identity).decode
+
+
 class Remembered(msgspec.Struct, frozen=True, gc=False):
     """What is kept of a decision for its repeats; a struct, for there may be a million.
 

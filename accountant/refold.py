@@ -14,7 +14,7 @@ import msgspec
 
 from accountant.clock import from_iso, issued_at
 from accountant.errors import BudgetError, LedgerFault, LogDamaged
-from accountant.ids import Remembered, id_key
+from accountant.ids import Remembered, decode_identity, id_key
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome, Reason
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
@@ -49,18 +49,6 @@ _REMEMBERED: Final = frozenset(
 
 class StateMismatch(LedgerFault):
     """The state rows do not agree with the log: refold from decision 0, without them."""
-
-
-class _Identity(msgspec.Struct):
-    """The part of an input that its id is made of."""
-
-    request_id: str
-    dataset: str
-    analyst: str = ""
-    by: str = ""
-
-
-_decode_identity = msgspec.json.Decoder(_Identity).decode
 
 
 class Refold:
@@ -285,7 +273,7 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
     body = bytes(decision.request)
     if not body or decision.source is None:
         raise LogDamaged(f"decision {decision.partition_sequence} has no request")
-    identity = _decode_identity(body)
+    identity = decode_identity(body)
     issued = issued_at(identity.request_id)
     if issued is None or issued <= partition.floor:
         return

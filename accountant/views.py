@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import format_units, parse_units
 from accountant.clock import from_iso, iso
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome, Reason
@@ -63,29 +62,6 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, int] = {}
 
 
-class UsageView(msgspec.Struct, frozen=True, kw_only=True):
-    """What one analyst asked of one dataset, as far as this view was given decisions.
-
-    It says who was granted what, not what an analyst knows: colleagues talk. Only the
-    dataset's budget is a guarantee.
-
-    Attributes:
-        sequence: number of the dataset's last decision taken in.
-        granted, refused: how many requests; a batch is one.
-        spent: exact sum of what the grants cost, in `unit`, the budget's additive sum.
-    """
-
-    dataset: str
-    generation: int
-    analyst: str
-    sequence: int
-    granted: int
-    refused: int
-    unit: str
-    spent: str
-    last_decided_at: str
-
-
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset has crossed a threshold.
 
@@ -103,7 +79,6 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 decode_dataset_view = msgspec.json.Decoder(DatasetView).decode
-decode_usage_view = msgspec.json.Decoder(UsageView).decode
 
 
 def view_of_snapshot(row: Snapshot) -> DatasetView:
@@ -175,9 +150,13 @@ def fold_decision(view: DatasetView | None, decision: Decision) -> DatasetView |
     }
     if decision.reason is not None:
         counted["reasons"] = _one_more(view.reasons, decision.reason)
-    if sequence is not None:
-        counted |= _moved(view, decision)
-    return msgspec.structs.replace(view, **counted)
+    counted_view = msgspec.structs.replace(view, **counted)
+    return counted_view if sequence is None else fold_numbered(counted_view, decision)
+
+
+def fold_numbered(view: DatasetView, decision: Decision) -> DatasetView:
+    """Return the view with what a numbered decision says of its dataset, counts aside."""
+    return msgspec.structs.replace(view, **_moved(view, decision))
 
 
 def _opened(decision: Decision) -> DatasetView:
@@ -241,62 +220,6 @@ def alerts(before: DatasetView | None, after: DatasetView) -> tuple[Alert, ...]:
             for threshold in after.crossed
             if threshold not in known
         ]
-    )
-
-
-class _Asker(msgspec.Struct):
-    analyst: str | None = None
-
-
-_decode_asker = msgspec.json.Decoder(_Asker).decode
-
-
-def analyst_of(decision: Decision) -> str | None:
-    """Return whose request a grant or refusal of a dataset answers, None for all else."""
-    if decision.sequence is None or decision.outcome not in (Outcome.GRANTED, Outcome.REFUSED):
-        return None
-    return _decode_asker(decision.request).analyst
-
-
-def fold_usage(
-    view: UsageView | None, decision: Decision, asker: str | None = None
-) -> UsageView | None:
-    """Return an analyst's view with a decision on a request of theirs taken in, in O(1).
-
-    Give it the decisions for which `analyst_of` names this analyst; others change nothing.
-
-    Args:
-        asker: what `analyst_of` said, by callers that have asked it.
-    """
-    if asker is None:
-        asker = analyst_of(decision)
-    analyst = asker if view is None else view.analyst
-    sequence, left = decision.sequence, decision.left
-    if sequence is None or left is None or analyst is None:
-        return view
-    if view is not None and (sequence <= view.sequence or asker != analyst):
-        return view
-    unit = next(iter(left))
-    cost = decision.cost or {}
-    granted = decision.outcome is Outcome.GRANTED
-    before = view or UsageView(
-        dataset=str(decision.dataset),
-        generation=decision.generation or 1,
-        analyst=analyst,
-        sequence=0,
-        granted=0,
-        refused=0,
-        unit=unit,
-        spent="0",
-        last_decided_at="",
-    )
-    return msgspec.structs.replace(
-        before,
-        sequence=sequence,
-        granted=before.granted + granted,
-        refused=before.refused + (not granted),
-        spent=format_units(parse_units(before.spent) + parse_units(cost.get(unit, "0"))),
-        last_decided_at=decision.decided_at,
     )
 
 

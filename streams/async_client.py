@@ -10,7 +10,8 @@ from typing import Any, Final, Self
 from accountant.claims import Claim
 from accountant.policy import Neighbours, Policy
 from accountant.records import Decision, decode_decision
-from accountant.views import DatasetView, UsageView
+from accountant.usage import UsageView
+from accountant.views import DatasetView
 from streams.calls import (
     GRACE_S,
     Call,

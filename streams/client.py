@@ -9,7 +9,8 @@ from typing import Any, Self, TypeVar
 from accountant.claims import Claim
 from accountant.policy import Neighbours, Policy
 from accountant.records import Decision
-from accountant.views import DatasetView, UsageView
+from accountant.usage import UsageView
+from accountant.views import DatasetView
 from streams.async_client import CONNECT_S, WAIT_S, AsyncAccountant
 from streams.calls import (
     Call,

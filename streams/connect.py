@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from accountant.records import Decision, Source
-from accountant.views import DatasetView, UsageView
+from accountant.usage import UsageView
+from accountant.views import DatasetView
 from streams.clock import Clock
 from streams.embedded import EmbeddedService
 from streams.errors import Refused

@@ -14,7 +14,8 @@ from accountant.clock import issued_at
 from accountant.decide import decide as decide_record
 from accountant.ids import id_key
 from accountant.records import Decision, Genesis, Source
-from accountant.views import DatasetView, UsageView
+from accountant.usage import UsageView
+from accountant.views import DatasetView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable

@@ -14,7 +14,8 @@ from accountant.errors import RequestInvalid
 from accountant.inputs import Undecodable
 from accountant.outcomes import Reason
 from accountant.records import Decision, Source, decode_decision
-from accountant.views import DatasetView, UsageView, decode_dataset_view
+from accountant.usage import UsageView
+from accountant.views import DatasetView, decode_dataset_view
 from streams.calls import words
 from streams.errors import Refused, Unavailable
 from streams.service import Answer, Readiness

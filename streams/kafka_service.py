@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from typing import Any, Final, Self
 
-import msgspec
 from aiokafka import AIOKafkaProducer
 
 from accountant.clock import issued_at
+from accountant.following import Following, Line, decode_line, runs_of
+from accountant.ids import decode_identity
 from accountant.outcomes import Outcome
 from accountant.partitioning import partition_of
-from accountant.records import Decision, Snapshot, Source
-from accountant.views import (
-    DatasetView,
-    UsageView,
-    analyst_of,
-    fold_decision,
-    fold_snapshot,
-    fold_usage,
-)
+from accountant.records import Decision, Snapshot, Source, decode_decision
+from accountant.usage import Usage, UsageView
+from accountant.views import DatasetView
+from streams.broadcast import Broadcast
 from streams.clock import Clock, SystemClock
 from streams.errors import Unavailable
 from streams.kafka.errors import translating
@@ -33,7 +29,6 @@ from streams.topics import Deployment
 MOST_PENDING: Final = 10_000
 _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
-_EVENTS_BEHIND: Final = 1_000
 _ACK_S: Final = 10.0
 _STOP_S: Final = 1.0
 
@@ -42,16 +37,6 @@ _FINAL: Final = frozenset(
 )
 Place = tuple[int, str, int]
 """Partition, input, offset."""
-
-
-class _Who(msgspec.Struct):
-    request_id: str
-    dataset: str
-    analyst: str = ""
-    by: str = ""
-
-
-_decode_who = msgspec.json.Decoder(_Who).decode
 
 
 class KafkaService:
@@ -69,8 +54,9 @@ class KafkaService:
         self._recent: OrderedDict[Place, bytes] = OrderedDict()
         self._index: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
         self._views: dict[str, DatasetView] = {}
-        self._usage: dict[tuple[str, str], UsageView] = {}
-        self._subscribers: set[_Subscriber] = set()
+        self._usage: dict[tuple[str, str], Usage] = {}
+        self._views_of = Following(self._views, self._usage)
+        self._events = Broadcast()
         self._tail = Tail(
             deployment,
             on_snapshot=self._take_snapshot,
@@ -132,7 +118,7 @@ class KafkaService:
         self._producer = producer
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
-        dataset = _decode_who(body).dataset
+        dataset = decode_identity(body).dataset
         partition = partition_of(dataset.encode(), self._deployment.partitions)
         if self._producer is None or self._tail.trouble:
             raise Unavailable(self._tail.trouble or "not connected: retry with the same bytes")
@@ -173,16 +159,20 @@ class KafkaService:
         return self._views.get(name)
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        return [view for (name, _), view in sorted(self._usage.items()) if name == dataset]
+        found = [
+            use.view(name, analyst)
+            for (name, analyst), use in self._usage.items()
+            if name == dataset
+        ]
+        return sorted(found, key=lambda view: view.analyst)
 
     async def events(self) -> AsyncIterator[Decision]:
-        subscriber = _Subscriber()
-        self._subscribers.add(subscriber)
+        reader = self._events.subscribe()
         try:
-            while True:
-                yield await subscriber.next()
+            async for decision in reader:
+                yield decision
         finally:
-            self._subscribers.discard(subscriber)
+            await reader.aclose()
 
     def readiness(self) -> Readiness:
         reasons = [] if self._tail.trouble is None else [self._tail.trouble]
@@ -204,17 +194,22 @@ class KafkaService:
                 future.set_exception(Unavailable("closing: retry with the same bytes"))
 
     async def _take_snapshot(self, _partition: int, row: Snapshot) -> None:
-        self._views[row.dataset] = fold_snapshot(self._views.get(row.dataset), row)
+        self._views_of.take_row(row)
 
-    async def _take_decisions(self, partition: int, batch: list[tuple[bytes, Decision]]) -> None:
-        for value, decision in batch:
-            self._take(partition, value, decision)
+    async def _take_decisions(self, partition: int, values: list[bytes]) -> None:
+        lines = [decode_line(value) for value in values]
+        for line, value in zip(lines, values, strict=True):
+            self._take(partition, line, value)
+        for dataset, run in runs_of(lines, values).items():
+            self._views_of.take_run(dataset, run)
+        if self._events.heard:
+            self._events.send([decode_decision(value) for value in values])
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
         self._forget_old()
 
-    def _take(self, partition: int, value: bytes, decision: Decision) -> None:
-        source = decision.source
+    def _take(self, partition: int, line: Line, value: bytes) -> None:
+        source = line.source
         if source is None:
             return
         place: Place = partition, source.topic, source.offset
@@ -222,21 +217,9 @@ class KafkaService:
         future = self._pending.get(place)
         if future is not None and not future.done():
             future.set_result(value)
-        name = decision.dataset
-        if name is not None:
-            view = fold_decision(self._views.get(name), decision)
-            if view is not None:
-                self._views[name] = view
-            analyst = analyst_of(decision)
-            if analyst is not None:
-                used = fold_usage(self._usage.get((name, analyst)), decision)
-                if used is not None:
-                    self._usage[name, analyst] = used
-        if decision.outcome in _FINAL:
-            who = _decode_who(bytes(decision.request))
-            self._index[who.dataset, who.analyst or who.by, who.request_id] = value
-        for subscriber in self._subscribers:
-            subscriber.put(decision)
+        if line.outcome in _FINAL:
+            asked = decode_identity(line.request)
+            self._index[asked.dataset, asked.who, asked.request_id] = value
 
     def _forget_old(self) -> None:
         """Keep the index to the window: what is older is only in the log."""
@@ -247,21 +230,3 @@ class KafkaService:
             if recent and len(self._index) <= _MOST_INDEXED:
                 return
             del self._index[key]
-
-
-class _Subscriber:
-    """A bounded queue of events; the oldest are lost where nobody reads."""
-
-    def __init__(self) -> None:
-        self._events: deque[Decision] = deque(maxlen=_EVENTS_BEHIND)
-        self._filled = asyncio.Event()
-
-    def put(self, decision: Decision) -> None:
-        self._events.append(decision)
-        self._filled.set()
-
-    async def next(self) -> Decision:
-        while not self._events:
-            self._filled.clear()
-            await self._filled.wait()
-        return self._events.popleft()

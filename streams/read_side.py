@@ -7,31 +7,26 @@ every decision carries running totals and its dataset's sequence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import faust
 from faust.types import StreamT, TableT
 from mode import Service
 
-from accountant.records import Decision, Snapshot, encode
-from accountant.views import (
-    Alert,
-    DatasetView,
-    UsageView,
-    alerts,
-    analyst_of,
-    fold_decision,
-    fold_snapshot,
-    fold_usage,
-)
+from accountant.following import Following, Run, runs
+from accountant.records import Snapshot, encode
+from accountant.usage import Usage
+from accountant.views import Alert, DatasetView
 from streams.kafka.tail import Tail
 from streams.loggers import get_logger
 from streams.topics import Deployment
 
 _log = get_logger(__name__)
 
-RECORDS_PER_TURN: Final = 100  # folded before admission, on the same loop, gets its turn
+RUNS_PER_TURN: Final = 20  # folded before admission, on the same loop, gets its turn
+VALUES_PER_TURN: Final = 500
+PAUSE_S: Final = 0.1  # between two looks: a view may be so much behind
 BATCHES_AHEAD: Final = 8  # the channel holds batches: Faust's default of 4096 is gigabytes
 ALERTS_AHEAD: Final = 1_000
 _AGAIN_S: Final = 1.0
@@ -41,7 +36,8 @@ class Batch(NamedTuple):
     """What the tail hands to the agent at a time."""
 
     partition: int
-    records: Sequence[Snapshot | Decision]
+    rows: Sequence[Snapshot] = ()
+    runs: Mapping[str, Run] = {}
 
 
 class LocalTable(faust.Table[Any, Any]):
@@ -63,7 +59,7 @@ class ReadSide:
 
     Attributes:
         budgets: DatasetView by dataset.
-        usage: UsageView by (dataset, analyst), of the decisions since `history_ms` ago.
+        usage: Usage by (dataset, analyst), of the decisions since `history_ms` ago.
     """
 
     def __init__(self, app: faust.App, deployment: Deployment) -> None:
@@ -71,12 +67,14 @@ class ReadSide:
         self._feed = app.channel(maxsize=BATCHES_AHEAD)
         self._crossings = app.channel(maxsize=ALERTS_AHEAD)
         self.budgets: TableT[str, DatasetView] = app.Table("budgets")
-        self.usage: TableT[tuple[str, str], UsageView] = app.Table("usage")
+        self.usage: TableT[tuple[str, str], Usage] = app.Table("usage")
+        self._following = Following(self.budgets, self.usage)
         self._tail = Tail(
             deployment,
             on_snapshot=self._on_snapshot,
             on_decisions=self._on_decisions,
             history_ms=deployment.window_ms,
+            pause=PAUSE_S,
         )
         self._declare_agents(deployment)
         self._declare_service()
@@ -104,11 +102,13 @@ class ReadSide:
                     await self.sleep(_AGAIN_S)
 
     async def _on_snapshot(self, partition: int, row: Snapshot) -> None:
-        await self._feed.send(value=Batch(partition, [row]), partition=partition)
+        await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
 
-    async def _on_decisions(self, partition: int, batch: list[tuple[bytes, Decision]]) -> None:
-        decisions = [decision for _, decision in batch]
-        await self._feed.send(value=Batch(partition, decisions), partition=partition)
+    async def _on_decisions(self, partition: int, values: list[bytes]) -> None:
+        for i in range(0, len(values), VALUES_PER_TURN):
+            batch = Batch(partition, runs=runs(values[i : i + VALUES_PER_TURN]))
+            await self._feed.send(value=batch, partition=partition)
+            await asyncio.sleep(0)
 
     def _declare_agents(self, deployment: Deployment) -> None:
         topic = self._app.topic(
@@ -117,13 +117,12 @@ class ReadSide:
 
         async def fold(stream: StreamT[Batch]) -> None:
             async for batch in stream:
-                for n, record in enumerate(batch.records, 1):
-                    try:
-                        await self._take(batch.partition, record)
-                    except Exception:
-                        # An agent that raises twice in 5 s stands still and loses the batch.
-                        _log.exception("record_left_out_of_tables", partition=batch.partition)
-                    if n % RECORDS_PER_TURN == 0:
+                for row in batch.rows:
+                    await self._taken(batch.partition, row.dataset, self._following.take_row, row)
+                for n, (name, run) in enumerate(batch.runs.items(), 1):
+                    take = self._following.take_run
+                    await self._taken(batch.partition, name, take, name, run)
+                    if n % RUNS_PER_TURN == 0:
                         await asyncio.sleep(0)
 
         async def publish(stream: StreamT[Alert]) -> None:
@@ -138,24 +137,16 @@ class ReadSide:
         agent(self._feed, name="budgets")(fold)
         agent(self._crossings, name="alerts")(publish)
 
-    async def _take(self, partition: int, record: Snapshot | Decision) -> None:
-        name = record.dataset
-        if name is None:
+    async def _taken(
+        self, partition: int, dataset: str, take: Callable[..., Iterable[Alert]], *what: object
+    ) -> None:
+        try:
+            crossed = take(*what)
+        except Exception:
+            # An agent that raises twice in 5 s stands still and loses the batch.
+            _log.exception("left_out_of_tables", partition=partition, dataset=dataset)
             return
-        before = self.budgets.get(name)
-        if isinstance(record, Snapshot):
-            after: DatasetView | None = fold_snapshot(before, record)
-        else:
-            after = fold_decision(before, record)
-            analyst = analyst_of(record)
-            if analyst is not None:
-                used = fold_usage(self.usage.get((name, analyst)), record)
-                if used is not None:
-                    self.usage[name, analyst] = used
-        if after is None or after is before:
-            return
-        self.budgets[name] = after
-        for alert in alerts(before, after):
+        for alert in crossed:
             await self._crossings.send(value=alert, partition=partition)
 
     async def _delivered(self, topic: Any, alert: Alert, partition: int) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from accountant.records import Decision, Source
-from accountant.views import DatasetView, UsageView
+from accountant.usage import UsageView
+from accountant.views import DatasetView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

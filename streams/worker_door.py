@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 import uvicorn
 from litestar import Litestar, Request, Response, get
 
 from accountant.records import encode
-from accountant.views import DatasetView, UsageView
+from accountant.usage import Usage
+from accountant.views import DatasetView
 from streams.errors import Refused
 from streams.loggers import get_logger
 from streams.metrics.registry import exposition, make_registry
@@ -76,7 +78,11 @@ class WorkerDoor:
             view = self._budgets.get(name)
             if view is None:
                 return _json({"error": f"no dataset {name[:100]} was seen"}, status=404)
-            used = [u for (of, _), u in sorted(self._usage.items()) if of == name]
+            used = [
+                use.view(of, analyst)
+                for (of, analyst), use in sorted(self._usage.items(), key=itemgetter(0))
+                if of == name
+            ]
             return _json({"dataset": view, "usage": used})
 
         app = Litestar([metrics, healthz, readyz, datasets, dataset], openapi_config=None)
@@ -87,12 +93,12 @@ class WorkerDoor:
         self._where = f"{host}:{port}"
         self._task: asyncio.Task[None] | None = None
         self._budgets: Mapping[str, DatasetView] = {}
-        self._usage: Mapping[tuple[str, str], UsageView] = {}
+        self._usage: Mapping[tuple[str, str], Usage] = {}
 
     def show(
         self,
         budgets: Mapping[str, DatasetView],
-        usage: Mapping[tuple[str, str], UsageView],
+        usage: Mapping[tuple[str, str], Usage],
     ) -> None:
         """Serve the tables of the read side under /datasets."""
         self._budgets, self._usage = budgets, usage

@@ -18,7 +18,8 @@ from litestar.openapi.spec import (
 )
 
 from accountant.records import Close, Decision, MechanismRequest, Open
-from accountant.views import DatasetView, UsageView
+from accountant.usage import UsageView
+from accountant.views import DatasetView
 from streams.gateway.problems import JSON, Problem
 
 _TYPES: Final = (MechanismRequest, Open, Close, Decision, DatasetView, UsageView, Problem)

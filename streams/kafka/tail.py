@@ -9,13 +9,7 @@ from typing import Any, Final
 import msgspec
 from aiokafka import TopicPartition
 
-from accountant.records import (
-    Decision,
-    Snapshot,
-    decode_decision,
-    decode_snapshot,
-    partition_row_key,
-)
+from accountant.records import Snapshot, decode_snapshot, partition_row_key
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault
 from streams.kafka.errors import translating
@@ -27,7 +21,7 @@ _log = get_logger(__name__)
 _AGAIN_S: Final = 1.0
 
 OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]
-OnDecisions = Callable[[int, list[tuple[bytes, Decision]]], Awaitable[None]]
+OnDecisions = Callable[[int, list[bytes]], Awaitable[None]]
 
 
 class Tail:
@@ -35,6 +29,10 @@ class Tail:
 
     Events may come twice and, across a reconnection, the callbacks must not mind: every
     decision carries running totals and its dataset's sequence.
+
+    Args:
+        pause: seconds to leave between two looks at the decisions, so that they come in few
+            large batches where nobody waits for them.
     """
 
     def __init__(
@@ -44,12 +42,14 @@ class Tail:
         on_snapshot: OnSnapshot,
         on_decisions: OnDecisions,
         history_ms: int = 0,
+        pause: float = 0.0,
         clock: Clock | None = None,
     ) -> None:
         self._deployment = deployment
         self._on_snapshot = on_snapshot
         self._on_decisions = on_decisions
         self._history_ms = history_ms
+        self._pause = pause
         self._clock = clock or SystemClock()
         self._positions: dict[TopicPartition, int] = {}
         self._caught_up = asyncio.Event()
@@ -89,13 +89,13 @@ class Tail:
                 with translating():
                     got = await follower.getmany(timeout_ms=1_000, max_records=2_000)
                 for tp, records in got.items():
-                    batch = [(record.value, decode_decision(record.value)) for record in records]
-                    await self._on_decisions(tp.partition, batch)
+                    await self._on_decisions(tp.partition, [record.value for record in records])
                     self._positions[tp] = records[-1].offset + 1
                 if not got:
                     with translating():
                         async with asyncio.timeout(6):
                             await follower.end_offsets(decisions[:1])
+                await asyncio.sleep(self._pause)
         finally:
             await stop(follower)
 

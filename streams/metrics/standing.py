@@ -10,7 +10,8 @@ import msgspec
 
 from accountant.ledger import Ledger
 from accountant.partition import Partition
-from accountant.views import UNKNOWN, DatasetView, UsageView, view_of_ledger
+from accountant.usage import UsageView
+from accountant.views import UNKNOWN, DatasetView, view_of_ledger
 from streams.clock import Clock, SystemClock
 from streams.metrics.counters import Commit, Kind, PartitionCounters
 from streams.metrics.source import Lag, PartitionView, Snapshot

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from accountant.amounts import Units, format_units
-from accountant.clock import iso
+from accountant.amounts import format_units
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome
 from accountant.partition import Encoded
-from accountant.views import UsageView, analyst_of
+from accountant.usage import Usage, UsageView, analyst_in
 from streams.metrics.source import AnalystUse
-
-
-class _Row:
-    """One analyst's use of one dataset, what it cost in units of 1e-40."""
-
-    __slots__ = ("decided_at", "generation", "granted", "refused", "sequence", "spent", "unit")
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.unit = ledger.plan.kind.sums[0]
-        self.generation = ledger.generation
-        self.granted = self.refused = self.sequence = self.decided_at = 0
-        self.spent: Units = 0
 
 
 class UsageTable:
@@ -37,7 +24,7 @@ class UsageTable:
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most
-        self._rows: dict[tuple[str, str], _Row] = {}
+        self._rows: dict[tuple[str, str], Usage] = {}
         self._left_out = 0
         self.last: dict[str, int] = {}
 
@@ -51,20 +38,16 @@ class UsageTable:
             granted = encoded.outcome is Outcome.GRANTED
             if not granted and encoded.outcome is not Outcome.REFUSED:
                 continue
-            analyst = encoded.analyst or analyst_of(encoded.decision)
+            analyst = encoded.analyst or analyst_in(encoded.decision.request)
             pair = str(encoded.dataset), str(analyst)
             row = rows.get(pair)
             if row is None:
                 if most is not None and len(rows) >= most:
                     self._left_out += 1
                     continue
-                row = rows[pair] = _Row(ledgers[pair[0]])
-            row.sequence, row.decided_at = encoded.sequence, encoded.timestamp
-            if granted:
-                row.granted += 1
-                row.spent += encoded.charged
-            else:
-                row.refused += 1
+                row = rows[pair] = _new(ledgers[pair[0]])
+            charged = encoded.charged if granted else None
+            row.take(encoded.sequence, encoded.timestamp, charged)
 
     def forget(self, datasets: Iterable[str]) -> None:
         """Forget datasets that moved away."""
@@ -75,17 +58,7 @@ class UsageTable:
     def of(self, dataset: str) -> list[UsageView]:
         """Return who used a dataset, by analyst."""
         found = [
-            UsageView(
-                dataset=dataset,
-                generation=row.generation,
-                analyst=analyst,
-                sequence=row.sequence,
-                granted=row.granted,
-                refused=row.refused,
-                unit=row.unit,
-                spent=format_units(row.spent),
-                last_decided_at=iso(row.decided_at),
-            )
+            row.view(dataset, analyst)
             for (name, analyst), row in self._rows.items()
             if name == dataset
         ]
@@ -107,3 +80,7 @@ class UsageTable:
             for (dataset, analyst), row in rows[:most]
         ]
         return shown, others + self._left_out
+
+
+def _new(ledger: Ledger) -> Usage:
+    return Usage(ledger.plan.kind.sums[0], ledger.generation)

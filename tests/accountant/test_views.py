@@ -15,14 +15,10 @@ from accountant.snapshots import snapshot
 from accountant.views import (
     UNKNOWN,
     DatasetView,
-    UsageView,
     alerts,
-    analyst_of,
     decode_dataset_view,
-    decode_usage_view,
     fold_decision,
     fold_snapshot,
-    fold_usage,
     view_of_snapshot,
 )
 from tests.accountant.histories import worlds
@@ -156,55 +152,3 @@ def test_alerts_have_stable_ids_and_come_once_each() -> None:
     assert [alert.alert_id for alert in again] == sent
     assert msgspec.json.decode(encode(again[0]), type=type(again[0])) == again[0]
     assert alerts(view, view) == ()
-
-
-def usage(decisions: list[Decision], analyst: str) -> UsageView | None:
-    view = None
-    for decision in decisions:
-        if analyst_of(decision) == analyst:
-            view = fold_usage(view, decision)
-    return view
-
-
-def test_usage_is_what_was_granted_for_one_analyst() -> None:
-    world = opened(**BASIC)
-    for analyst, claim in [
-        ("ana", "pure:0.1"),
-        ("bob", "pure:0.3"),
-        ("ana", "2*pure:0.1"),
-        ("ana", "pure:5"),
-        ("eve", "zcdp:1"),
-    ]:
-        world.ask(claim, analyst=analyst)
-    world.close()
-    ana = usage(world.decisions, "ana")
-    assert ana is not None
-    assert (ana.granted, ana.refused, ana.unit, ana.spent) == (2, 1, "epsilon", "0.3")
-    eve = usage(world.decisions, "eve")
-    assert eve is not None
-    assert (eve.granted, eve.refused, eve.spent) == (0, 1, "0")
-    assert decode_usage_view(encode(ana)) == ana
-
-
-def test_usage_ignores_repeats_and_other_analysts() -> None:
-    world = opened(**BASIC)
-    first, second = world.ask("pure:0.1"), world.ask("pure:0.2", analyst="bob")
-    view = fold_usage(None, first)
-    assert fold_usage(view, first) is view
-    assert fold_usage(view, second) is view
-    assert fold_usage(view, world.close()) is view
-    assert fold_usage(None, world.decisions[0]) is None
-
-
-@settings(max_examples=60, deadline=None)
-@given(worlds())
-def test_usage_of_all_analysts_adds_up_to_the_total(history: tuple[World, list[bytes]]) -> None:
-    world, _ = history
-    world.commit()
-    decisions = [decision for decision in world.decisions if decision.dataset == "census"]
-    spent = sum(
-        (Fraction(view.spent) for name in ("a", "b", "ana") if (view := usage(decisions, name))),
-        Fraction(0),
-    )
-    ledger = world.ledger()
-    assert spent == Fraction(int(ledger.totals[0]), 10**40)

@@ -1,0 +1,127 @@
+"""Views kept by following whole runs of decisions."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.following import Following, decode_line, fold_run, runs
+from accountant.records import decode_decision, encode
+from accountant.usage import UsageView, decode_usage_view
+from accountant.views import DatasetView, alerts, fold_decision
+from tests.accountant.histories import worlds
+from tests.accountant.test_views import BASIC
+from tests.accountant.world import World, opened
+
+
+def followed(values: list[bytes], cuts: list[int]) -> tuple[Following, list[str]]:
+    """Take a log in, cut into runs at some places; return the alerts' ids, too."""
+    following, sent = Following({}, {}), []
+    edges = [0, *sorted(cut % (len(values) + 1) for cut in cuts), len(values)]
+    for begin, end in itertools.pairwise(edges):
+        for dataset, run in runs(values[begin:end]).items():
+            sent += [alert.alert_id for alert in following.take_run(dataset, run)]
+    return following, sent
+
+
+def one_by_one(values: list[bytes]) -> tuple[dict[str, DatasetView], list[str]]:
+    views: dict[str, DatasetView] = {}
+    sent = []
+    for value in values:
+        decision = decode_decision(value)
+        if decision.dataset is None:
+            continue
+        before = views.get(decision.dataset)
+        after = fold_decision(before, decision)
+        if after is not None:
+            views[decision.dataset] = after
+            sent += [alert.alert_id for alert in alerts(before, after)]
+    return views, sent
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds(), st.lists(st.integers(0, 1000), max_size=6))
+def test_runs_come_down_to_one_after_another(
+    history: tuple[World, list[bytes]], cuts: list[int]
+) -> None:
+    values = history[0].log
+    following, sent = followed(values, cuts)
+    views, sent_singly = one_by_one(values)
+    assert following.budgets == views
+    assert sorted(sent) == sorted(sent_singly)
+
+
+@settings(max_examples=50, deadline=None)
+@given(worlds(), st.lists(st.integers(0, 1000), max_size=3))
+def test_what_is_read_again_changes_nothing(
+    history: tuple[World, list[bytes]], cuts: list[int]
+) -> None:
+    values = history[0].log
+    following, _ = followed(values, cuts)
+    before = following.budgets.copy()
+    used = {pair: use.view(*pair) for pair, use in following.usage.items()}
+    for dataset, run in runs(values).items():
+        assert following.take_run(dataset, run) == []
+    assert following.budgets == before
+    assert {pair: use.view(*pair) for pair, use in following.usage.items()} == used
+
+
+def test_a_run_before_the_opening_was_seen_is_no_view() -> None:
+    world = opened(**BASIC)
+    world.ask("pure:0.1")
+    late = [(decode_line(value), value) for value in world.log[2:]]
+    assert list(fold_run(None, late)) == []
+    assert Following({}, {}).take_run("census", late) == []
+
+
+def test_a_threshold_crossed_within_a_run_is_told_with_its_own_time() -> None:
+    world = opened(**BASIC)
+    for claim in ("pure:0.3", "pure:0.3", "pure:0.1"):
+        world.now += 1000
+        world.ask(claim)
+    following = Following({}, {})
+    (alert,) = following.take_run("census", runs(world.log)["census"])
+    assert alert.alert_id == "census/1/0.5"
+    assert alert.decided_at == world.decisions[-2].decided_at
+
+
+def usage(world: World, analyst: str) -> UsageView:
+    following, _ = followed(world.log, [])
+    return following.usage["census", analyst].view("census", analyst)
+
+
+def test_usage_is_what_was_granted_for_one_analyst() -> None:
+    world = opened(**BASIC)
+    for analyst, claim in [
+        ("ana", "pure:0.1"),
+        ("bob", "pure:0.3"),
+        ("ana", "2*pure:0.1"),
+        ("ana", "pure:5"),
+        ("eve", "zcdp:1"),
+    ]:
+        world.ask(claim, analyst=analyst)
+    world.close()
+    ana, eve = usage(world, "ana"), usage(world, "eve")
+    assert (ana.granted, ana.refused, ana.unit, ana.spent) == (2, 1, "epsilon", "0.3")
+    assert (eve.granted, eve.refused, eve.spent) == (0, 1, "0")
+    assert decode_usage_view(encode(ana)) == ana
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds())
+def test_usage_of_all_analysts_adds_up_to_the_total(history: tuple[World, list[bytes]]) -> None:
+    world, _ = history
+    world.commit()
+    following, _ = followed(world.log, [])
+    spent = sum(
+        (
+            Fraction(use.view(*pair).spent)
+            for pair, use in following.usage.items()
+            if pair[0] == "census"
+        ),
+        Fraction(0),
+    )
+    assert spent == Fraction(int(world.ledger().totals[0]), 10**40)
