@@ -12,6 +12,7 @@ import pytest
 
 from accountant import claims as c
 from accountant.amounts import UNIT, Units
+from accountant.audit import audit
 from accountant.claims import checked
 from accountant.errors import RequestInvalid
 from accountant.odometers import AnyOdometer, Odometer, Reader, sums_of
@@ -227,6 +228,28 @@ class TestExPostClaims:
         assert before is not None
         assert shown is not None
         assert float(shown["mixture"]) == pytest.approx(float(before["mixture"]) + 0.5, rel=1e-9)
+
+
+def test_a_log_with_every_odometer_is_decided_again_alike() -> None:
+    written = [msgspec.to_builtins(odometer) for odometer in ALL if type(odometer) is not Linear]
+    world = opened(
+        filter="fully_adaptive",
+        epsilon="2",
+        delta="2e-6",
+        delta_for_claims="1e-6",
+        odometers=written,
+    )
+    claims = ("pure:0.1", "laplace:10,1", "probabilistic:0.1,1e-9", "pure:9", "gaussian:10,1")
+    shown = [world.ask(claim).odometers for claim in claims]
+    assert [reading is not None for reading in shown] == [True] * 5
+    last = shown[-1]
+    assert last is not None
+    assert len(last) == 8
+    # A Gaussian has no epsilon; the two of 2016 and basic have no bound from then on.
+    infinite = {name for name, reading in last.items() if reading == "inf"}
+    assert infinite == {"basic", "advanced_2016", "advanced_2016_n"}
+    report = audit(world.log)
+    assert report.ok, report.first_disagreement
 
 
 def test_basic_needs_an_epsilon() -> None:
