@@ -1,0 +1,122 @@
+"""A real ledger, Prometheus, Alertmanager and webhook: what runs out is told, and then resolved."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from streams.client import Accountant
+from tests.observability.programs import PATIENCE_S, Programs, Watch, get, running, until
+
+INTERVAL_S = 5
+DATASET = "statistics.census"
+ACCOUNTANT = Path(sys.executable).with_name("accountant")
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[str]:
+    """Run `accountant serve` as its README says, and yield its address."""
+    log = home / "serve.log"
+    environment = {**os.environ, "ACCOUNTANT_URL": f"sqlite:///{home / 'ledger.db'}"}
+    command = [ACCOUNTANT, "serve", "--port", "0"]
+    with running(command, log, env=environment, cwd=home):
+
+        def said() -> str | None:
+            found = re.search(r"listening at (http://\S+)", log.read_text())
+            return found and found[1]
+
+        yield str(until("the ledger listens", said, log))
+
+
+@pytest.fixture
+def chain(programs: Programs, tmp_path: Path) -> Iterator[tuple[str, Watch]]:
+    (tmp_path / "watch").mkdir()
+    with serving(tmp_path) as address:
+        jobs = {"accountant-serve": address.removeprefix("http://")}
+        with Watch(programs, tmp_path / "watch", jobs, interval=INTERVAL_S) as watch:
+            yield address, watch
+
+
+def accountant(address: str, *arguments: str) -> int:
+    """Run a command as a user does."""
+    environment = {**os.environ, "ACCOUNTANT_URL": address, "ACCOUNTANT_OWNER": "owner"}
+    command = [str(ACCOUNTANT), *arguments]
+    return subprocess.run(command, env=environment, timeout=PATIENCE_S).returncode
+
+
+def test_an_exhausted_budget_is_delivered_and_resolves(chain: tuple[str, Watch]) -> None:
+    address, watch = chain
+    dataset = f'{{dataset="{DATASET}"}}'
+    opened = accountant(address, "dataset", "open", DATASET, "--filter", "basic", "--epsilon", "1")
+    assert opened == 0
+    until("the dataset is scraped", lambda: watch.value(f"privacy_filter_exhausted{dataset}") == 0)
+    with Accountant(address) as ledger:
+        last = ledger.ask(DATASET, "pure:1", analyst="ana")
+    assert last.outcome == "granted"
+    spent_at = datetime.fromisoformat(last.decided_at).timestamp()
+
+    told = until("delivery", lambda: watch.receiver.of("PrivacyBudgetExhausted", "firing"))
+    at, path, alert = told[0]
+    assert at - spent_at <= 2 * INTERVAL_S
+    assert path == "/owners/statistics"
+    assert alert["labels"]["owner"] == "statistics"
+    assert alert["labels"]["dataset"] == DATASET
+    assert "has exhausted its privacy budget" in alert["annotations"]["summary"]
+
+    def inhibited() -> bool:
+        found = get(f"{watch.alertmanager}/api/v2/alerts", inhibited="true", active="false")
+        names = {each["labels"]["alertname"] for each in found}
+        return {
+            "PrivacyBudgetHalfUsed",
+            "PrivacyBudgetLow",
+            "PrivacyBudgetNearlyExhausted",
+        } <= names
+
+    until("the lower thresholds are inhibited", inhibited)
+    assert watch.receiver.of("PrivacyBudgetLow", "firing") == []
+
+    assert accountant(address, "dataset", "close", DATASET) == 0
+    until("resolution", lambda: watch.receiver.of("PrivacyBudgetExhausted", "resolved"))
+    assert watch.receiver.of("PrivacyBudgetExhausted", "resolved")[0][1] == "/owners/statistics"
+
+
+def test_every_rule_works_on_what_is_exported_and_exemplars_lead_to_a_request(
+    chain: tuple[str, Watch],
+) -> None:
+    address, watch = chain
+    with Accountant(address) as ledger:
+        ledger.open(DATASET, {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}, by="owner")
+        asked = ledger.ask(DATASET, "pure:0.01", analyst="ana")
+    of = f'{{dataset="{DATASET}"}}'
+    until("recorded", lambda: watch.value(f"dataset:privacy_filter_burn:ratio1h{of}"))
+    until("recorded", lambda: watch.value(f"dataset:privacy_requests:rate5m{of}") is not None)
+    assert watch.value("job:privacy_partitions_unowned:count") == 0
+    rules = until(
+        "every rule evaluated",
+        lambda: all(rule["health"] == "ok" for rule in watch.rules()) and watch.rules(),
+    )
+    assert [rule["lastError"] for rule in rules if rule.get("lastError")] == []
+    firing = {rule["name"] for rule in rules if rule["type"] == "alerting" and rule["alerts"]}
+    assert firing == set()
+
+    def exemplars() -> set[str]:
+        found = get(
+            f"{watch.prometheus}/api/v1/query_exemplars",
+            query="privacy_decision_duration_seconds_bucket",
+            start=str(datetime.fromisoformat(asked.decided_at).timestamp() - 60),
+            end=str(datetime.fromisoformat(asked.decided_at).timestamp() + 60),
+        )
+        return {each["labels"]["request_id"] for one in found for each in one["exemplars"]}
+
+    assert asked.request is not None
+    request_id = re.search(rb'"request_id": ?"([^"]+)"', bytes(asked.request))
+    assert request_id is not None
+    until("the exemplar", lambda: request_id[1].decode() in exemplars())

@@ -1,0 +1,149 @@
+"""All that docker-compose.yml starts but Grafana, as processes on a local broker, under load."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka import Producer
+
+from streams.testing import LocalBroker
+from tests.observability.programs import Programs, Watch, free_port, ready, running, until
+from tests.rendering.asking import Prometheus, Window
+
+ROOT = Path(__file__).parents[2]
+ACCOUNTANT = Path(sys.executable).with_name("accountant")
+SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+
+PARTITIONS = 4
+INTERVAL_S = 2
+SCRAPE_S = 1  # as `Watch` scrapes
+# The week in so many minutes: slow enough for Prometheus to see budgets rise, not jump.
+LOAD_MINUTES = 0.5
+
+
+def check(service: str, address: str, programs: Programs | None = None) -> int:
+    """Run a service's health check as it stands in docker-compose.yml; return its exit code.
+
+    Only its address is another one here, and the programs are those of this machine.
+    """
+    _, program, *arguments = SERVICES[service]["healthcheck"]["test"]
+    if program == "python":
+        program = sys.executable
+    elif programs is not None:
+        program = str(programs.path(program))
+    there = re.compile(r"127\.0\.0\.1:\d+")
+    assert any(there.search(argument) for argument in arguments)
+    here = [there.sub(address, argument) for argument in arguments]
+    return subprocess.run([program, *here], capture_output=True, timeout=30).returncode
+
+
+@dataclass(frozen=True)
+class World:
+    """What runs, and how to reach it.
+
+    Attributes:
+        watch: Prometheus, Alertmanager and a webhook.
+        workers, gateway: host and port of each process.
+        started: since when it runs, in seconds since 1970.
+    """
+
+    home: Path
+    bootstrap: str
+    application: str
+    watch: Watch
+    workers: tuple[str, ...]
+    gateway: str
+    started: float
+
+    @property
+    def prometheus(self) -> Prometheus:
+        return Prometheus(self.watch.prometheus)
+
+    def window(self) -> Window:
+        """Return the time since the start."""
+        return Window(start=self.started, end=time.time(), scrape=SCRAPE_S)
+
+    def load(self) -> str:
+        """Run the load of the demo to its end; return what it printed."""
+        environment = {
+            **os.environ,
+            "GATEWAY": f"http://{self.gateway}",
+            "LOAD_MINUTES": str(LOAD_MINUTES),
+        }
+        command = [sys.executable, str(ROOT / "deploy" / "compose" / "load.py")]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=600, cwd=ROOT
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def send_garbage(self) -> None:
+        """Put records that are no requests into the log, one in each partition."""
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for partition in range(PARTITIONS):
+            producer.produce(f"{self.application}.requests", b"{", partition=partition)
+        assert producer.flush(30) == 0
+
+    def fence(self, partition: int) -> None:
+        """Take a partition's transactions over, as a second owner would."""
+        intruder = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "transactional.id": f"{self.application}-{partition}",
+            }
+        )
+        intruder.init_transactions(30)
+
+
+@contextmanager
+def world(broker: LocalBroker, application: str, programs: Programs, home: Path) -> Iterator[World]:
+    """Start two workers, a gateway, Prometheus and Alertmanager on a broker, and end them."""
+    started = time.time()
+    environment = {
+        **os.environ,
+        "ACCOUNTANT_URL": f"kafka://{broker.bootstrap}",
+        "ACCOUNTANT_APPLICATION": application,
+        "ACCOUNTANT_TOPIC_PREFIX": f"{application}.",
+        "ACCOUNTANT_PARTITIONS": str(PARTITIONS),
+        "ACCOUNTANT_LOG_FORMAT": "json",
+        "ACCOUNTANT_METRICS_ANALYSTS": "100",
+    }
+    subprocess.run(
+        [ACCOUNTANT, "topics", "create"], env=environment, check=True, stdout=subprocess.DEVNULL
+    )
+    with ExitStack() as stack:
+
+        def start(command: str, name: str, port: str) -> str:
+            number = free_port()
+            own = {**environment, port: str(number), "ACCOUNTANT_INSTANCE_ID": name}
+            stack.enter_context(running([ACCOUNTANT, command], home / f"{name}.log", env=own))
+            return f"127.0.0.1:{number}"
+
+        workers = tuple(
+            start("worker", name, "ACCOUNTANT_METRICS_PORT") for name in ("worker-1", "worker-2")
+        )
+        gateway = start("gateway", "gateway", "ACCOUNTANT_PORT")
+        for address in (*workers, gateway):
+            until(f"{address} ready", lambda url=f"http://{address}/readyz": ready(url))
+        (home / "watch").mkdir()
+        jobs = {"accountant-worker": list(workers), "accountant-gateway": [gateway]}
+        watch = stack.enter_context(Watch(programs, home / "watch", jobs, interval=INTERVAL_S))
+        yield World(
+            home=home,
+            bootstrap=broker.bootstrap,
+            application=application,
+            watch=watch,
+            workers=workers,
+            gateway=gateway,
+            started=started,
+        )
