@@ -57,7 +57,7 @@ def _search(
     def turned(value: Decimal) -> Claim | None:
         """Return the claim with its knob there if that fits, None if it does not."""
         less = msgspec.structs.replace(claim, **{claim.knob: _plain(value)})
-        fits = kind.charge(capacity, spent, price(CheckedClaim(less), kind.needs)) is not None
+        fits = kind.fits(capacity, spent, price(CheckedClaim(less), kind.needs))
         return less if fits else None
 
     if isinstance(kind, AdditiveFilter) and claim.knob_is_power:

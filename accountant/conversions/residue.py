@@ -68,6 +68,15 @@ def residue_after_pure(*, mu: Real, epsilon: Real, digits: int = 30) -> Decimal 
     raise ArithmeticError(f"no residue proved for mu = {m}, epsilon = {eps}")
 
 
+def has_residue(*, mu: Real, epsilon: Real) -> bool:
+    """Tell whether an epsilon-DP mechanism may run from the state mu, False where unsure.
+
+    Args, Source: as `residue_after_pure`.
+    """
+    m, eps = decimal_down(mu), decimal_up(epsilon)
+    return not eps or (m > 0 and _target(m, eps, digits=20)[0] is not None)
+
+
 def _target(m: Decimal, epsilon: Decimal, *, digits: int) -> tuple[Decimal | None, Decimal]:
     """Return ln of the right side T (None where it is below 0) and ln(1 - T).
 

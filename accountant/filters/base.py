@@ -123,6 +123,10 @@ class Filter(ABC):
         A filter that cannot count exactly may return a number that is proved to fit.
         """
 
+    def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
+        """Tell whether `charge` would admit the claim, for those who need not know its cost."""
+        return self.charge(capacity, spent, price) is not None
+
     def accepts(self, price: Price) -> bool:
         """Tell whether the claim is of a kind that fits at all, were the budget large enough."""
         return INFINITE not in price.amounts[: len(self.needs)]

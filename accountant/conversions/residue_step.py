@@ -1,0 +1,268 @@
+"""The cost of a pure mechanism under the residue filter, in microseconds and proved.
+
+Write s = m^2 for the state, h = epsilon^2 and c = s - m'^2 for the cost. Multiplying P6's
+equation by e^(-epsilon/2) turns its differences into integrals of positive functions,
+
+    I(m', infinity; e^(-h/2u^2)) = cosh(epsilon/2) I(m, infinity; 1),
+
+I(a, b; f) the integral of f(u) e^(-u^2/8) over [a, b]; and expanding the exponential, every
+term but a finite sum of each order cancels (docs/theory.md P10), which leaves
+
+    cosh(epsilon/2) I(m', m; e^((s - c)/8)) = m' T(x),   x = h/(2 (s - c)),
+    T(x) = sum over k >= 1 of (-1)^(k+1) x^k/k! P_k,     P_1 = 1,
+                                        P_k = (1 - (s - c)/4 P_{k-1})/(2k - 1).
+
+Both sides are about x, whatever the size of epsilon: a cost of 1e-24 out of 0.04 has all its
+digits. The left side minus the right one has the sign of c - root, so a c at which it is
+above the error of its evaluation is *proved* to be enough. Only + - * / and the square root
+of doubles are used, which IEEE 754 rounds alike on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from math import sqrt
+from typing import Final
+
+from accountant.amounts import UNIT, precise, units_up
+from accountant.conversions.outward import working
+from accountant.conversions.residue import has_residue, residue_after_pure
+
+# The double evaluation is taken for epsilon up to 2 and x up to 3, that is for all states
+# but those within 0.3 % above the one where the mechanism is refused. There the terms of T
+# exceed their sum at most fourfold and at most 40 of them count, so that both sides together
+# err by less than 150 roundings of 2^-53 each: 1.7e-14.
+_MOST_EPSILON: Final = 2
+_MOST_X: Final = 3.0
+_ERROR: Final = 4e-14
+_AIM: Final = 6e-14
+_LOOSEST: Final = 1e-13
+_NEGLIGIBLE: Final = 1e-17
+_MOST_ROUNDS: Final = 16
+# Beyond it (2/pi as m becomes small, 0.72 at epsilon = 2) every mechanism is refused.
+_MOST_Y: Final = 0.73
+# How near to the refusal, relatively, the double evaluation of its rule decides nothing.
+_NEAR: Final = 1e-13
+_TWO_BY_ROOT_PI: Final = 1.1283791670955126
+# Costs keep 16 digits, so that records stay short: looseness 1e-15.
+_KEPT_DIGITS: Final = 16
+_BLOCKS: Final = 10**6
+_LEAST_BLOCK: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PureStep:
+    """What the step needs to know of one epsilon.
+
+    Attributes:
+        epsilon: exactly, on the grid.
+        square: h of the epsilon rounded up to a double, 0 where doubles are not used.
+        grown: cosh(epsilon/2), to nearest.
+        variation: tanh(epsilon/2), to nearest: the total variation of RR_epsilon.
+        far: the cost as m grows, 8 ln cosh(epsilon/2): part of the start value.
+    """
+
+    epsilon: Decimal
+    square: float = 0.0
+    grown: float = 0.0
+    variation: float = 0.0
+    far: float = 0.0
+
+
+@lru_cache(maxsize=65_536)
+def pure_step(epsilon: int) -> PureStep:
+    """Return the facts of an epsilon in units of 1e-40, > 0.
+
+    A mechanism is also DP for every larger epsilon, so rounding epsilon up is always right.
+    """
+    with precise():
+        exact = Decimal(epsilon) / UNIT
+        if exact > _MOST_EPSILON:
+            return PureStep(exact)
+        rounded = math.nextafter(epsilon / UNIT, math.inf)
+        half = (Decimal(rounded) / 2).exp()
+        grown, sunk = (half + 1 / half) / 2, (half - 1 / half) / 2
+        square = rounded * rounded
+        # The logarithm of 1 + h/8 loses as many digits as h has zeros.
+        far = float(8 * grown.ln()) if square > 1e-24 else square
+        return PureStep(exact, square, float(grown), float(sunk / grown), far)
+
+
+def admits(state: int, step: PureStep) -> bool:
+    """Tell whether the mechanism may run: Phi(m/2) >= e^epsilon/(1 + e^epsilon).
+
+    In full digits where doubles cannot tell; where those cannot either, it may not.
+
+    Args:
+        state: m^2, in units of 1e-40.
+    Source: docs/theory.md section 3, gdp_residue; P6.
+    """
+    if step.square:
+        s = state / UNIT
+        if step.square > _MOST_Y * s:
+            return False
+        # 2 Phi(m/2) - 1 = erf(sqrt(s/8)) against tanh(epsilon/2). For m >= 3 it is above
+        # 0.86, and tanh(1) is 0.76.
+        if s >= 9:
+            return True
+        variation = _erf(s / 8)
+        if abs(variation - step.variation) > _NEAR * variation:
+            return variation > step.variation
+    return has_residue(mu=_root_down(state), epsilon=step.epsilon)
+
+
+def pure_cost(state: int, step: PureStep) -> int | None:
+    """Return what a pure mechanism takes off the state, rounded up; None if it is refused.
+
+    At most 1e-12 relatively above the root, never below it. The root's cost falls as the
+    state grows (docs/theory.md P10), so a state that is rounded down costs more.
+
+    Args:
+        state: m^2, in units of 1e-40.
+    Source: docs/theory.md section 3, gdp_residue; P6; P10.
+    """
+    if step.square:
+        cost = _by_doubles(math.nextafter(state / UNIT, 0.0), step)
+        if cost is not None:
+            units = int(cost * UNIT) + 1
+            shorter: int = 10 ** max(0, len(str(units)) - _KEPT_DIGITS)
+            return -(-units // shorter) * shorter
+    return _exactly(state, step) if admits(state, step) else None
+
+
+def _by_doubles(s: float, step: PureStep) -> float | None:
+    """Return a cost that is proved to be enough, None where doubles cannot tell.
+
+    Halley's method in c, aimed a little above the root: with v = s - c the derivative of the
+    difference of both sides, over m', is e^-x/(2v), and its own logarithmic derivative
+    1/8 + (1/2 - x)/v.
+    """
+    h, grown = step.square, step.grown
+    if h > _MOST_Y * s:
+        return None
+    c = _start(h / s, h, step.far) * (1 + _AIM)
+    whole = sqrt(s)
+    for _ in range(_MOST_ROUNDS):
+        left = s - c
+        if left <= 0 or h > 2 * _MOST_X * left:
+            return None
+        root, x = sqrt(left), h / (left + left)
+        right, decay = _series(x, left / 4)
+        excess = grown * _integral(c / (whole + root), root) / right - 1
+        if _ERROR <= excess <= _LOOSEST:
+            return c
+        move = (_AIM - excess) * right * (left + left) / decay
+        c += move / (1 + move * (0.0625 + (0.25 - x / 2) / left))
+    return None
+
+
+def _start(y: float, h: float, far: float) -> float:
+    """Return about the cost: its double power series in y = h/s and h, later terms gathered.
+
+    Only a start value, so its coefficients need no proof: 1/6, 2/15, ..., 4/27 of y alone, as
+    of m -> 0, then -1/90, ... of h y.
+    """
+    alone = y * (0.132936504 + y * (0.148148148 + y * (0.176612914 + y * 0.221087663)))
+    alone = y * (0.16666666666666666 + y * (0.13333333333333333 + alone))
+    both = y * (0.011111111 + y * (0.013591269 + y * (0.018254145 + y * 0.025584)))
+    cube = y * y * y  # no power function: libraries differ in its last digit
+    return far + h * (alone + 0.3 * cube * cube * y / (1 - 1.3 * y) - h * both)
+
+
+def _series(x: float, quarter: float) -> tuple[float, float]:
+    """Return T(x) and e^-x. Each term of T follows from the one before and from x^k/k!."""
+    power = term = total = x
+    decay = 1 - x
+    k = 1
+    least = _NEGLIGIBLE * x
+    while abs(power) + (1 + quarter) * abs(term) > least:
+        k += 1
+        term = -x * (power - quarter * term) / (k * (k + k - 1))
+        power *= -x / k
+        decay -= power
+        total += term
+    return total, decay
+
+
+def _integral(d: float, root: float) -> float:
+    """Return the integral of e^(-(u^2 - m'^2)/8) over [m', m' + d], divided by m' = root.
+
+    With u = m' + d t the exponent is -p t - q t^2/2; its power series follows from
+    f' = -(p + q t) f.
+    """
+    p, q = root * d / 4, d * d / 4
+    before, coefficient, total, n = 0.0, 1.0, 1.0, 1
+    while abs(coefficient) + abs(before) > _NEGLIGIBLE:
+        before, coefficient = coefficient, -(p * coefficient + q * before) / n
+        n += 1
+        total += coefficient / n
+    return total * d / root
+
+
+def _erf(square: float) -> float:
+    """Return erf of the root of a square below 2, by its series, to 1e-15."""
+    power = total = 1.0
+    k = 0
+    while abs(power) > _NEGLIGIBLE:
+        k += 1
+        power *= -square / k
+        total += power / (k + k + 1)
+    return _TWO_BY_ROOT_PI * sqrt(square) * total
+
+
+@lru_cache(maxsize=16_384)
+def _exactly(state: int, step: PureStep) -> int | None:
+    m = _root_down(state)
+    with precise():
+        zeros = max(0, -(step.epsilon / m).adjusted())
+    left = residue_after_pure(mu=m, epsilon=step.epsilon, digits=20 + 2 * zeros)
+    if left is None:
+        return None
+    with working(150):
+        return units_up(Decimal(state) / UNIT - left * left)
+
+
+def _root_down(state: int) -> Decimal:
+    with precise() as context:
+        return context.next_minus((Decimal(state) / UNIT).sqrt()) if state else Decimal(0)
+
+
+def repeated(
+    state: int, cost: Callable[[int], int | None], times: int, *, singly: int
+) -> tuple[int, int]:
+    """Run one claim again and again: return the state left, and how often it ran.
+
+    Args:
+        state: m^2, in units of 1e-40.
+        cost: of one run at a state, > 0; above a function that falls as the state grows by
+            at most 1e-12 relatively. None if it is refused.
+        times: how often to run it at most.
+        singly: how many runs to take one by one. After them, as many at a time as change the
+            cost by about 1e-6: all are charged what the last of them costs at most, so that
+            the state left is never above the true one, and below it by about 1e-6 of what
+            was spent.
+    Source: docs/theory.md P10 (the cost falls as the state grows).
+    """
+    done = 0
+    while done < times:
+        each = cost(state)
+        if each is None:
+            break
+        # A cost grows by about h/(6 s) of itself as the state falls by its own size.
+        many = 1
+        if done >= singly:
+            many = min(times - done, state // (2 * each), 6 * state**2 // (_BLOCKS * each**2))
+        if many >= _LEAST_BLOCK:
+            low = state - many * (each + each // (_BLOCKS // 4))
+            last = cost(low)
+            if last is not None:
+                last += last // 10**12 + 1
+                if many * last <= state - low:
+                    state, done = state - many * last, done + many
+                    continue
+        state, done = state - each, done + 1
+    return state, done

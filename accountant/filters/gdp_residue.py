@@ -1,0 +1,149 @@
+"""The residue of a Gaussian budget: pure and Gaussian mechanisms on one state."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from accountant.amounts import INFINITE, Units, below, budget_down, cost_up, precise, units_down
+from accountant.conversions.gdp import gdp_capacity
+from accountant.conversions.residue_step import admits, pure_cost, pure_step, repeated
+from accountant.filters.base import Budget, Filter, required
+from accountant.filters.required import own_delta
+from accountant.totals import Price
+
+# Mechanisms of one batch that are charged one by one, each within 1e-12 of its root; of a
+# larger batch many at a time, within 1e-6.
+_SINGLY: Final = 1_000
+_WITHOUT_END: Final = 10**60
+
+_MU_SQUARED, _DELTA, _PURE = range(3)
+
+
+class GdpResidue(Filter):
+    """Admit while a residue m' of the Gaussian budget is left, and sum delta <= delta''.
+
+    The state is m^2, from the m with delta_m(epsilon_g) = delta'. A Gaussian mechanism takes
+    mu^2 off it; an epsilon-DP one leads to the m' with
+    delta_{m'}(epsilon) = (1 + e^epsilon) Phi(m/2) - e^epsilon, and is refused where that is
+    negative. What is spent of m^2 is kept, in units of 1e-40. An (epsilon, delta)-DP claim
+    pays as epsilon-DP and its delta. Guarantees
+    (epsilon_g, delta'' + (1 - delta'') delta')-DP, in any order, to claims of pure DP,
+    (epsilon, delta)-DP, Gaussian and Brownian mechanisms. Source: docs/theory.md P6.
+    """
+
+    name = "gdp_residue"
+    sums = ("mu_squared", "delta")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("mu_squared", "delta", "pure_epsilon")
+
+    def capacity(self, budget: Budget) -> tuple[Units, ...]:
+        epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
+        mu = gdp_capacity(epsilon=epsilon, delta=delta)
+        with precise():
+            most = below(mu * mu, digits=50)
+        return budget_down(most), units_down(budget.delta_for_claims)
+
+    def accepts(self, price: Price) -> bool:
+        if price.amounts[_DELTA] == INFINITE:
+            return False
+        if price.mechanisms == 1:
+            return price.amounts[_MU_SQUARED] != INFINITE or price.amounts[_PURE] != INFINITE
+        return all(
+            worth.mu_squared is not None or worth.pure_epsilon is not None
+            for worth, _ in price.parts
+        )
+
+    def charge(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> tuple[Units, ...] | None:
+        """Return what is spent once the claim is admitted, None if it does not fit.
+
+        A batch is charged mechanism by mechanism, in its order; one of more than 1,000 pure
+        mechanisms by a proved bound that is at most about 1e-6 of it higher.
+        """
+        delta = spent[_DELTA] + price.amounts[_DELTA]
+        if delta > capacity[_DELTA]:
+            return None
+        room = int(capacity[0]) - int(spent[0])
+        if price.mechanisms == 1 or price.amounts[_MU_SQUARED] != INFINITE:
+            cost = _cost(price.amounts[_MU_SQUARED], price.amounts[_PURE], room)
+        else:
+            cost = _batch_cost(price, room)
+        return None if cost is None else (spent[0] + cost, delta)
+
+    def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
+        mu_squared, delta, pure = price.amounts[:3]
+        if price.mechanisms > 1 or mu_squared != INFINITE or pure == INFINITE or not pure:
+            return self.charge(capacity, spent, price) is not None
+        # Whether there is a root is quicker to say than where it is.
+        room = int(capacity[0]) - int(spent[0])
+        return spent[_DELTA] + delta <= capacity[_DELTA] and admits(room, pure_step(int(pure)))
+
+    def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
+        """Return the state m^2, and what the claims' deltas may still add up to."""
+        return capacity[0] - spent[0], capacity[1] - spent[1]
+
+    def count(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> int | None:
+        """Return how many such claims fit one after another, None if without end.
+
+        Exactly for the first 1,000 of pure claims; beyond that, a number that is proved to
+        fit and at most about 1e-6 of it too small.
+        """
+        if not self.accepts(price):
+            return 0
+        room, delta = self.left(capacity, spent)
+        most = int(delta // price.amounts[_DELTA]) if price.amounts[_DELTA] else _WITHOUT_END
+        if price.amounts[_MU_SQUARED] != INFINITE:
+            mu_squared = price.amounts[_MU_SQUARED]
+            fits = min(most, int(room // mu_squared)) if mu_squared else most
+        elif not any(worth.pure_epsilon or worth.mu_squared for worth, _ in price.parts):
+            fits = most
+        else:
+            _, fits = repeated(
+                int(room), partial(_cost_of, price), most, singly=_SINGLY // price.mechanisms
+            )
+        return None if fits == _WITHOUT_END else fits
+
+
+def _cost(mu_squared: Units, pure: Units, room: int) -> int | None:
+    """Return what one mechanism takes off m^2 = room, None if it is refused.
+
+    Where it is both Gaussian and pure, either cost is right: the smaller one.
+    """
+    gaussian = None if mu_squared > room else int(mu_squared)
+    if pure == INFINITE:
+        return gaussian
+    cost = pure_cost(room, pure_step(int(pure))) if pure else 0
+    if cost is None or gaussian is None:
+        return gaussian if cost is None else cost
+    return min(cost, gaussian)
+
+
+def _batch_cost(price: Price, room: int) -> int | None:
+    state = room
+    singly = _SINGLY if price.mechanisms <= _SINGLY else 0
+    for worth, times in price.parts:
+        pure = INFINITE if worth.pure_epsilon is None else cost_up(worth.pure_epsilon)
+        if worth.mu_squared is not None:
+            state -= cost_up(worth.mu_squared) * times
+            if state < 0:
+                return None
+        elif pure:
+            if pure == INFINITE:
+                return None
+            step = partial(pure_cost, step=pure_step(int(pure)))
+            state, done = repeated(state, step, times, singly=singly)
+            if done < times:
+                return None
+    return room - state
+
+
+def _cost_of(price: Price, room: int) -> int | None:
+    if price.mechanisms == 1:
+        return _cost(price.amounts[_MU_SQUARED], price.amounts[_PURE], room)
+    return _batch_cost(price, room)
