@@ -90,7 +90,7 @@ def renyi(claim: c.Claim, order: str) -> mpmath.mpf | None:
 
 
 def _sampled(claim: c.SubsampledGaussian, order: str) -> mpmath.mpf:
-    """Return the binomial moment's, on its chord between integers."""
+    """Return the binomial moment's, on its chord between integers: no more than unsampled."""
 
     def log_moment(n: int) -> mpmath.mpf:
         q, twice_rho = real(claim.rate), 2 * rho(claim)
@@ -109,7 +109,8 @@ def _sampled(claim: c.SubsampledGaussian, order: str) -> mpmath.mpf:
         return alpha * rho(claim)
     part = alpha - below
     above = part * log_moment(below + 1) if part else 0
-    return ((1 - part) * log_moment(below) + above) / (alpha - 1)
+    chord = ((1 - part) * log_moment(below) + above) / (alpha - 1)
+    return min(chord, alpha * rho(claim))
 
 
 def intrinsic_time(claim: c.Claim) -> mpmath.mpf:
