@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from accountant import comparators
@@ -33,14 +33,18 @@ DECIDING = (
 )
 
 
-def files_of(name: str) -> Iterator[Path]:
-    """Yield the file of a module, and those of the packages that it is in."""
+@cache
+def names_in(file: Path) -> tuple[str, ...]:
+    return tuple(imported(file))
+
+
+@cache
+def files_of(name: str) -> tuple[Path, ...]:
+    """Return the file of a module, and those of the packages that it is in."""
     parts = name.split(".")
-    for length in range(1, len(parts) + 1):
-        path = ROOT.joinpath(*parts[:length])
-        for file in (path.with_suffix(".py"), path / "__init__.py"):
-            if file.is_file():
-                yield file
+    paths = [ROOT.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+    files = [file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py")]
+    return tuple(file for file in files if file.is_file())
 
 
 def reached_from(start: str) -> dict[Path, Path | None]:
@@ -51,7 +55,7 @@ def reached_from(start: str) -> dict[Path, Path | None]:
     via: dict[Path, Path | None] = dict.fromkeys(todo)
     while todo:
         file = todo.pop()
-        for name in imported(file):
+        for name in names_in(file):
             if name.split(".")[0] in ("accountant", "streams"):
                 for found in files_of(name):
                     if found not in via:

@@ -71,7 +71,7 @@ def brackets(ours: float, due: Any) -> None:
     assert due <= mpmath.mpf(ours) <= due * (1 + mpmath.mpf(10) ** -9)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(singles, amounts, amounts)
 def test_a_reading_is_the_formula_rounded_up(odometer: Odometer, v: int, mean: int) -> None:
     ours = Reader(odometer, SUMS, 0)((v, v, v, mean))
@@ -143,7 +143,7 @@ def test_stitching_with_exact_constants_is_rounded_up(delta: str, v0: str, v: fl
 weighted = st.lists(st.tuples(parameters, st.integers(1, 100)), min_size=1, max_size=6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(deltas, weighted, floats)
 def test_several_lines_are_rounded_up(delta: str, lines: list[tuple[str, int]], v: float) -> None:
     slopes = tuple(slope for slope, _ in lines)
