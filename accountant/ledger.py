@@ -20,7 +20,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         mechanisms: how many mechanisms were granted.
         totals: what was spent, in units of 1e-40, by `plan.sums`.
         crossed: how many of `plan.thresholds` were crossed.
-        exhausted: the budget was reached, or a request refused within 5 % of it.
+        exhausted: the budget was reached, or a request refused within 5 % of it, or halted on.
         closed: nothing more is granted.
         opened_at, changed_at: milliseconds since 1970.
         generation: 1; a later opening of the same dataset would be the next.

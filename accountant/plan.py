@@ -37,7 +37,8 @@ class Plan:
         capacity: what each of the filter's sums may reach, in units of 1e-40.
         readers: its odometers, `reader_names` what they are called.
         thresholds: spent amounts at which each of `policy.alert_at` is crossed.
-        nearly: spent amount from which a refusal means exhaustion.
+        nearly: spent amount from which a refusal means exhaustion; 0 if the policy halts on
+            any.
         policy_wire, budget_wire: as the log and the snapshots carry them.
     """
 
@@ -83,7 +84,8 @@ class Plan:
         self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
         self.reader_names = tuple(reader.name for reader in self.readers)
         self.thresholds = _thresholds(policy.alert_at, int(capacity[0]))
-        self.nearly = -(-int(capacity[0]) * _NEARLY[0] // _NEARLY[1])
+        nearly = -(-int(capacity[0]) * _NEARLY[0] // _NEARLY[1])
+        self.nearly = 0 if policy.halt_on_refusal else nearly
         self.policy_wire = msgspec.Raw(_ENCODE(policy))
         self.budget_wire = dict(
             zip(kind.sums, [format_units(limit) for limit in capacity], strict=True)

@@ -42,6 +42,14 @@ def test_a_halt_offers_nothing_for_nothing_would_be_granted() -> None:
     assert refusal.asked["epsilon"] == "2"
 
 
+def test_a_halt_is_the_end_of_the_budget_to_whoever_watches_it() -> None:
+    world = opened(**HALTING)
+    assert world.ask("pure:0.6").crossed == ("0.5",)
+    assert not world.ledger().exhausted
+    assert world.ask("pure:0.6").crossed == ("0.8", "0.95", "1")
+    assert world.ledger().exhausted
+
+
 def test_what_was_halted_is_neither_priced_nor_charged() -> None:
     world = halted()
     last = world.decisions[-1]
