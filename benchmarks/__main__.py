@@ -18,6 +18,7 @@ from rich.table import Table
 
 from benchmarks import (
     adjudication,
+    charges,
     embedded,
     http_door,
     latency,
@@ -30,6 +31,7 @@ from benchmarks.measure import Row, Scale
 
 _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "adjudication": adjudication.rows,
+    "charges": charges.rows,
     "readings": readings.rows,
     "restart": restart.rows,
     "embedded": embedded.rows,

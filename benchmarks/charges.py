@@ -1,0 +1,87 @@
+"""Filters alone: one decision on a claim whose price is known, whatever the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from accountant.amounts import Units
+from accountant.claim_text import parse_claim
+from accountant.claims import Repeat, checked
+from accountant.filters import FILTERS
+from accountant.plan import Plan, open_plan
+from accountant.policy import Policy, resolve
+from accountant.records import decode_policy
+from accountant.totals import Price, price
+from benchmarks.measure import Row, Scale, best_of
+
+_EPSILON = {"epsilon": "1", "delta": "1e-6"}
+_POLICIES: dict[str, dict[str, object]] = {
+    "zcdp": {"rho": "0.05", "delta": "1e-6"},
+    "renyi": {**_EPSILON, "order": "22"},
+    "renyi_weighted": {**_EPSILON, "orders": ["16", "22", "32", "64"]},
+    "split": {**_EPSILON, "epsilon_ex_post": "1"},
+}
+# What is already spent when the decisions are timed, in parts of the budget.
+_SPENT = (0.0, 0.3, 0.9, 0.999)
+_DIFFERENT = 64  # claims, taken in turns: none is to profit from the one before it
+_AT_MOST = 20
+_AT_MOST_RESIDUE = 30  # it solves an equation where others add
+_MICROSECONDS = 1e6
+
+
+def _plan(name: str) -> Plan:
+    wire = {"filter": name, **_POLICIES.get(name, _EPSILON)}
+    decoded: Policy = decode_policy(msgspec.json.encode(wire))
+    return open_plan(resolve(decoded))
+
+
+def _after(plan: Plan, kind: str, part: float) -> tuple[Units, ...]:
+    """Return totals that small claims have brought to a part of the budget."""
+    nothing: tuple[Units, ...] = (0,) * plan.width
+    small = parse_claim(f"{kind}:1e-4")
+    most = plan.kind.count(plan.capacity, nothing, price(checked(small), plan.priced)) or 0
+    times = min(int(part * most), 1_000_000)
+    if not times:
+        return nothing
+    many = price(checked(Repeat(small, times)), plan.priced)
+    spent = plan.kind.charge(plan.capacity, nothing, many)
+    assert spent is not None
+    return spent
+
+
+def _microseconds(plan: Plan, spent: tuple[Units, ...], asked: list[Price], count: int) -> float:
+    charge, capacity = plan.kind.charge, plan.capacity
+
+    def work() -> None:
+        totals, taken = spent, 0
+        while taken < count:
+            for one in asked:
+                # One that does not fit is refused; the others go on from where it stood.
+                totals = charge(capacity, totals, one) or spent
+            taken += len(asked)
+
+    return best_of(5, work) / count * _MICROSECONDS
+
+
+def rows(scale: Scale) -> Iterator[Row]:
+    """Yield the time of one decision of each filter, at the state where it takes longest."""
+    count = scale.of(10_000) // _DIFFERENT * _DIFFERENT
+    for name in FILTERS:
+        plan = _plan(name)
+        kind = "ex_post" if name == "ex_post" else "pure"
+        slowest, at = 0.0, 0.0
+        claims = [parse_claim(f"{kind}:{1 + n / 100:.2f}e-4") for n in range(_DIFFERENT)]
+        asked = [price(checked(claim), plan.priced) for claim in claims]
+        for part in _SPENT:
+            took = _microseconds(plan, _after(plan, kind, part), asked, count)
+            if took > slowest:
+                slowest, at = took, part
+        yield Row(
+            name=f"one decision, filter {name}",
+            value=slowest,
+            unit="us",
+            at_most=_AT_MOST_RESIDUE if name == "gdp_residue" else _AT_MOST,
+            note=f"slowest of {len(_SPENT)} states: {at:.1%} spent",
+        )
