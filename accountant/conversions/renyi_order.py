@@ -1,4 +1,4 @@
-"""The Renyi order at which the most requests fit."""
+"""The Renyi order at which the most requests fit (docs/theory.md section 3, renyi)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
-from streams.figures import admitted, filters, lecture, odometers
+from streams.figures import admitted, filters, lecture, odometers, residue
 from streams.figures.picture import Picture
 
 PICTURES: Final[MappingProxyType[str, Callable[[], Picture]]] = MappingProxyType(
@@ -19,7 +19,7 @@ PICTURES: Final[MappingProxyType[str, Callable[[], Picture]]] = MappingProxyType
         "odometers_2016": odometers.odometers_2016,
         "lecture": lecture.lecture,
         "admitted": admitted.admitted_by_filter,
-        "residue": admitted.residue,
+        "residue": residue.residue,
     }
 )
 """Every figure by its name, which is also its file's."""

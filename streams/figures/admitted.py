@@ -14,7 +14,7 @@ from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.plan import open_plan
 from accountant.policy import Policy, resolve
 from accountant.promises import Amount, promise
-from streams.figures.picture import Curve, Mark, Panel, Picture, logarithmic
+from streams.figures.picture import Curve, Panel, Picture, logarithmic
 from streams.fitting import fit, unspent
 
 EPSILON: Final = "1"
@@ -25,12 +25,12 @@ LABELS: Final = {
     "basic": "basic",
     "advanced_2016": "advanced_2016",
     "fully_adaptive": "fully_adaptive",
-    "zcdp_tight": "zcdp_tight",
     "renyi": "renyi, each time at its best order",
+    "zcdp_tight": "zcdp_tight",
     "gdp_residue": "gdp_residue",
 }
 OPTIMUM: Final = "optimum, for parameters fixed in advance"
-_OF_GAUSSIANS: Final = ("fully_adaptive", "zcdp_tight", "renyi", "gdp_residue")
+_OF_GAUSSIANS: Final = ("fully_adaptive", "renyi", "zcdp_tight", "gdp_residue")
 
 
 def admitted(name: str, claim: Claim, *, epsilon: str = EPSILON, delta: str = DELTA) -> int:
@@ -38,7 +38,7 @@ def admitted(name: str, claim: Claim, *, epsilon: str = EPSILON, delta: str = DE
 
     Raises: RequestInvalid: the budget is none for this filter.
     """
-    order = _best_order(claim, epsilon, delta) if name == "renyi" else None
+    order = best_order_for(claim, epsilon, delta) if name == "renyi" else None
     policy = Policy(filter=name, epsilon=epsilon, delta=delta, odometers=())
     if order is not None:
         policy = Policy(filter=name, epsilon=epsilon, delta=delta, odometers=(), order=order)
@@ -48,7 +48,8 @@ def admitted(name: str, claim: Claim, *, epsilon: str = EPSILON, delta: str = DE
     return found
 
 
-def _best_order(claim: Claim, epsilon: str, delta: str) -> str:
+def best_order_for(claim: Claim, epsilon: str = EPSILON, delta: str = DELTA) -> str:
+    """Return the order at which the most such claims fit."""
     worth = promise(claim).renyi
 
     def curve(order: Decimal) -> Amount:
@@ -90,7 +91,7 @@ def optima(epsilons: tuple[str, ...]) -> tuple[int, ...]:
 
 def requests() -> tuple[str, ...]:
     """Return the epsilons of a request that the figures are drawn over."""
-    return tuple(dict.fromkeys((*map(text, logarithmic(0.004, 0.4, 61)), "0.01", "0.1")))
+    return tuple(dict.fromkeys((*map(text, logarithmic(0.005, 0.4, 49)), "0.01", "0.1")))
 
 
 def _pure() -> Panel:
@@ -106,7 +107,7 @@ def _pure() -> Panel:
         curves=tuple(curves),
         x_scale="log",
         y_scale="log",
-        y_range=(0.8, 4000),
+        y_range=(0.8, 3000),
     )
 
 
@@ -122,7 +123,7 @@ def _counted(name: str, x: tuple[float, ...], found: tuple[int, ...]) -> Curve:
 
 
 def _gaussian() -> Panel:
-    sigmas = tuple(dict.fromkeys(map(text, logarithmic(4.0, 200.0, 61))))
+    sigmas = tuple(dict.fromkeys(map(text, logarithmic(4.0, 200.0, 49))))
     x = tuple(map(float, sigmas))
     curves = []
     for name in _OF_GAUSSIANS:
@@ -135,7 +136,7 @@ def _gaussian() -> Panel:
         curves=tuple(curves),
         x_scale="log",
         y_scale="log",
-        y_range=(0.8, 4000),
+        y_range=(0.8, 3000),
     )
 
 
@@ -146,33 +147,4 @@ def admitted_by_filter() -> Picture:
         title="Requests that fit a budget of ε = 1, δ = 1e-6",
         source="theory sections 3 and 6, each filter at its defaults",
         panels=(_pure(), _gaussian()),
-    )
-
-
-def residue() -> Picture:
-    """Return the residue filter, and others, against the exact optimum."""
-    epsilons = tuple(sorted(requests(), key=float))
-    x = tuple(map(float, epsilons))
-    best = optima(epsilons)
-    shown = ("gdp_residue", "renyi", "zcdp_tight", "fully_adaptive", "basic")
-    share = {
-        name: tuple(100 * a / b for a, b in zip(counts(name, epsilons), best, strict=True))
-        for name in shown
-    }
-    at = epsilons.index("0.01")
-    remark = f"{counts('gdp_residue', epsilons)[at]} of {best[at]}"
-    panel = Panel(
-        title="pure ε-DP requests under (1, 1e-6)",
-        x_label="ε of one request  (nats)",
-        y_label="admitted, in % of the optimum",
-        curves=tuple(Curve(key=name, label=LABELS[name], x=x, y=share[name]) for name in shown),
-        x_scale="log",
-        y_range=(0, 105),
-        marks=(Mark(x=0.01, y=share["gdp_residue"][at], text=remark, dx=-10, dy=-22),),
-    )
-    return Picture(
-        name="residue",
-        title="Adaptive filters against the optimum for parameters fixed in advance",
-        source="theory P6; optimum: Kairouz, Oh and Viswanath 2015",
-        panels=(panel,),
     )

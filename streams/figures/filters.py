@@ -23,25 +23,36 @@ COUNTS: Final = range(1, 101)
 _CLOSE: Final = Decimal("1e-6")
 
 
+_LABELS: Final = {
+    "basic": "basic: Σε",
+    "advanced_2016": "advanced_2016: ε(e^ε - 1)/2",
+    "fully_adaptive": "fully_adaptive: ε²/2",
+    "zcdp_tight": "zcdp_tight: ε tanh(ε/2)",
+    "strong": "strong composition, fixed in advance: ε tanh(ε/2)",
+}
+
+
 def lower_order_terms() -> Panel:
     """Return what one mechanism adds to the term that is linear in the number of them."""
     epsilons = even(0.0, 1.5, 76)
     exact = [Fraction(epsilon) for epsilon in epsilons]
-    terms: dict[str, tuple[str, list[Fraction | Decimal]]] = {
-        "advanced_2016": ("advanced_2016: ε(e^ε - 1)/2", [mean_loss(e) for e in exact]),
-        "fully_adaptive": ("fully_adaptive: ε²/2", [e**2 / 2 for e in exact]),
-        "zcdp_tight": (
-            "zcdp_tight, strong composition: ε tanh(ε/2)",
-            [pure_rho(e) for e in exact],
-        ),
+    terms: dict[str, list[Fraction | Decimal]] = {
+        "advanced_2016": [mean_loss(e) for e in exact],
+        "fully_adaptive": [e**2 / 2 for e in exact],
+        "zcdp_tight": [pure_rho(e) for e in exact],
     }
     return Panel(
         title="the lower-order term of one mechanism",
         x_label="ε of one mechanism  (nats)",
         y_label="added to the bound  (nats)",
         curves=tuple(
-            Curve(key=key, label=label, x=epsilons, y=tuple(float(value) for value in values))
-            for key, (label, values) in terms.items()
+            Curve(
+                key=key,
+                label=_LABELS[key],
+                x=epsilons,
+                y=tuple(float(value) for value in values),
+            )
+            for key, values in terms.items()
         ),
     )
 
@@ -87,13 +98,6 @@ def _needed_2016(count: int) -> Decimal:
 def filters() -> Picture:
     """Return Whitehouse 2023's comparison of filters, with what each needs for n mechanisms."""
     x = tuple(map(float, COUNTS))
-    labels = {
-        "basic": "basic",
-        "advanced_2016": "advanced_2016",
-        "fully_adaptive": "fully_adaptive",
-        "zcdp_tight": "zcdp_tight",
-        "strong": "strong composition (parameters fixed in advance)",
-    }
     curves = tuple(
         Curve(
             key=name,
@@ -102,7 +106,7 @@ def filters() -> Picture:
             y=tuple(needed(name, count) for count in COUNTS),
             adaptive=name != "strong",
         )
-        for name, label in labels.items()
+        for name, label in _LABELS.items()
     )
     return Picture(
         name="filters",

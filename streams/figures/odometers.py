@@ -144,8 +144,8 @@ def odometers_2016() -> Picture:
             over_time(ONE_SIDED_EXACT, _times(COUNTS)),
             strong(COUNTS),
         ),
-        y_range=(0, 11.5),
-        marks=(_last(ADVANCED_2016_N), _last(ONE_SIDED_EXACT, dy=-22)),
+        y_range=(0, 12),
+        marks=(_last(ADVANCED_2016_N, dy=6), _last(ONE_SIDED_EXACT, dy=-24)),
     )
     return Picture(
         name="odometers_2016",
@@ -155,9 +155,9 @@ def odometers_2016() -> Picture:
     )
 
 
-def _last(odometer: AnyOdometer, dy: float = -14) -> Mark:
+def _last(odometer: AnyOdometer, dy: float) -> Mark:
     if isinstance(odometer, Advanced2016 | Advanced2016N):
         curve = over_counts(odometer, COUNTS)
     else:
         curve = over_time(odometer, _times(COUNTS))
-    return Mark(x=curve.x[-1], y=curve.y[-1], text=f"{curve.y[-1]:.2f}", dx=-30, dy=dy)
+    return Mark(x=curve.x[-1], y=curve.y[-1], text=f"{curve.y[-1]:.2f}", dx=-34, dy=dy)
