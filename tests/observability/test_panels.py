@@ -34,7 +34,7 @@ def loaded(
     with world(broker, application, programs, home) as running:
         said = running.load()
         assert f"{DATASET}: opened" in said
-        assert "exhausted" in said.splitlines()[-3:][0] + said.splitlines()[-1]
+        assert "spent, exhausted" in said
         running.send_garbage()
         running.fence(0)
         running.send_garbage()
@@ -79,9 +79,10 @@ def test_a_dataset_that_the_load_used_up_reaches_the_webhook(loaded: World) -> N
 
 
 def test_the_health_checks_of_the_compose_file_pass(loaded: World, programs: Programs) -> None:
-    assert check("worker", loaded.workers[0]) == 0
-    assert check("worker-2", loaded.workers[1]) == 0
-    assert check("gateway", loaded.gateway) == 0
+    # The one that was fenced reads its partition anew, and is not ready meanwhile.
+    until("the first worker", lambda: check("worker", loaded.workers[0]) == 0)
+    until("the second worker", lambda: check("worker-2", loaded.workers[1]) == 0)
+    until("the gateway", lambda: check("gateway", loaded.gateway) == 0)
     prometheus, alertmanager = (
         address.removeprefix("http://")
         for address in (loaded.watch.prometheus, loaded.watch.alertmanager)

@@ -73,16 +73,21 @@ class World:
         """Return the time since the start."""
         return Window(start=self.started, end=time.time(), scrape=SCRAPE_S)
 
-    def load(self) -> str:
+    def load(self, minutes: float = LOAD_MINUTES) -> str:
         """Run the load of the demo to its end; return what it printed."""
         environment = {
             **os.environ,
             "GATEWAY": f"http://{self.gateway}",
-            "LOAD_MINUTES": str(LOAD_MINUTES),
+            "LOAD_MINUTES": str(minutes),
         }
         command = [sys.executable, str(ROOT / "deploy" / "compose" / "load.py")]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=600, cwd=ROOT
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600 + 60 * minutes,
+            cwd=ROOT,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -1,6 +1,7 @@
 """Draw the dashboards with what a running Prometheus answers.
 
     python -m tests.rendering.pictures --prometheus http://127.0.0.1:9090 --last 30m
+    python -m tests.rendering.scene        starts all that is drawn, and then draws it
 
 Needs node, npm and Chromium. Grafana's packages are installed once, in the versions that
 package.json names, into a directory of this user's cache.
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.rendering.asking import (
+    BOARDS,
     NAMES,
     ROOT,
     Prometheus,
@@ -74,6 +76,15 @@ def modules() -> Path:
     return directory / "node_modules"
 
 
+def page() -> Path:
+    """Return where the page and its tools stand: beside the packages, to find them."""
+    place = modules().parent / "page"
+    place.mkdir(exist_ok=True)
+    for file in (*HERE.glob("*.ts*"), *HERE.glob("*.mjs")):
+        shutil.copy(file, place / file.name)
+    return place
+
+
 def given(name: str, source: Prometheus, window: Window, **chosen: str) -> dict[str, Any]:
     """Return a dashboard with the answers to all its queries."""
     dashboard = board(name)
@@ -106,20 +117,42 @@ def draw(data: dict[str, Any], out: Path) -> dict[str, str]:
     chromium = program("chromium", "chromium-browser", "google-chrome", package="chromium")
     node = program("node", package="nodejs")
     with tempfile.TemporaryDirectory() as directory:
-        # Modules are found from where a file is, so the page is put beside them.
-        installed = modules()
-        place = installed.parent / "page"
-        place.mkdir(exist_ok=True)
-        for file in (*HERE.glob("*.ts*"), HERE / "draw.mjs"):
-            shutil.copy(file, place / file.name)
         path = Path(directory) / "given.json"
         path.write_text(json.dumps(data), encoding="utf-8")
-        command = [node, str(place / "draw.mjs"), chromium, str(path), str(out)]
+        command = [node, str(page() / "draw.mjs"), chromium, str(path), str(out)]
         drawn = subprocess.run(command, check=False, capture_output=True, text=True)
     if not drawn.stdout.strip():
         raise subprocess.CalledProcessError(drawn.returncode, command, drawn.stdout, drawn.stderr)
     sys.stderr.write(drawn.stderr)
     return dict(json.loads(drawn.stdout.splitlines()[-1]))
+
+
+def check_schema() -> None:
+    """Compare the dashboards with the types that Grafana publishes.
+
+    Raises: Missing; CalledProcessError: they differ; where is on standard error.
+    """
+    paths = [str(BOARDS / f"{name}.json") for name in NAMES]
+    command = [program("node", package="nodejs"), str(page() / "schema.mjs"), *paths]
+    subprocess.run(command, check=True)
+
+
+def draw_all(source: Prometheus, window: Window, out: Path = PICTURES, **chosen: str) -> int:
+    """Draw every dashboard into a directory; return how many panels could not be drawn.
+
+    Args:
+        chosen: values of variables, where they are not to be the first or all.
+    """
+    check_schema()
+    out.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for name in NAMES:
+        own = chosen if name == "dataset" else {}
+        drawn = draw(given(name, source, window, **own), out / f"{name}.png")
+        bad = {panel: what for panel, what in drawn.items() if what != "drawn"}
+        failed += len(bad)
+        print(f"{out / name}.png: {len(drawn) - len(bad)} of {len(drawn)} panels", bad or "")
+    return failed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,22 +163,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scrape", type=float, default=10, help="its scrape interval, seconds")
     parser.add_argument("--dataset", help="of the dashboard of one dataset; default the first")
     parser.add_argument("--out", type=Path, default=PICTURES, help="directory of the pictures")
-    given_arguments = parser.parse_args(arguments)
-    source = Prometheus(given_arguments.prometheus)
+    asked = parser.parse_args(arguments)
     end = time.time()
-    last = float(given_arguments.last[:-1]) * _SECONDS[given_arguments.last[-1]]
-    window = Window(start=end - last, end=end, scrape=given_arguments.scrape)
-    given_arguments.out.mkdir(parents=True, exist_ok=True)
-    failed = 0
-    for name in NAMES:
-        chosen = {"dataset": given_arguments.dataset} if name == "dataset" else {}
-        chosen = {key: value for key, value in chosen.items() if value}
-        out = given_arguments.out / f"{name}.png"
-        drawn = draw(given(name, source, window, **chosen), out)
-        bad = {panel: what for panel, what in drawn.items() if what != "drawn"}
-        failed += len(bad)
-        print(f"{out}: {len(drawn) - len(bad)} of {len(drawn)} panels", bad or "")
-    return failed
+    last = float(asked.last[:-1]) * _SECONDS[asked.last[-1]]
+    window = Window(start=end - last, end=end, scrape=asked.scrape)
+    chosen = {"dataset": asked.dataset} if asked.dataset else {}
+    return draw_all(Prometheus(asked.prometheus), window, asked.out, **chosen)
 
 
 if __name__ == "__main__":
