@@ -57,8 +57,8 @@ bench: $(READY)  ## measure: prints the table, writes JSON
 dashboards: $(READY)  ## write deploy/grafana/json from the dashboards' code
 	$(BIN)/python -m deploy.grafana.dashboards
 
-pictures: $(READY)  ## draw the dashboards from a running Prometheus; needs node, npm, chromium
-	$(BIN)/python -m tests.rendering.pictures $(PICTURES_ARGS)
+pictures: $(READY)  ## run the demo without Docker, and draw it; needs node, npm, chromium
+	$(BIN)/python -m tests.rendering.scene $(PICTURES_ARGS)
 
 lock: $(READY)  ## resolve the dependencies anew, with hashes
 	sh scripts/lock.sh $(VENV)
