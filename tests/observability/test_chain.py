@@ -40,7 +40,7 @@ def serving(home: Path) -> Iterator[str]:
 def chain(programs: Programs, tmp_path: Path) -> Iterator[tuple[str, Watch]]:
     (tmp_path / "watch").mkdir()
     with serving(tmp_path) as address:
-        jobs = {"accountant-serve": address.removeprefix("http://")}
+        jobs = {"accountant-serve": [address.removeprefix("http://")]}
         with Watch(programs, tmp_path / "watch", jobs, interval=INTERVAL_S) as watch:
             yield address, watch
 

@@ -1,0 +1,138 @@
+"""Rules, thresholds, their tests and the runbook belong together; no program is needed here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+RUNBOOK = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
+METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+OF_PROMETHEUS = {"up", "process_cpu_seconds_total"}
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def rules() -> list[dict[str, Any]]:
+    files = sorted((PROMETHEUS / "rules").glob("*.yml"))
+    return [rule for file in files for group in load(file)["groups"] for rule in group["rules"]]
+
+
+ALERTS = {rule["alert"]: rule for rule in rules() if "alert" in rule}
+RECORDED = {rule["record"] for rule in rules() if "record" in rule}
+DOCUMENTED = set(re.findall(r"^\| `(privacy_\w+)` \|", METRICS, re.MULTILINE))
+
+
+def cases() -> list[tuple[str, float, list[Any], int]]:
+    """Return (alert, minute, what is expected, number of the test) of every alert's check."""
+    found = []
+    number = 0
+    for file in sorted((PROMETHEUS / "tests").glob("*.yml")):
+        for test in load(file)["tests"]:
+            number += 1
+            for case in test.get("alert_rule_test", ()):
+                at = case["eval_time"]
+                minutes = float(at[:-1]) * {"m": 1, "h": 60}[at[-1]]
+                found.append((case["alertname"], minutes, case["exp_alerts"], number))
+    return found
+
+
+def test_the_rules_are_made_from_the_thresholds() -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "prometheus_rules.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_threshold_has_a_reason_and_is_used() -> None:
+    thresholds = load(PROMETHEUS / "thresholds.yml")
+    templates = "".join(path.read_text() for path in (PROMETHEUS / "templates").glob("*.yml"))
+    named = thresholds["thresholds"] | thresholds["durations"]
+    assert len(named) > 20
+    for name, each in named.items():
+        assert len(each["reason"].split()) >= 4, f"{name} has no reason"
+        assert f"@{name}@" in templates, f"{name} is used by no rule"
+
+
+def test_no_alert_has_a_number_of_its_own() -> None:
+    """Numbers stand in thresholds.yml: in the templates only windows, 0 and 1 are left."""
+    text = (PROMETHEUS / "templates" / "alerts.yml").read_text()
+    for rule in load_template(text):
+        bare = re.sub(r"\[[^\]]*\]|ratio_?\w*|increase\d\w*|@\w+@", "", rule["expr"])
+        numbers = set(re.findall(r"(?<![\w.])\d[\d.e-]*", bare))
+        assert numbers <= {"0", "1"}, f"{rule['alert']}: {numbers}"
+
+
+def load_template(text: str) -> list[dict[str, Any]]:
+    quoted = re.sub(r"^(\s+(?:for|runbook_url)): (@\w+@)$", r"\1: '\2'", text, flags=re.MULTILINE)
+    return [rule for group in yaml.safe_load(quoted)["groups"] for rule in group["rules"]]
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_every_alert_is_tested_silent_then_firing_then_resolved(name: str) -> None:
+    numbers = {number for alert, _, _, number in cases() if alert == name}
+    assert numbers, f"{name} is in no test of deploy/prometheus/tests"
+
+    def states(number: int) -> str:
+        ours = [(at, bool(told)) for alert, at, told, n in cases() if (alert, n) == (name, number)]
+        return "".join("F" if fires else "s" for _, fires in sorted(ours))
+
+    every = [states(number) for number in sorted(numbers)]
+    assert any(re.search("sF+s", each) for each in every), f"{name}: {every}"
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_every_alert_says_whom_it_concerns_and_where_to_read(name: str) -> None:
+    rule = ALERTS[name]
+    assert rule["labels"]["severity"] in {"info", "warning", "critical"}
+    assert rule["labels"]["audience"] in {"owner", "operator"}
+    assert rule["annotations"]["summary"].endswith(".")
+    assert rule["annotations"]["runbook_url"] == f"docs/runbooks.md#{name.lower()}"
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_every_alert_has_a_runbook_entry_with_a_command(name: str) -> None:
+    entries = {
+        part.split("\n", 1)[0]: part for part in re.split(r"^## ", RUNBOOK, flags=re.MULTILINE)
+    }
+    assert name in entries, f"docs/runbooks.md has no entry for {name}"
+    entry = entries[name]
+    follows = re.findall(r"\[Privacy\w+\]\(#(\w+)\)", entry)
+    assert "```sh" in entry or any(each in map(str.lower, ALERTS) for each in follows)
+
+
+def test_the_runbook_has_no_entry_for_an_alert_that_is_gone() -> None:
+    assert set(re.findall(r"^## (\w+)$", RUNBOOK, re.MULTILINE)) == set(ALERTS)
+
+
+def test_rules_and_runbook_name_only_metrics_that_are_exported() -> None:
+    suffixes = r"_(?:bucket|sum|count)\b"
+    text = "\n".join(str(rule["expr"]) for rule in rules())
+    text += "\n".join(re.findall(r"```sh(.*?)```", RUNBOOK, re.DOTALL))
+    named = set(re.findall(r"(?<![\w:])(?:privacy_\w+|process_\w+|up)\b(?!:)", text))
+    for name in named - OF_PROMETHEUS:
+        assert name in DOCUMENTED or re.sub(suffixes, "", name) in DOCUMENTED, name
+    recorded = set(re.findall(r"\b[a-z_]+:privacy_\w+:\w+", text))
+    assert recorded <= RECORDED
+
+
+def test_a_critical_alert_of_a_dataset_waits_for_nothing() -> None:
+    config = load(ROOT / "deploy" / "alertmanager" / "alertmanager.yml")
+    owners = next(r for r in config["route"]["routes"] if r["receiver"] == "owners")
+    critical = [r for r in owners["routes"] if 'severity="critical"' in r["matchers"]]
+    assert critical
+    assert all(route["group_wait"] == "0s" for route in critical)
+    prometheus = load(PROMETHEUS / "prometheus.yml")["global"]
+    scrape, evaluation = (
+        int(prometheus[f"{what}_interval"].removesuffix("s")) for what in ("scrape", "evaluation")
+    )
+    # One scrape, then one evaluation, and something left for delivery: two intervals in all.
+    assert scrape + evaluation < 2 * evaluation
