@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -45,6 +46,7 @@ def section(start: str) -> str:
     return re.split(rf"\n#{{2,{len(level)}}} ", rest)[0]
 
 
+@cache
 def prose(path: Path) -> str:
     """Return the docstrings and comments of a module."""
     source = path.read_text(encoding="utf-8")

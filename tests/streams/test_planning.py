@@ -54,9 +54,7 @@ def test_gaussian_noise_is_the_largest_that_keeps_the_error(error, confidence):
 @pytest.mark.parametrize("confidence", ["0.8", "0.95", "0.999"])
 @pytest.mark.parametrize("error", ["0.05", "0.2", "0.5"])
 def test_randomized_response_keeps_the_error_whatever_the_answers_are(people, confidence, error):
-    epsilon = response_epsilon(
-        error=Decimal(error), confidence=Decimal(confidence), people=people
-    )
+    epsilon = response_epsilon(error=Decimal(error), confidence=Decimal(confidence), people=people)
     if epsilon is None:
         at_most = response_error(epsilon=30.0, confidence=Decimal(confidence), people=people)
         assert at_most > float(error)
