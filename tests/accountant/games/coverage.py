@@ -89,6 +89,7 @@ WITH_ZCDP: Final = (
     m.bounded_range("0.5", 0.3),
     m.shame("0.02"),
 )
+SMALL: Final = (m.pure("0.05"), m.pure("0.1"), m.gaussian("0.08", CUTS))
 NO_DELTA: Final = (
     m.pure("0.4"),
     m.laplace("0.3", (0.0, 0.2)),
@@ -152,6 +153,11 @@ ATTACKS: Final[dict[str, tuple[Attack, ...]]] = {
     ),
     "unified_brownian": (
         Attack(_policy("unified_brownian", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.61),
+    ),
+    "gdp_residue": (
+        Attack(_policy("gdp_residue", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.98),
+        Attack(_policy("gdp_residue"), NO_DELTA[:3], ENDS, 4, 0.996),
+        Attack(_policy("gdp_residue", delta="1e-6"), SMALL, (m.last_gaussian("0.3"),), 5, 0.999),
     ),
     "renyi": (
         Attack(_policy("renyi", order="4"), NO_DELTA, ENDS, 4, 0.94),

@@ -64,10 +64,10 @@ class OdometerAttack:
             # Randomized response in the other order is itself.
             menu += [x.swapped() for x in menu if x.pair.losses[0] != -x.pair.losses[-1]]
         limit = units_down(Decimal(self.delta_for_claims))
-        place = ledger.sums.index("loss_delta")
+        deltas = [i for i, name in enumerate(ledger.sums) if name.endswith("_delta")]
 
         def moves(totals: Totals) -> list[Move[Totals]]:
-            if totals[place] > limit:
+            if sum(totals[i] for i in deltas) > limit:
                 # Nothing is ever above infinity: the adversary has lost.
                 assert ledger.reading(totals) == math.inf
                 return []

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
 from accountant.filters import FILTERS
+from accountant.games.composition import Query, Round, privacy_filter_comp
 from accountant.games.ledgers import FilterLedger, Totals
 from accountant.games.optimal_stopping import Solution, solve
-from accountant.games.payoffs import moment
+from accountant.games.payoffs import hockey_stick, moment
 from tests.accountant.games.coverage import ATTACKS, Attack
 from tests.accountant.games.exact_interval import interval
 
@@ -91,3 +93,43 @@ def test_zcdp_bounds_every_moment(attack: Attack, order: float) -> None:
         depth=attack.depth,
     ).value
     assert 0.99 * bound < math.log(worst) <= bound * (1 + 1e-12)
+
+
+class Best:
+    """Plays the best strategy in the game as Rogers 2016 prints it."""
+
+    def __init__(self, attack: Attack, solution: Solution[Totals]) -> None:
+        self.ledger, self.menu = FilterLedger(attack.policy), attack.menu()
+        self.solution = solution
+
+    def standing(self, view: Sequence[Round]) -> tuple[Totals, float]:
+        """Return what is spent, and the loss."""
+        spent = self.ledger.start
+        for played in view:
+            spent = self.ledger.charge(spent, played.query.claim) or spent
+        return spent, sum(played.loss for played in view)
+
+    def choose(self, view: Sequence[Round], generator: np.random.Generator) -> Query | None:
+        spent, loss = self.standing(view)
+        move = self.solution.choose(len(view), spent, loss)
+        if move is None:
+            return None
+        offer = next(offer for offer in self.menu if offer.pair == move.pair)
+        return Query(offer.claim, offer.pair)
+
+
+def test_the_best_strategy_gains_as_much_in_the_printed_game() -> None:
+    attack = ATTACKS["gdp_residue"][0]
+    solution = attack.solve()
+    ledger, adversary = FilterLedger(attack.policy), Best(attack, solution)
+    generator, runs, won = np.random.default_rng(8), 4_000, 0
+    payoff = hockey_stick(attack.epsilon, lambda spent: attack.last(ledger, spent))
+    for _ in range(runs):
+        view = privacy_filter_comp(
+            adversary, ledger, rounds=attack.depth, b=0, halt=True, generator=generator
+        )
+        assert None not in [played.outcome for played in view.rounds]
+        spent, loss = adversary.standing(view.rounds)
+        won += generator.random() < payoff(spent, np.array([loss]))[0]
+    low, high = interval(won, runs)
+    assert low <= solution.value <= high

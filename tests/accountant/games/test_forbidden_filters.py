@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import cache
 
 import numpy as np
@@ -229,6 +230,53 @@ def test_squares_of_pure_epsilons_are_no_squares_of_mu(
     assert value(lambda epsilon: epsilon**2) > least
     # What a pure claim may be charged: the square of mu(epsilon) of docs/theory.md section 1.
     assert value(lambda e: float(2 * ndtri(1 / (1 + math.exp(-e)))) ** 2) <= 1
+
+
+class TestSeveralFiltersWithoutDividingDelta:
+    """Admit while one of two filters does, each with the whole of delta (section 7)."""
+
+    DELTA = "1e-6"
+
+    def value(self, share: str) -> float:
+        """Return the best H_1 in units of delta, where each filter has a share of it."""
+        shame = f"{Decimal(share) * Decimal('0.99'):f}"
+        policies = (
+            Policy(filter="fully_adaptive", epsilon="1", delta=share, delta_for_claims=shame),
+            Policy(filter="gdp_residue", epsilon="1", delta=share),
+        )
+        ledgers = [FilterLedger(policy) for policy in policies]
+        offers = [m.gaussian("0.12", [x / 4 for x in range(-4, 20)]), m.shame(shame)]
+        gaussians = m.last_gaussian("0.3")
+
+        def moves(state: tuple[Totals | None, ...]) -> list[Move[tuple[Totals | None, ...]]]:
+            found = []
+            for offer in offers:
+                after = tuple(
+                    # A filter that has once refused what ran has lost count for good.
+                    None if spent is None else ledger.charge(spent, offer.claim)
+                    for ledger, spent in zip(ledgers, state, strict=True)
+                )
+                if any(after):
+                    found.append(Move(offer.name, offer.pair, (after,) * len(offer.pair.p)))
+            return found
+
+        def last(state: tuple[Totals | None, ...]) -> list[Curve]:
+            rungs = [
+                ledger.most(spent, gaussians.claims)
+                for ledger, spent in zip(ledgers, state, strict=True)
+                if spent is not None
+            ]
+            return [gaussians.curves[rung] for rung in rungs if rung is not None]
+
+        start = tuple(ledger.start for ledger in ledgers)
+        solution = solve(start, moves, hockey_stick(1.0, last), depth=4)
+        return solution.value / float(self.DELTA)
+
+    def test_undivided_they_have_1_75_delta(self) -> None:
+        assert self.value("1e-6") > 1.75
+
+    def test_divided_they_stay_within_delta(self) -> None:
+        assert 0.88 < self.value("5e-7") <= 1
 
 
 def test_a_check_that_leaves_out_the_request_itself_is_none() -> None:
