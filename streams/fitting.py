@@ -63,9 +63,11 @@ def budget_of(view: DatasetView) -> Budget:
 def fit(claim: Claim, budget: Budget) -> Fit:
     """Return how often a claim fits what is left of a budget."""
     kind, capacity = budget.plan.kind, budget.plan.capacity
-    cost = price(checked(claim), kind.needs)
+    asked = checked(claim)
+    cost = price(asked, kind.needs)
     unit = kind.sums[0]
-    if not kind.accepts(cost):
+    of_others = asked.only_for and asked.only_for != budget.plan.policy.neighbours
+    if of_others or not kind.accepts(cost):
         return Fit(accepted=False, count=0, cost="inf", unit=unit)
     after = kind.charge(capacity, budget.spent, cost)
     if after is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Final
 
-from accountant.amounts import Units, budget_down, parse_in
+from accountant.amounts import Units, parse_in, units_down
 from accountant.conversions.renyi_dp import budget_cks
 from accountant.errors import RequestInvalid
 from accountant.filters.additive import AdditiveFilter
@@ -14,6 +14,7 @@ from accountant.filters.required import own_delta, required
 
 LEAST_ORDER: Final = Decimal("1.000001")
 MOST_ORDER: Final = Decimal("1e9")
+_KEPT: Final = Context(prec=20, rounding=ROUND_FLOOR)  # so that records stay short
 
 
 class Renyi(AdditiveFilter):
@@ -72,7 +73,7 @@ def order_budget(order: Decimal, epsilon: Decimal, delta: Decimal, *, field: str
     Raises: RequestInvalid: that is nothing, so the order is too small for this delta.
     """
     # A budget beyond epsilon (a delta above 1/alpha) is used as it is: it is proved.
-    units = budget_down(budget_cks(order, epsilon=epsilon, delta=delta))
+    units = units_down(_KEPT.plus(budget_cks(order, epsilon=epsilon, delta=delta)))
     if units <= 0:
         rule = f"must be larger: delta {delta:.6g} leaves this order nothing to spend"
         raise RequestInvalid(field, rule, f"{order.normalize():f}")

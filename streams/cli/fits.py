@@ -2,86 +2,271 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from accountant.filters import FILTERS
 from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import FilterOption, Json
+from streams.cli.options import Json, NeighboursOption
 from streams.cli.policies import named_options
+
+if TYPE_CHECKING:
+    from accountant.claims import Claim
+    from streams.filter_choice import Choice, Options
+
+_ORDERS: Final = ("order", "orders", "weights")
 
 
 def fits(
     claim: Annotated[
-        str, typer.Option("--claim", help="As in pure:0.01 or gaussian:sigma=20,sensitivity=1.")
+        list[str],
+        typer.Option(
+            "--claim",
+            help="As in pure:0.01 or gaussian:sigma=20,sensitivity=1. Several are one round, "
+            "and rounds are counted; 3*pure:0.01 is thrice in each.",
+        ),
     ],
-    filter_name: FilterOption = "zcdp_tight",
+    filter_name: Annotated[
+        str, typer.Option("--filter", help=f"{', '.join(FILTERS)}; or all, side by side.")
+    ] = "zcdp_tight",
     epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
-    rho: Annotated[str | None, typer.Option(help="Budget of filter zcdp, in nats.")] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="Budget of zcdp or unified_brownian, in nats.")
+    ] = None,
     delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
     delta_for_claims: Annotated[
         str | None, typer.Option(help="The part of delta that claims may spend.")
     ] = None,
+    order: Annotated[
+        str | None, typer.Option(help="Of renyi. Default: the best one, which is printed.")
+    ] = None,
+    orders: Annotated[
+        str | None,
+        typer.Option(help="Of renyi_weighted, as in 22,40. Default: the best of each claim."),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Of renyi_weighted, as in 0.5,0.5. Default: all the same.")
+    ] = None,
+    epsilon_ex_post: Annotated[
+        str | None, typer.Option(help="Budget of split for ex-post claims, in nats.")
+    ] = None,
+    delta_ex_post: Annotated[
+        str | None, typer.Option(help="What their deltas may add up to.")
+    ] = None,
+    neighbours: NeighboursOption = "add_remove",
     json: Json = False,
 ) -> None:
     """Print how many such requests fit a new dataset's budget, one after another.
 
     Exit code 1 if not even one fits, or the filter cannot take the claim.
     """
-    from accountant.amounts import INFINITE, format_units
-    from accountant.claim_text import claim_text, parse_claim
+    from accountant.claim_text import parse_claim
     from accountant.claims import checked
-    from accountant.plan import open_plan
-    from accountant.policy import Policy, resolve
+    from streams.filter_choice import Options, choose, choose_all, mix
+
+    options = Options(
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        delta_for_claims=delta_for_claims,
+        order=order,
+        orders=_listed(orders),
+        weights=_listed(weights),
+        epsilon_ex_post=epsilon_ex_post,
+        delta_ex_post=delta_ex_post,
+        neighbours=_known(neighbours),
+    )
+    with explained():
+        wanted = checked(mix([parse_claim(text) for text in claim])).claim
+        with named_options():
+            if filter_name == "all":
+                _check(options)
+                found = choose_all(options, wanted)
+            else:
+                found = [choose(filter_name, options, wanted)]
+    if filter_name == "all":
+        _print_all(found, wanted, json=json)
+    else:
+        _print_one(found[0], wanted, json=json)
+    if not any(choice.fit and choice.fit.count != 0 for choice in found):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _listed(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(","))
+
+
+def _known(neighbours: str) -> str:
+    if neighbours not in {"add_remove", "replace"}:
+        fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {neighbours}")
+    return neighbours
+
+
+def _check(options: Options) -> None:
+    """End the command where options are wrong for whatever filter."""
+    from accountant.errors import RequestInvalid
+    from accountant.policy import Policy, parse_budget
+
+    if options.epsilon is None and options.rho is None:
+        raise RequestInvalid("policy.epsilon", "must be given, or --rho", None)
+    for field, text in (("epsilon", options.epsilon), ("rho", options.rho)):
+        if text is not None:
+            kind = "zcdp" if field == "rho" else "basic"
+            claims = options.delta_for_claims
+            policy = Policy(filter=kind, delta=options.delta, delta_for_claims=claims)
+            parse_budget(_with(policy, field, text))
+
+
+def _with(policy: Any, field: str, text: str) -> Any:
+    import msgspec
+
+    return msgspec.structs.replace(policy, **{field: text})
+
+
+def _row(choice: Choice, claim: Claim) -> dict[str, Any]:
+    """Return a filter's answer as JSON."""
+    from accountant.amounts import format_units
+    from accountant.claim_text import claim_text
+    from accountant.claims import checked
     from accountant.totals import price
+
+    row: dict[str, Any] = {
+        "fits": choice.fit.count if choice.fit else 0,
+        "accepted": choice.fit.accepted if choice.fit else False,
+        "filter": choice.name,
+        "claim": claim_text(claim),
+    }
+    if choice.plan is None:
+        return row | {"why_not": choice.why_not}
+    kind = choice.plan.kind
+    cost = price(checked(claim), kind.needs)
+    row |= {
+        "cost": dict(zip(kind.needs, map(format_units, cost.amounts), strict=True)),
+        "budget": choice.plan.budget_wire,
+    }
+    given = {field: getattr(choice.policy, field) for field in _ORDERS}
+    return row | {field: value for field, value in given.items() if value}
+
+
+def _print_one(choice: Choice, claim: Claim, *, json: bool) -> None:
     from streams.cli.output import print_json
 
-    with explained():
-        policy = Policy(
-            filter=filter_name,
-            epsilon=epsilon,
-            rho=rho,
-            delta=delta,
-            delta_for_claims=delta_for_claims,
-        )
-        with named_options():
-            plan = open_plan(resolve(policy))
-        wanted = parse_claim(claim)
-        cost = price(checked(wanted), plan.kind.needs)
-        accepted = plan.kind.accepts(cost)
-        spent = (0,) * plan.width
-        count = plan.kind.count(plan.capacity, spent, cost) if accepted else 0
+    assert choice.fit is not None
     if json:
-        print_json(
-            {
-                "fits": count,
-                "accepted": accepted,
-                "filter": plan.kind.name,
-                "claim": claim_text(wanted),
-                "cost": dict(zip(plan.kind.needs, map(format_units, cost.amounts), strict=True)),
-                "budget": plan.budget_wire,
-            }
+        print_json(_row(choice, claim))
+        return
+    if not choice.fit.accepted:
+        _fail_not_taken(choice, claim)
+    count = "unlimited" if choice.fit.count is None else str(choice.fit.count)
+    typer.echo(count + (f" at {_at(choice)}" if choice.chosen else ""))
+    if choice.fit.count == 0:
+        _explain_delta(choice, claim)
+
+
+def _at(choice: Choice) -> str:
+    """Return the Renyi orders of a policy, as words."""
+    policy = choice.policy
+    if isinstance(policy.order, str):
+        return f"order {policy.order}"
+    orders = policy.orders or ()
+    return f"order{'s' * (len(orders) > 1)} {', '.join(orders)}"
+
+
+def _fail_not_taken(choice: Choice, claim: Claim) -> None:
+    from accountant.amounts import INFINITE
+    from accountant.claim_text import claim_text
+    from accountant.claims import checked
+    from accountant.totals import price
+
+    asked = checked(claim)
+    if asked.only_for and asked.only_for != choice.policy.neighbours:
+        fail(Exit.FAILED, f"{claim_text(claim)} can only be claimed for {asked.only_for}")
+    assert choice.plan is not None
+    kind = choice.plan.kind
+    cost = price(asked, kind.needs)
+    missing = [s for s, a in zip(kind.needs, cost.amounts, strict=True) if a == INFINITE]
+    fail(
+        Exit.FAILED,
+        f"filter {kind.name} cannot take {claim_text(claim)}: it has no finite "
+        + " and no finite ".join(missing),
+        hint="another --filter, such as zcdp_tight",
+    )
+
+
+def _explain_delta(choice: Choice, claim: Claim) -> None:
+    """Say so where a claim's delta is all that keeps it from fitting."""
+    from accountant.amounts import format_units
+    from accountant.claims import checked
+    from accountant.totals import price
+
+    assert choice.plan is not None
+    needs = choice.plan.kind.needs
+    if "delta" not in needs:
+        return
+    at = needs.index("delta")
+    cost = price(checked(claim), needs)
+    if cost.amounts[at] and not choice.plan.capacity[at]:
+        typer.echo(
+            f"the claim has delta {format_units(cost.amounts[at])}, and no part of the "
+            "budget's delta is for claims: add --delta-for-claims, a part of --delta",
+            err=True,
         )
-    elif accepted:
-        typer.echo("unlimited" if count is None else count)
-    if not accepted:
-        name = claim_text(wanted)
-        if json:
-            raise typer.Exit(Exit.FAILED)
-        fail(
-            Exit.FAILED,
-            f"filter {plan.kind.name} cannot take {name}: it has no finite "
-            + " and no finite ".join(
-                s for s, a in zip(plan.kind.needs, cost.amounts, strict=True) if a == INFINITE
-            ),
-            hint="another --filter, such as zcdp_tight",
-        )
-    if count == 0:
-        at = plan.kind.needs.index("delta") if "delta" in plan.kind.needs else None
-        if at is not None and cost.amounts[at] and not plan.capacity[at]:
-            typer.echo(
-                f"the claim has delta {format_units(cost.amounts[at])}, and no part of the "
-                "budget's delta is for claims: add --delta-for-claims, a part of --delta",
-                err=True,
-            )
-        raise typer.Exit(Exit.FAILED)
+
+
+def _print_all(found: list[Choice], claim: Claim, *, json: bool) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from accountant.claim_text import claim_text
+    from streams.cli.output import print_json, stdout
+
+    if json:
+        for choice in found:
+            print_json(_row(choice, claim))
+        return
+    best = _most(found)
+    table = Table(title=claim_text(claim), title_justify="left", box=SIMPLE_HEAD)
+    for name in ("filter", "fits", "guarantee", "note"):
+        table.add_column(name, justify="right" if name == "fits" else "left")
+    for choice in found:
+        if choice.fit is None:
+            table.add_row(choice.name, "-", "", Text(choice.why_not, style="dim"))
+            continue
+        note = "cannot take such a claim" if not choice.fit.accepted else ""
+        note = note or (_at(choice) if choice.chosen else "")
+        count = "unlimited" if choice.fit.count is None else str(choice.fit.count)
+        style = "bold green" if choice.name in best else ""
+        table.add_row(Text(choice.name, style=style), count, _guarantee(choice), note)
+    stdout().print(table)
+
+
+def _most(found: list[Choice]) -> set[str]:
+    """Return which filters admit most, of those that guarantee just the epsilon asked for."""
+    from math import inf
+
+    from accountant.policy import guarantee_of
+
+    counts: dict[str, float] = {}
+    for choice in found:
+        if choice.fit is None or not choice.fit.accepted or choice.policy.epsilon is None:
+            continue
+        if guarantee_of(choice.policy).amount == Decimal(choice.policy.epsilon):
+            counts[choice.name] = inf if choice.fit.count is None else choice.fit.count
+    most = max(counts.values(), default=0)
+    return {name for name, count in counts.items() if count == most > 0}
+
+
+def _guarantee(choice: Choice) -> str:
+    from accountant.policy import guarantee_of
+
+    name, amount, delta = guarantee_of(choice.policy)
+    shown = f"{_short(amount)}, {_short(delta)}"
+    return f"({shown})-DP" if name == "epsilon" else f"ρ = {_short(amount)}, δ = {_short(delta)}"
+
+
+def _short(value: Decimal) -> str:
+    plain = not value or value >= Decimal("1e-3")
+    return f"{value.normalize():f}" if plain else f"{value.normalize():e}"

@@ -25,6 +25,11 @@ _OPTIONS: Final = frozenset(
         "unit",
         "neighbours",
         "horizon",
+        "order",
+        "orders",
+        "weights",
+        "epsilon_ex_post",
+        "delta_ex_post",
         "error",
         "confidence",
         "sensitivity",
@@ -33,6 +38,7 @@ _OPTIONS: Final = frozenset(
 _HINTS: Final = {
     "delta": "add --delta 1e-6, or --filter basic",
     "epsilon": "--epsilon 1, or --filter zcdp for a budget of rho",
+    "epsilon_ex_post": "add --epsilon-ex-post 1",
     "rho": "--filter zcdp with --rho, or another filter with --epsilon",
 }
 
@@ -43,7 +49,7 @@ def named_options() -> Iterator[None]:
     try:
         yield
     except RequestInvalid as error:
-        field = error.field.removeprefix("policy.")
+        field = error.field.removeprefix("policy.").partition("[")[0]
         if field not in _OPTIONS:
             raise
         missing = error.value in {"None", "nothing"}

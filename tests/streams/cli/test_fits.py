@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 BUDGET = ("--epsilon", "1", "--delta", "1e-6")
+SAMPLED = "subsampled_gaussian:sigma=2,sensitivity=1,rate=0.01"
 
 
 def test_zcdp_tight_fits_487_requests_of_a_hundredth(accountant):
@@ -15,16 +16,158 @@ def test_zcdp_tight_fits_487_requests_of_a_hundredth(accountant):
     [
         ("basic", ("--epsilon", "1"), "pure:0.1", "10"),
         ("basic", ("--epsilon", "1"), "10*pure:0.1", "1"),
+        ("basic", ("--epsilon", "1"), "pure:0", "unlimited"),
+        ("advanced_2016", BUDGET, "pure:0.01", "147"),
+        ("advanced_2016", BUDGET, "pure:0.1", "1"),
         ("fully_adaptive", BUDGET, "pure:0.01", "349"),
         ("fully_adaptive", BUDGET, "pure:0.1", "3"),
         ("zcdp_tight", BUDGET, "pure:0.1", "4"),
         ("zcdp", ("--rho", "0.1"), "zcdp:0.01", "10"),
-        ("basic", ("--epsilon", "1"), "pure:0", "unlimited"),
+        ("unified_brownian", BUDGET, "brownian:variance=1000,sensitivity=1", "48"),
+        ("unified_brownian", ("--rho", "0.1"), "zcdp:0.01", "10"),
+        ("ex_post", ("--epsilon", "1"), "ex_post:0.1", "10"),
+        ("split", (*BUDGET, "--epsilon-ex-post", "0.5"), "ex_post:0.1", "5"),
+        ("split", (*BUDGET, "--epsilon-ex-post", "0.5"), "pure:0.01", "487"),
+        ("renyi", (*BUDGET, "--order", "23"), "pure:0.01", "490"),
+        ("renyi", (*BUDGET, "--order", "22"), "pure:0.1", "7"),
+        ("renyi", BUDGET, "pure:0.01", "490 at order 22"),
+        ("renyi", BUDGET, "pure:0.1", "10 at order 1584"),
+        ("renyi", BUDGET, SAMPLED, "1608 at order 21"),
+        ("renyi_weighted", (*BUDGET, "--orders", "22"), "pure:0.01", "490"),
+        ("renyi_weighted", (*BUDGET, "--orders", "22, 2000"), "pure:0.01", "460"),
+        ("renyi_weighted", (*BUDGET, "--orders", "22,2000"), "pure:0.1", "10"),
+        (
+            "renyi_weighted",
+            (*BUDGET, "--orders", "22,2000", "--weights", "0.9,0.1"),
+            "pure:0.01",
+            "486",
+        ),
+        ("gdp_residue", BUDGET, "pure:0.01", "558"),
+        ("gdp_residue", BUDGET, "pure:0.1", "4"),
     ],
 )
 def test_counts_of_every_filter(accountant, kind, budget, claim, fits):
     done = accountant("fits", "--filter", kind, *budget, "--claim", claim)
     assert (done.code, done.out.strip()) == (0, fits)
+
+
+class TestAMix:
+    MIX = ("--claim", "pure:0.01", "--claim", "gaussian:sigma=100,sensitivity=1")
+
+    def test_rounds_are_counted_and_cost_what_their_parts_cost(self, accountant):
+        done = accountant("fits", *BUDGET, *self.MIX)
+        alone = ("fits", *BUDGET, "--claim")
+        pure, gaussian = accountant(*alone, "pure:0.01"), accountant(*alone, self.MIX[3])
+        rounds = int(done.out)
+        assert (int(pure.out), int(gaussian.out)) == (487, 487)
+        assert rounds == 243
+        both = accountant(*alone, f"{rounds}*(pure:0.01+{self.MIX[3]})")
+        more = accountant(*alone, f"{rounds + 1}*(pure:0.01+{self.MIX[3]})")
+        assert (both.out, more.out) == ("1\n", "0\n")
+
+    def test_a_claim_given_n_times_over_is_in_that_ratio(self, accountant):
+        done = accountant("fits", *BUDGET, "--claim", "3*pure:0.01", "--claim", "pure:0.02")
+        once = accountant("fits", *BUDGET, "--claim", "3*pure:0.01+pure:0.02")
+        assert done.out == once.out
+        assert done.code == once.code == 0
+        assert 487 // 7 - 1 <= int(done.out) <= 487 // 7 + 1
+
+    def test_a_filter_that_cannot_take_one_of_them_takes_no_round(self, accountant):
+        done = accountant("fits", "--filter", "basic", "--epsilon", "1", *self.MIX)
+        assert (done.code, done.out) == (1, "")
+        assert "cannot take pure:0.01+gaussian" in done.err
+
+    def test_renyi_takes_the_best_order_for_the_round(self, accountant):
+        done = accountant("fits", *BUDGET, "--filter", "renyi", *self.MIX, "--json")
+        assert (done.json["fits"], done.json["order"]) == (244, "22")
+
+    def test_renyi_weighted_takes_an_order_for_each_kind(self, accountant):
+        claims = ("--claim", "pure:0.01", "--claim", "pure:0.1")
+        done = accountant("fits", *BUDGET, "--filter", "renyi_weighted", *claims, "--json")
+        orders = done.json["orders"]
+        assert len(orders) == 3
+        assert float(orders[0]) < 30 < 1000 < float(orders[-1])
+        again = accountant(
+            "fits", *BUDGET, "--filter", "renyi_weighted", *claims, "--orders", ",".join(orders)
+        )
+        assert again.out.strip() == str(done.json["fits"])
+
+
+class TestEveryFilterSideBySide:
+    def test_the_table_names_each_and_what_it_admits(self, accountant):
+        done = accountant("fits", "--filter", "all", *BUDGET, "--claim", "pure:0.01")
+        assert done.code == 0
+        rows = [line.split() for line in done.out.splitlines() if line.strip()]
+        counts = {row[0]: row[1] for row in rows if len(row) > 1}
+        expected = {
+            "basic": "100",
+            "advanced_2016": "147",
+            "fully_adaptive": "349",
+            "zcdp": "-",
+            "zcdp_tight": "487",
+            "ex_post": "0",
+            "split": "-",
+            "unified_brownian": "487",
+            "renyi": "490",
+            "renyi_weighted": "490",
+            "gdp_residue": "558",
+        }
+        assert {name: counts[name] for name in expected} == expected
+        for note in (
+            "(1, 1e-6)-DP",
+            "needs --rho",
+            "--epsilon-ex-post must be given",
+            "cannot take such a claim",
+            "order 22",
+        ):
+            assert note in done.out
+
+    def test_json_is_a_line_for_each_with_its_own_options(self, accountant):
+        done = accountant(
+            "fits", "--filter", "all", *BUDGET, "--claim", "gaussian:sigma=100,sensitivity=1",
+            "--rho", "0.05", "--epsilon-ex-post", "1", "--order", "30", "--json",
+        )  # fmt: skip
+        rows = {row["filter"]: row for row in done.rows}
+        assert len(rows) == 11
+        assert rows["zcdp"]["fits"] == 1000
+        assert rows["split"]["fits"] == rows["zcdp_tight"]["fits"] == 487
+        assert (rows["renyi"]["order"], "order" in rows["basic"]) == ("30", False)
+        assert (rows["basic"]["accepted"], rows["basic"]["cost"]["epsilon"]) == (False, "inf")
+        assert rows["gdp_residue"]["fits"] == 560
+        assert all("why_not" not in row for row in rows.values())
+
+    def test_a_filter_that_cannot_be_opened_says_why(self, accountant):
+        done = accountant(
+            "fits", "--filter", "all", "--epsilon", "1", "--claim", "pure:0.1", "--json"
+        )
+        rows = {row["filter"]: row for row in done.rows}
+        assert (done.code, rows["basic"]["fits"]) == (0, 10)
+        for name in ("zcdp_tight", "renyi", "gdp_residue"):
+            assert rows[name]["why_not"].startswith("--delta must be greater than 0")
+            assert (rows[name]["fits"], rows[name]["accepted"]) == (0, False)
+
+    def test_nothing_fits_anywhere(self, accountant):
+        done = accountant("fits", "--filter", "all", *BUDGET, "--claim", "pure:100")
+        assert done.code == 1
+
+    @pytest.mark.parametrize(
+        "budget", [(), ("--epsilon", "nan"), ("--epsilon", "1", "--delta", "2"), ("--rho", "-1")]
+    )
+    def test_a_budget_that_is_wrong_for_all_ends_it(self, accountant, budget):
+        done = accountant("fits", "--filter", "all", *budget, "--claim", "pure:0.1")
+        assert (done.code, done.out) == (2, "")
+        assert "--" in done.err
+
+
+def test_a_sampled_gaussian_is_for_units_added_or_removed(accountant):
+    asked = ("fits", *BUDGET, "--filter", "renyi", "--claim", SAMPLED)
+    done = accountant(*asked, "--neighbours", "replace")
+    assert (done.code, done.out) == (1, "")
+    assert "can only be claimed for add_remove" in done.err
+    as_json = accountant(*asked, "--neighbours", "replace", "--json")
+    assert (as_json.code, as_json.json["accepted"], as_json.json["fits"]) == (1, False, 0)
+    wrong = accountant(*asked, "--neighbours", "next_door")
+    assert (wrong.code, wrong.out) == (2, "")
 
 
 def test_json_has_the_cost_and_the_budget(accountant):
@@ -44,6 +187,15 @@ def test_json_has_the_cost_and_the_budget(accountant):
 def test_not_even_one_fits(accountant):
     done = accountant("fits", *BUDGET, "--claim", "pure:1")
     assert (done.code, done.out.strip()) == (1, "0")
+
+
+def test_a_delta_that_claims_may_not_spend_is_named(accountant):
+    claim = ("--claim", "approximate:0.01,1e-9")
+    done = accountant("fits", *BUDGET, *claim)
+    assert (done.code, done.out.strip()) == (1, "0")
+    assert "--delta-for-claims" in done.err
+    more = accountant("fits", *BUDGET, "--delta-for-claims", "5e-7", *claim)
+    assert (more.code, more.out.strip()) == (0, "458")
 
 
 def test_a_claim_that_the_filter_cannot_take_is_never_counted_as_zero_cost(accountant):
@@ -68,10 +220,20 @@ def test_a_claim_that_the_filter_cannot_take_is_never_counted_as_zero_cost(accou
         ("--epsilon", "1", "--claim", "((((((pure:1))))))"),
         ("--epsilon", "1", "--claim", "magic:1"),
         ("--epsilon", "1", "--claim", ""),
+        ("--epsilon", "1", "--claim", "pure:1", "--claim", ""),
         ("--epsilon", "1", "--filter", "magic", "--claim", "pure:1"),
         ("--epsilon", "1", "--filter", "zcdp", "--claim", "pure:1"),
         ("--filter", "basic", "--claim", "pure:1"),
         ("--epsilon", "1", "--delta", "1", "--claim", "pure:1"),
+        (*BUDGET, "--order", "22", "--claim", "pure:1"),
+        (*BUDGET, "--filter", "renyi", "--order", "2", "--claim", "pure:1"),
+        (*BUDGET, "--filter", "renyi", "--order", "x", "--claim", "pure:1"),
+        (*BUDGET, "--filter", "renyi", "--delta-for-claims", "1e-7", "--claim", "pure:1"),
+        (*BUDGET, "--filter", "renyi_weighted", "--orders", "22,,40", "--claim", "pure:1"),
+        (*BUDGET, "--filter", "renyi_weighted", "--weights", "1", "--claim", "pure:1"),
+        (*BUDGET, "--filter", "split", "--claim", "pure:1"),
+        ("--epsilon", "1", "--filter", "renyi", "--claim", "pure:1"),
+        ("--epsilon", "1e-9", "--delta", "1e-30", "--filter", "renyi", "--claim", "pure:1"),
         ("--claim",),
         (),
     ],
@@ -80,4 +242,5 @@ def test_wrong_values_are_named_without_a_traceback(accountant, arguments):
     done = accountant("fits", *arguments)
     assert done.code == 2
     assert done.out == ""
+    assert "Traceback" not in done.err
     assert len(done.err) < 2000
