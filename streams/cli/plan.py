@@ -12,6 +12,7 @@ from streams.cli.options import DEFAULT_URL, FilterOption, Json, Url
 from streams.cli.policies import named_options, policy_in
 
 if TYPE_CHECKING:
+    from accountant.claims import Claim
     from streams.fitting import Budget, Fit
     from streams.planning import Choice
 
@@ -49,8 +50,10 @@ def plan(
     The budget is that of the options, of a policy's file, or what is left of an open dataset's;
     without one the claims are printed alone. Exit code 1 if there is a budget that not one fits.
     """
+    from streams.fitting import fit
     from streams.planning import choices, wanted
 
+    rows: list[tuple[Choice, Fit | None]]
     with explained():
         with named_options():
             wish = wanted(
@@ -62,31 +65,36 @@ def plan(
             budget = _of_dataset(dataset, url)
         elif policy is not None:
             budget = _of_policy(policy_in(policy))
+        if budget is not None:
+            rows = [(choice, fit(choice.claim, budget)) for choice in found]
         elif epsilon is not None or rho is not None:
-            budget = _of_options(filter_name, epsilon, rho, delta)
-        rows = [(choice, _fit(choice, budget)) for choice in found]
+            rows = [(c, _of_options(filter_name, epsilon, rho, delta, c.claim)) for c in found]
+        else:
+            rows = [(choice, None) for choice in found]
     if json:
-        _print_json(rows, budget, error, confidence)
+        kind = filter_name if budget is None else budget.plan.kind.name
+        _print_json(rows, kind, error, confidence)
     else:
-        _print_table(rows, budget, error, confidence, proportion_of)
-    if budget is not None and not any(fits.count != 0 for _, fits in rows if fits):
+        _print_table(rows, error, confidence, proportion_of)
+        if budget is not None and budget.closed:
+            typer.echo("The dataset is closed: nothing more is granted.")
+    tried = [fits for _, fits in rows if fits is not None]
+    if tried and all(fits.count == 0 for fits in tried):
         raise typer.Exit(Exit.FAILED)
 
 
-def _fit(choice: Choice, budget: Budget | None) -> Fit | None:
-    from streams.fitting import fit
+def _of_options(
+    filter_name: str, epsilon: str | None, rho: str | None, delta: str, claim: Claim
+) -> Fit | None:
+    """Return how often a claim fits a new budget; renyi's order is the best for the claim."""
+    from streams.filter_choice import Options, choose
 
-    return None if budget is None else fit(choice.claim, budget)
-
-
-def _of_options(filter_name: str, epsilon: str | None, rho: str | None, delta: str) -> Budget:
-    from accountant.plan import open_plan
-    from accountant.policy import Policy, resolve
-    from streams.fitting import unspent
-
+    if filter_name == "split":
+        hint = 'a file such as {"filter": "split", "epsilon": "1", ..., "epsilon_ex_post": "1"}'
+        fail(Exit.USAGE, "filter split has a second budget: give it by --policy", hint=hint)
     with named_options():
-        policy = Policy(filter=filter_name, epsilon=epsilon, rho=rho, delta=delta)
-        return unspent(open_plan(resolve(policy)))
+        options = Options(epsilon=epsilon, rho=rho, delta=delta)
+        return choose(filter_name, options, claim).fit
 
 
 def _of_policy(policy: Any) -> Budget:
@@ -110,7 +118,7 @@ def _of_dataset(name: str, url: str) -> Budget:
 
 
 def _print_json(
-    rows: list[tuple[Choice, Fit | None]], budget: Budget | None, error: str, confidence: str
+    rows: list[tuple[Choice, Fit | None]], kind: str, error: str, confidence: str
 ) -> None:
     from accountant.claim_text import claim_text
     from streams.cli.output import print_json
@@ -126,16 +134,12 @@ def _print_json(
         if fits is not None:
             row |= {"accepted": fits.accepted, "cost": {fits.unit: fits.cost}, "fits": fits.count}
         found.append(row)
-    kind = None if budget is None else budget.plan.kind.name
-    print_json({"error": error, "confidence": confidence, "filter": kind, "choices": found})
+    tried = kind if any(fits for _, fits in rows) else None
+    print_json({"error": error, "confidence": confidence, "filter": tried, "choices": found})
 
 
 def _print_table(
-    rows: list[tuple[Choice, Fit | None]],
-    budget: Budget | None,
-    error: str,
-    confidence: str,
-    people: int | None,
+    rows: list[tuple[Choice, Fit | None]], error: str, confidence: str, people: int | None
 ) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -150,15 +154,15 @@ def _print_table(
     table.add_column("noise")
     table.add_column("claim", no_wrap=True)
     table.add_column("typical error", justify="right")
-    unit = "" if budget is None else budget.plan.kind.sums[0]
-    if budget is not None:
-        table.add_column(f"cost ({unit})", justify="right")
+    if any(fits for _, fits in rows):
+        table.add_column("cost", justify="right", no_wrap=True)
         table.add_column("fit", justify="right", style="bold")
     for choice, fits in rows:
         cells = [choice.mechanism, choice.noise, claim_text(choice.claim)]
         cells.append(f"{choice.typical_error:.4g}")
         if fits is not None:
-            cells += [short(fits.cost, 4) if fits.accepted else "not taken", _count(fits)]
+            cost = f"{short(fits.cost, 4)} {fits.unit}" if fits.accepted else "not taken"
+            cells += [cost, _count(fits)]
         table.add_row(*cells)
     stdout().print(table)
     if people is not None:
@@ -167,8 +171,6 @@ def _print_table(
             "answers for himself.",
             soft_wrap=True,
         )
-    if budget is not None and budget.closed:
-        stdout().print("The dataset is closed: nothing more is granted.")
 
 
 def _count(fits: Fit) -> str:

@@ -68,6 +68,15 @@ def test_a_policy_s_file_is_a_budget_too(accountant):
     assert by_mechanism(done)["gaussian"]["fits"] == 13
 
 
+def test_filter_renyi_is_tried_at_the_best_order_of_each_mechanism(accountant):
+    done = accountant("plan", *WISH, *BUDGET, "--filter", "renyi", "--json")
+    assert done.code == 0, done.err
+    found = by_mechanism(done)
+    assert list(found["gaussian"]["cost"]) == ["renyi_22"]
+    assert found["gaussian"]["fits"] == 31
+    assert list(found["laplace"]["cost"]) != ["renyi_22"]
+
+
 def test_a_proportion_may_be_asked_for_by_randomized_response(accountant):
     done = accountant("plan", "--error", "0.1", "--proportion-of", "1000", "--json")
     response = by_mechanism(done)["randomized_response"]
@@ -83,6 +92,7 @@ def test_a_proportion_may_be_asked_for_by_randomized_response(accountant):
         (("--error", "2", "--proportion-of", "10"), "--error"),
         ((*WISH, "--epsilon", "1"), "--delta"),
         ((*WISH, "--epsilon", "1", "--filter", "magic"), "--filter"),
+        ((*WISH, "--epsilon", "1", "--filter", "split"), "--policy"),
         ((*WISH, "--policy", "nowhere.json"), "nowhere.json"),
         ((*WISH, "--dataset", "census", "--url", "sqlite:///none.db"), "none.db"),
         (("--error", "1e-30", "--sensitivity", "1"), "sensitivity / scale"),
