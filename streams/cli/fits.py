@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streams.filter_choice import Choice, Options
 
 _ORDERS: Final = ("order", "orders", "weights")
+_PARAMETERS: Final = (*_ORDERS, "epsilon_ex_post", "delta_ex_post")
 
 
 def fits(
@@ -80,7 +81,7 @@ def fits(
     )
     with explained():
         wanted = checked(mix([parse_claim(text) for text in claim])).claim
-        with named_options():
+        with named_options(*_PARAMETERS):
             if filter_name == "all":
                 _check(options)
                 found = choose_all(options, wanted)

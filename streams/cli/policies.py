@@ -25,11 +25,6 @@ _OPTIONS: Final = frozenset(
         "unit",
         "neighbours",
         "horizon",
-        "order",
-        "orders",
-        "weights",
-        "epsilon_ex_post",
-        "delta_ex_post",
         "error",
         "confidence",
         "sensitivity",
@@ -44,13 +39,17 @@ _HINTS: Final = {
 
 
 @contextmanager
-def named_options() -> Iterator[None]:
-    """End the command where a policy breaks a rule, naming the option."""
+def named_options(*more: str) -> Iterator[None]:
+    """End the command where a policy breaks a rule, naming the option.
+
+    Args:
+        more: fields of a policy that this command has options for, beside the usual ones.
+    """
     try:
         yield
     except RequestInvalid as error:
         field = error.field.removeprefix("policy.").partition("[")[0]
-        if field not in _OPTIONS:
+        if field not in _OPTIONS and field not in more:
             raise
         missing = error.value in {"None", "nothing"}
         got = "" if missing else f", got {error.value}"
