@@ -62,6 +62,7 @@ class Alternative:
         name: the filter's or odometer's.
         settings: its parameters, as text.
         why_not: why it is no alternative to the policy; empty if it is one.
+        decides: it has counts; an odometer has none where the policy promises no epsilon.
         standings: by dataset.
     """
 
@@ -70,6 +71,7 @@ class Alternative:
     own: bool = False
     settings: str = ""
     why_not: str = ""
+    decides: bool = True
     standings: dict[str, Standing] = field(default_factory=dict)
 
     def at(self, dataset: str) -> Standing:
@@ -168,7 +170,13 @@ class _Odometers:
         for odometer in odometers:
             name = str(odometer.__struct_config__.tag)
             settings = odometer_settings(odometer)
-            self._found[name] = Alternative("odometer", name, type(odometer) in kept, settings)
+            self._found[name] = Alternative(
+                "odometer",
+                name,
+                type(odometer) in kept,
+                settings,
+                decides=self._epsilon is not None,
+            )
         # Takes every claim that has a rho, and never ends: only the odometers say stop.
         alone = Policy(
             filter="zcdp",

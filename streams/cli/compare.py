@@ -104,13 +104,14 @@ def _print_json(alternatives: tuple[Alternative, ...]) -> None:
                 print_json(row | {"why_not": alternative.why_not})
                 continue
             stands = alternative.at(dataset)
-            row |= {
-                "admitted": stands.admitted,
-                "refused": stands.refused,
-                "not_taken": stands.not_taken,
-                "first_refusal": stands.first_refusal,
-                "spent_ratio": stands.spent_ratio,
-            }
+            if alternative.decides:
+                row |= {
+                    "admitted": stands.admitted,
+                    "refused": stands.refused,
+                    "not_taken": stands.not_taken,
+                    "first_refusal": stands.first_refusal,
+                    "spent_ratio": stands.spent_ratio,
+                }
             if alternative.kind == "odometer":
                 row["reading"] = stands.reading
             print_json(row)
@@ -140,6 +141,9 @@ def _print_tables(alternatives: tuple[Alternative, ...], lines: int, left_out: i
                 continue
             stands = alternative.at(dataset)
             reading = "" if stands.reading is None else short(stands.reading, 4)
+            if not alternative.decides:
+                table.add_row(label, "", *["–"] * 4, reading)
+                continue
             bar = spent_bar(stands.spent_ratio, 6)
             table.add_row(label, bar, *_counts(stands), reading)
         stdout().print(table)

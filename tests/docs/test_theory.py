@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 from mpmath import exp, log, mp, mpf
 from scipy.optimize import minimize_scalar
 
 from accountant.odometers.one_sided_mixture import OneSidedMixture
+from streams.figures import odometers as o
 
 
 def chance_to_cross(epsilon: float, bounds: list[float]) -> float:
@@ -73,3 +76,31 @@ def test_the_odometer_is_a_bound_on_the_same_walk():
     rho = epsilon * math.tanh(epsilon / 2)
     crossed = chance_to_cross(epsilon, [boundary(2 * n * rho) for n in range(1, rounds + 1)])
     assert delta / 20 < crossed <= delta
+
+
+def test_the_odometers_read_what_the_text_says_at_the_end_of_whitehouse_2023_fig_3():
+    """Section 4: V = 1, delta' = 1e-6, and the figure's parameters."""
+    text = (Path(__file__).parents[2] / "docs" / "theory.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"^.*At V = 1, δ' = 1e-6, y = 0\.5.*$", text, re.MULTILINE)
+    for odometer, name in (
+        (o.LINEAR, "linear"),
+        (o.MIXTURE, "mixture"),
+        (o.ONE_SIDED, "one_sided_mixture"),
+        (o.STITCHED, "stitched"),
+    ):
+        assert f"{name} {o.over_time(odometer, (1.0,)).y[0]:.4f}" in said
+    last = range(100, 101)
+    assert f"Thm 6.5 {o.over_counts(o.ADVANCED_2016_N, last).y[0]:.4f}" in said
+    assert f"no odometer, {o.strong(last).y[0]:.4f}" in said
+
+
+def test_the_union_over_granularities_holds_with_four_times_the_step():
+    """Section 4: Rogers 2016 Thm 6.5, for V between beta and 4 beta."""
+    for i in range(301):
+        ratio = 1 + i / 100
+        factor = 2 * (1 + 1 / ratio) * (1 + math.log1p(ratio) / 2)
+        assert factor <= 4 * (1 + math.log(2) / 2) + 1e-12 < 4 * (1 + math.log(3) / 2)
+    for n in range(4, 5000):
+        steps = math.ceil(math.log2(n))
+        assert 4**steps >= n**2
+        assert steps <= 2 * math.log2(n)
