@@ -37,7 +37,7 @@ def budget_optimal(order: Real, *, epsilon: Decimal, delta: Decimal) -> Decimal:
         order: alpha > 1.
         epsilon: in nats, > 0.
         delta: 0 < delta < 1.
-    Source: Asoodeh, Liao, Calmon, Kosut and Sankar 2020 Thm 3.
+    Source: Asoodeh et al. 2020; the tangent, docs/theory.md section 1.
     """
     with working():
         alpha = exact_or_down(order)

@@ -21,7 +21,7 @@ class Renyi(AdditiveFilter):
     """Admit while sum D_alpha <= epsilon - ln(c_alpha/delta)/(alpha-1), at one order alpha.
 
     Guarantees (epsilon, delta)-DP to claims that have a Renyi curve; a claim with a delta has
-    none. Source: Feldman and Zrnic 2021 Thm 4.1, for any order and Canonne, Kamath and
+    none. Source: Feldman and Zrnic 2021, with Canonne, Kamath and
     Steinke's conversion; docs/theory.md section 3 and P5.
 
     Args:

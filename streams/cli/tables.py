@@ -25,7 +25,7 @@ _MEANS = {
     Reason.CLOSED: "the dataset is closed: nothing more is granted",
     Reason.HALTED: "a request did not fit, and the policy lets that be the end",
     Reason.UNIT_MISMATCH: "the claim is for another unit or neighbours than the policy's",
-    Reason.CLAIM_NOT_ACCEPTED: "the dataset's filter or neighbours do not go with this kind of claim",
+    Reason.CLAIM_NOT_ACCEPTED: "the dataset's filter or neighbours rule out this kind of claim",
     Reason.OVERLOADED: "too many requests: retry the same request in a minute",
     Reason.ISSUED_IN_FUTURE: "the id's time is ahead of the ledger's clock: set this machine's",
 }
