@@ -113,20 +113,35 @@ def _policy(name: str, **fields: Any) -> Policy:
 ZCDP_RHO: Final = Policy(filter="zcdp", rho="0.2")
 ZCDP_RHO_DELTA: Final = Policy(filter="zcdp", rho="0.2", delta="0.02")
 
+
+def _many(name: str, near: float, **fields: Any) -> Attack:
+    """Return hundreds of small rounds, then all that is left, against (1, 1e-6)."""
+    ends = [m.last_gaussian("0.3")]
+    if name != "gdp_residue":  # where no mechanism gains more than that Gaussian (P6)
+        ends.append(m.last_response("1"))
+    policy = _policy(name, delta="1e-6", **fields)
+    return Attack(policy, (m.pure("0.01"),), tuple(ends), 600, near)
+
+
 ATTACKS: Final[dict[str, tuple[Attack, ...]]] = {
-    "basic": (Attack(_policy("basic", delta="0.02"), MIXED, ENDS, 5, 0.999),),
-    "advanced_2016": (Attack(_policy("advanced_2016", delta="0.3"), MIXED, ENDS, 5, 0.31),),
+    "basic": (Attack(_policy("basic", delta="0.02"), MIXED, ENDS, 5, 0.999), _many("basic", 0.0)),
+    "advanced_2016": (
+        Attack(_policy("advanced_2016", delta="0.3"), MIXED, ENDS, 5, 0.31),
+        _many("advanced_2016", 0.0),
+    ),
     "fully_adaptive": (
         Attack(_policy("fully_adaptive", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.21),
         Attack(_policy("fully_adaptive", delta_for_claims="0.02"), WITH_ZCDP, ENDS, 4, 0.21),
         Attack(
             _policy("fully_adaptive", delta="0.05", delta_for_claims="0.04"), MIXED, ENDS, 4, 0.79
         ),
+        _many("fully_adaptive", 0.002),
     ),
     "zcdp_tight": (
         Attack(_policy("zcdp_tight", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.61),
         Attack(_policy("zcdp_tight", delta_for_claims="0.02"), WITH_ZCDP, ENDS, 4, 0.61),
         Attack(_policy("zcdp_tight", epsilon="0.5", delta="0.6"), NO_DELTA, ENDS, 4, 0.85),
+        _many("zcdp_tight", 0.26),
     ),
     "zcdp": (
         Attack(ZCDP_RHO, NO_DELTA, ENDS, 4, 0.7, at=0.5),
@@ -153,17 +168,21 @@ ATTACKS: Final[dict[str, tuple[Attack, ...]]] = {
     ),
     "unified_brownian": (
         Attack(_policy("unified_brownian", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.61),
+        _many("unified_brownian", 0.26),
     ),
     "gdp_residue": (
         Attack(_policy("gdp_residue", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.98),
         Attack(_policy("gdp_residue"), NO_DELTA[:3], ENDS, 4, 0.996),
         Attack(_policy("gdp_residue", delta="1e-6"), SMALL, (m.last_gaussian("0.3"),), 5, 0.999),
+        _many("gdp_residue", 0.999),
     ),
     "renyi": (
         Attack(_policy("renyi", order="4"), NO_DELTA, ENDS, 4, 0.94),
         Attack(_policy("renyi", order="12", delta="1e-3"), NO_DELTA, ENDS, 4, 0.32),
+        _many("renyi", 0.62, order="22"),
     ),
     "renyi_weighted": (
         Attack(_policy("renyi_weighted", orders=("3", "8")), NO_DELTA, ENDS, 4, 0.49),
+        _many("renyi_weighted", 0.1, orders=("16", "22", "40")),
     ),
 }

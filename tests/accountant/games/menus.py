@@ -20,6 +20,7 @@ from accountant.games.pairs import (
     coarsened_gaussian,
     name_and_shame,
     randomized_response,
+    symmetric_atom,
 )
 from accountant.games.payoffs import Curve
 from accountant.games.randomized_response import RandomizedResponse
@@ -82,6 +83,13 @@ def bounded_range(eta: str, high: float) -> Offer:
     q = -math.expm1(low) / (math.exp(high) - math.exp(low))
     p = q * math.exp(high)
     return Offer(c.BoundedRange(eta), Pair((p, 1 - p), (q, 1 - q), (high, low)))
+
+
+def beyond(epsilon: str, delta: str) -> Offer:
+    """(epsilon, delta)-DP, with a loss beyond 2 epsilon as often as that allows."""
+    e, d = float(epsilon), float(delta)
+    atom = symmetric_atom(2 * e * (1 + 1e-9), d / -math.expm1(-e * (1 + 3e-9)))
+    return Offer(c.Approximate(epsilon, delta), atom)
 
 
 def skewed(epsilon: str, delta: str) -> Offer:

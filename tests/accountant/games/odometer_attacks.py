@@ -88,6 +88,7 @@ MIXED: Final = (
 )
 CONVERTED: Final = (
     m.approximate("0.2", "0.001"),
+    m.beyond("0.25", "0.002"),
     m.skewed("0.3", "0.01"),
     m.laplace("0.4", (0.2,)),
 )

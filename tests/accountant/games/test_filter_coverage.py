@@ -18,6 +18,7 @@ from tests.accountant.games.coverage import ATTACKS, Attack
 from tests.accountant.games.exact_interval import interval
 
 RUNS = 100_000
+LEAST_SEEN = 1e-4  # below it so many runs show nothing
 CASES = [
     pytest.param(attack, id=f"{name}-{i}")
     for name, attacks in ATTACKS.items()
@@ -59,7 +60,8 @@ def test_no_adversary_gets_beyond_the_guarantee(attack: Attack) -> None:
     most = promised(attack, attack.epsilon)
     solution = attack.solve()
     assert attack.near * most <= solution.value <= most * (1 + 1e-12)
-    check_by_simulation(solution, most)
+    if most > LEAST_SEEN:
+        check_by_simulation(solution, most)
 
 
 @pytest.mark.parametrize("attack", [case for case in CASES if str(case.id).endswith("-0")])
@@ -122,7 +124,7 @@ def test_the_best_strategy_gains_as_much_in_the_printed_game() -> None:
     attack = ATTACKS["gdp_residue"][0]
     solution = attack.solve()
     ledger, adversary = FilterLedger(attack.policy), Best(attack, solution)
-    generator, runs, won = np.random.default_rng(8), 4_000, 0
+    generator, runs, won = np.random.default_rng(8), 2_000, 0
     payoff = hockey_stick(attack.epsilon, lambda spent: attack.last(ledger, spent))
     for _ in range(runs):
         view = privacy_filter_comp(

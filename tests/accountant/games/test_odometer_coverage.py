@@ -7,7 +7,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from accountant.games.optimal_stopping import Solution
+from accountant.games.ledgers import OdometerLedger, Totals
+from accountant.games.optimal_stopping import Move, Solution, solve
+from accountant.games.payoffs import hockey_stick
 from accountant.odometers import AnyOdometer
 from tests.accountant.games.exact_interval import interval
 from tests.accountant.games.odometer_attacks import ODOMETER_ATTACKS, OdometerAttack
@@ -50,3 +52,17 @@ def check_by_simulation(solution: Solution[tuple[int | float, ...]], failure: fl
     low, high = interval(crossed, RUNS)
     assert low <= solution.value <= high
     assert low <= failure
+
+
+@pytest.mark.parametrize("name", ["linear", "one_sided_mixture_exact", "combined"])
+def test_never_letting_it_pass_a_target_is_a_filter(name: str) -> None:
+    """A rule fixed in advance: run nothing that takes the reading beyond epsilon* (section 4)."""
+    attack, target = ODOMETER_ATTACKS[name][0], 1.5
+    ledger = OdometerLedger(attack.odometer)
+
+    def moves(totals: Totals) -> list[Move[Totals]]:
+        found = ledger.moves(totals, attack.offers)
+        return [move for move in found if ledger.reading(move.after[0]) <= target]
+
+    solution = solve(ledger.start, moves, hockey_stick(target), depth=60)
+    assert 0 < solution.value <= attack.failure
