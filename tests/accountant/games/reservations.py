@@ -17,7 +17,14 @@ from accountant.games.pairs import Pair, coarsened_gaussian
 from accountant.games.payoffs import Curve, hockey_stick
 from accountant.plan import open_plan
 from accountant.policy import Policy, resolve
-from accountant.settlement import Ruling, settle_brownian, void, voidable_price
+from accountant.settlement import (
+    Ruling,
+    settle_brownian,
+    settle_ex_post,
+    settle_in_full,
+    void,
+    voidable_price,
+)
 from accountant.totals import Price, price
 from tests.accountant.games.menus import Ending
 
@@ -111,7 +118,7 @@ class Game:
 
     def solve(self) -> Solution[Ledger]:
         start = Ledger((0,) * self.plan.width)
-        epsilon = float(self.attack.policy.epsilon or 0)
+        epsilon = float(FilterLedger(self.attack.policy).guarantee.amount)
         return solve(start, self.moves, hockey_stick(epsilon, self.last), depth=self.attack.depth)
 
     def moves(self, ledger: Ledger) -> list[Move[Ledger]]:
@@ -146,8 +153,8 @@ class Game:
             back = self.voided(totals, held, kind.claim)
             found.append(Move("void", SILENT, (Ledger(back, rest),)))
         if isinstance(kind, Offer):
-            # It runs, and settles in full: nothing comes back.
-            found.append(Move("run", kind.pair, (Ledger(totals, rest),) * len(kind.pair.p)))
+            after = tuple(Ledger(x, rest) for x in self.settled(totals, kind))
+            found.append(Move("run", kind.pair, after))
             return found
         if held.shown:
             ruling = settle_brownian(
@@ -159,6 +166,18 @@ class Game:
             pair = kind.refinement(held.shown)
             more = tuple(sorted((*rest, held._replace(shown=held.shown + 1))))
             found.append(Move("refine", pair, (Ledger(totals, more),) * len(pair.p)))
+        return found
+
+    def settled(self, totals: Totals, offer: Offer) -> list[Totals]:
+        """Return the totals after each outcome of what was reserved and has run."""
+        if not isinstance(offer.claim, c.ExPost):
+            return [less(totals, settle_in_full(self.plan).returned)] * len(offer.pair.p)
+        found = []
+        for paid in offer.settles:
+            assert isinstance(paid, c.ExPost)
+            ruling = settle_ex_post(self.plan, offer.claim, paid=Decimal(paid.epsilon), begun=True)
+            assert ruling.ruling is Ruling.SETTLED
+            found.append(less(totals, ruling.returned))
         return found
 
     def asked(self, claim: Claim) -> Price:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from accountant.games.ledgers import FilterLedger
 from accountant.policy import Policy
 from tests.accountant.games import menus as m
 from tests.accountant.games.exact_interval import interval
@@ -18,35 +19,45 @@ ENDING: Final = m.last_gaussian("1.5")
 SESSION: Final = Session(("40", "16", "8"), 0.3)
 
 
+EX_POST: Final = (
+    m.ex_post_rare("0.7", 0.05),
+    m.ex_post_rare("0.7", 0.05).swapped(),
+    m.ex_post_response("0.3", "0.01"),
+)
+
+
 def policy(name: str, **fields: str) -> Policy:
-    return Policy(
-        filter=name, epsilon="1", delta=fields.pop("delta", "0.1"), odometers=(), **fields
-    )
+    return Policy(**({"filter": name, "epsilon": "1", "delta": "0.1", "odometers": ()} | fields))
+
+
+def sessions(name: str, near: float) -> ReservationAttack:
+    held = (SESSION, m.pure("0.3"))
+    return ReservationAttack(policy(name), (m.pure("0.2"),), held, ENDING, 6, near)
+
+
+def ex_post(near: float, name: str, **fields: str) -> ReservationAttack:
+    offers = () if name == "ex_post" else (m.pure("0.2"),)
+    return ReservationAttack(policy(name, **fields), offers, EX_POST, ENDING, 8, near)
 
 
 ATTACKS: Final = {
-    name: ReservationAttack(
-        policy(name),
-        (m.pure("0.2"),),
-        (SESSION, m.pure("0.3")),
-        ENDING,
-        6,
-        near,
-    )
-    for name, near in (
-        ("unified_brownian", 0.45),
-        ("zcdp_tight", 0.45),
-        ("fully_adaptive", 0.02),
-        ("gdp_residue", 0.999),
-    )
+    "unified_brownian": sessions("unified_brownian", 0.45),
+    "zcdp_tight": sessions("zcdp_tight", 0.45),
+    "fully_adaptive": sessions("fully_adaptive", 0.02),
+    "gdp_residue": sessions("gdp_residue", 0.999),
+    "basic, ex post": ex_post(0.99, "basic", delta="0.02"),
+    "ex_post": ex_post(0.99, "ex_post", delta="0.02"),
+    "split": ex_post(0.25, "split", epsilon_ex_post="0.8", delta_ex_post="0.02"),
+    "zcdp_tight, ex post": ex_post(0.53, "zcdp_tight", delta_for_claims="0.02"),
 }
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_reserving_settling_and_voiding_stay_within_the_guarantee(name: str) -> None:
     attack = ATTACKS[name]
+    delta = float(FilterLedger(attack.policy).guarantee.delta)
     solution = attack.solve()
-    assert attack.near * 0.1 <= solution.value <= 0.1 * (1 + 1e-12)
+    assert attack.near * delta <= solution.value <= delta * (1 + 1e-12)
     generator = np.random.default_rng(20261121)
     gained = solution.simulate(100_000, generator)
     count = int((generator.random(len(gained)) < gained).sum())
