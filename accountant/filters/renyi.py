@@ -21,8 +21,8 @@ class Renyi(AdditiveFilter):
     """Admit while sum D_alpha <= epsilon - ln(c_alpha/delta)/(alpha-1), at one order alpha.
 
     Guarantees (epsilon, delta)-DP to claims that have a Renyi curve; a claim with a delta has
-    none. Source: Feldman and Zrnic 2021, with Canonne, Kamath and
-    Steinke's conversion; docs/theory.md section 3 and P5.
+    none. Source: Feldman and Zrnic 2021, with the conversion of Canonne, Kamath and Steinke
+    2020; docs/theory.md section 3 and P5.
 
     Args:
         order: alpha, 1.000001 to 1e9, fixed in advance: an order chosen after a look at what
