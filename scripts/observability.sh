@@ -61,7 +61,9 @@ TEXT
 (
     cd "$work/packages"
     apt-get -c "$work/apt.conf" -qq update &&
-        apt-get -c "$work/apt.conf" -qq download prometheus prometheus-alertmanager
+        # Newer releases have promtool in a package of its own.
+        apt-get -c "$work/apt.conf" -qq download prometheus prometheus-alertmanager \
+            $(apt-cache -c "$work/apt.conf" pkgnames promtool)
 ) >"$work/log" 2>&1 || {
     cat "$work/log" >&2
     say_what_to_install "The packages prometheus and prometheus-alertmanager cannot be had."

@@ -124,6 +124,13 @@ def test_rules_and_runbook_name_only_metrics_that_are_exported() -> None:
     assert recorded <= RECORDED
 
 
+def test_the_page_of_metrics_names_every_recorded_series() -> None:
+    windows = load(PROMETHEUS / "thresholds.yml")["windows"]
+    named = set(re.findall(r"`([a-z_]+:privacy_[\w:\[\]]+)`", METRICS))
+    each = {name.replace("[W]", window) for name in named for window in windows}
+    assert each == RECORDED
+
+
 def test_a_critical_alert_of_a_dataset_waits_for_nothing() -> None:
     config = load(ROOT / "deploy" / "alertmanager" / "alertmanager.yml")
     owners = next(r for r in config["route"]["routes"] if r["receiver"] == "owners")

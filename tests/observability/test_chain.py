@@ -98,7 +98,7 @@ def test_every_rule_works_on_what_is_exported_and_exemplars_lead_to_a_request(
     of = f'{{dataset="{DATASET}"}}'
     until("recorded", lambda: watch.value(f"dataset:privacy_filter_burn:ratio1h{of}"))
     until("recorded", lambda: watch.value(f"dataset:privacy_requests:rate5m{of}") is not None)
-    assert watch.value("job:privacy_partitions_unowned:count") == 0
+    until("recorded", lambda: watch.value("job:privacy_partitions_unowned:count") == 0)
     rules = until(
         "every rule evaluated",
         lambda: all(rule["health"] == "ok" for rule in watch.rules()) and watch.rules(),
