@@ -13,7 +13,9 @@ from accountant.filters import FILTERS
 from accountant.games.composition import Query, Round, privacy_filter_comp
 from accountant.games.ledgers import FilterLedger, Totals
 from accountant.games.optimal_stopping import Solution, solve
-from accountant.games.payoffs import hockey_stick, moment
+from accountant.games.payoffs import crossing, hockey_stick, moment
+from accountant.policy import Policy
+from tests.accountant.games import menus as m
 from tests.accountant.games.coverage import ATTACKS, Attack
 from tests.accountant.games.exact_interval import interval
 
@@ -135,3 +137,19 @@ def test_the_best_strategy_gains_as_much_in_the_printed_game() -> None:
         won += generator.random() < payoff(spent, np.array([loss]))[0]
     low, high = interval(won, runs)
     assert low <= solution.value <= high
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("basic", 0.0), ("advanced_2016", 0.008), ("fully_adaptive", 0.33)]
+)
+def test_some_filters_bound_the_loss_itself_at_every_time(name: str, near: float) -> None:
+    """P(some n: L_n > epsilon) <= delta, more than the hockey-stick of their guarantee."""
+    ledger = FilterLedger(Policy(filter=name, epsilon="1", delta="0.3"))
+    offers = [m.pure("0.02")]
+    solution = solve(
+        ledger.start,
+        lambda spent: ledger.moves(spent, offers),
+        crossing(lambda spent: 1.0),
+        depth=1200,
+    )
+    assert near * 0.3 <= solution.value <= 0.3
