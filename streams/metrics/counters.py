@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from accountant.inputs import Input
+from accountant.outcomes import Outcome
 from accountant.partition import Encoded, Partition
 from streams.errors import Fenced
 from streams.metrics.histogram import RECORDS, SECONDS, Histogram
@@ -18,6 +19,7 @@ Kind = tuple[str, str, str]
 
 _MOST_STRANGE: Final = 10_000
 _BATCH: Final = 500
+_GRANTED: Final = Outcome.GRANTED
 _DEAD: Final = frozenset(reason.value for reason in DEAD)
 
 
@@ -52,6 +54,7 @@ class PartitionCounters:
         self._faults: Counter[str] = Counter()
         # As decided: with names that nobody opened, until `_settle` takes them out.
         self._outcomes: Counter[tuple[str | None, str, str | None]] = Counter()
+        self._granted: Counter[str | None] = Counter()  # only ever of datasets that are open
         self._settled: Counter[Kind] = Counter()
         self._most = _MOST_STRANGE
         self._decision_seconds = Histogram(SECONDS)
@@ -79,11 +82,13 @@ class PartitionCounters:
         del self._waiting[: len(commits)]
         self._waiting_records = 0
         for records, seconds, now in commits:
-            # Values, since hashing an enum's member is a call into Python; and no list of
-            # keys, since five hundred tuples that live at once wake the garbage collector.
+            # Nearly all are grants: names alone, whose hashes are known, are counted fastest.
+            # The rest by values, since hashing an enum's member is a call into Python.
+            self._granted.update([each.dataset for _, each in records if each.outcome is _GRANTED])
             self._outcomes.update(
                 (each.dataset, each.outcome._value_, why if why is None else why._value_)
                 for _, each in records
+                if each.outcome is not _GRANTED
                 for why in (each.reason,)
             )
             (first, oldest), (last, newest) = records[0], records[-1]
@@ -111,6 +116,8 @@ class PartitionCounters:
         """Return the decisions counted, by kind."""
         self._settle()
         found = self._settled.copy()
+        for name, count in self._granted.items():
+            found[name or "", _GRANTED.value, ""] += count
         for (dataset, outcome, reason), count in self._outcomes.items():
             found[dataset or "", outcome, reason or ""] += count
         return found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final
 
 from prometheus_client.core import Metric
 
@@ -15,9 +14,6 @@ from streams.metrics.source import Snapshot
 
 _DAY_MS: Final = 86_400_000
 _BURN: Final = "privacy_filter_burn_ratio"
-
-Add = Callable[[str, str, float], None]
-"""Takes a metric's name, further labels, and a value."""
 
 # What is the same as long as a ledger keeps its plan.
 _FIXED: Final = {
@@ -38,12 +34,11 @@ _MOVING: Final = {
 }
 
 
-class _Lines(NamedTuple):
-    """A ledger's lines, in the order of `_FIXED` and of `_MOVING`."""
+_Lines = tuple[Ledger, tuple[str, ...], tuple[str, ...]]
+"""A ledger and its lines, in the order of `_FIXED` and of `_MOVING`.
 
-    ledger: Ledger
-    fixed: tuple[str, ...]
-    moving: tuple[str, ...]
+No class of its own: of plain tuples of texts the garbage collector lets go at once.
+"""
 
 
 class DatasetCollector:
@@ -57,12 +52,12 @@ class DatasetCollector:
         known, lines = self._lines, dict[str, _Lines]()
         for name, ledger in snapshot.ledgers.items():
             before = known.get(name)
-            if before is None or before.ledger is not ledger:
+            if before is None or before[0] is not ledger:
                 before = _lines(ledger, before)
             lines[name] = before
         self._lines = lines
-        fixed = zip(*[each.fixed for each in lines.values()], strict=True)
-        moving = zip(*[each.moving for each in lines.values()], strict=True)
+        fixed = zip(*[each[1] for each in lines.values()], strict=True)
+        moving = zip(*[each[2] for each in lines.values()], strict=True)
         for families, columns in (_FIXED, fixed), (_MOVING, moving):
             for name, what in families.items():
                 family = name.removesuffix("_info")
@@ -77,57 +72,66 @@ class DatasetCollector:
 
 
 def _lines(ledger: Ledger, before: _Lines | None) -> _Lines:
-    same = before is not None and before.ledger.plan is ledger.plan
-    same = same and before is not None and before.ledger.opened_at == ledger.opened_at
-    fixed = before.fixed if same and before is not None else _render(ledger, _FIXED, _add_fixed)
-    return _Lines(ledger, fixed, _render(ledger, _MOVING, _add_moving))
+    fixed = None
+    if before is not None:
+        known = before[0]
+        if known.plan is ledger.plan and known.opened_at == ledger.opened_at:
+            fixed = before[1]
+    return ledger, _fixed(ledger) if fixed is None else fixed, _moving(ledger)
 
 
-def _render(
-    ledger: Ledger, names: dict[str, str], fill: Callable[[Ledger, Add], None]
-) -> tuple[str, ...]:
-    found: dict[str, list[str]] = defaultdict(list)
+def _fixed(ledger: Ledger) -> tuple[str, ...]:
+    """Return the lines of `_FIXED`, in its order."""
+    found: dict[str, list[str]] = {name: [] for name in _FIXED}
     dataset = label("dataset", ledger.dataset)
-
-    def add(name: str, labels: str, value: float) -> None:
-        found[name].append(line(name, f"{dataset},{labels}" if labels else dataset, value))
-
-    fill(ledger, add)
-    return tuple(["".join(found.get(name, ())) for name in names])
-
-
-def _add_fixed(ledger: Ledger, add: Add) -> None:
     plan, policy = ledger.plan, ledger.plan.policy
+
+    def add(name: str, value: float, **labels: str) -> None:
+        further = [label(key, text) for key, text in labels.items()]
+        found[name].append(line(name, ",".join([dataset, *further]), value))
+
     for parameter in ("epsilon", "rho", "delta"):
         amount = getattr(policy, parameter)
         if amount is not None:
-            add("privacy_guarantee", label("parameter", parameter), float(amount))
+            add("privacy_guarantee", float(amount), parameter=parameter)
     for unit, capacity in zip(plan.kind.sums, plan.capacity, strict=True):
-        add("privacy_filter_budget", label("unit", unit), capacity / UNIT)
+        add("privacy_filter_budget", capacity / UNIT, unit=unit)
     if plan.horizon_seconds is not None:
-        add("privacy_filter_horizon_seconds", "", plan.horizon_seconds)
-    add("privacy_dataset_generation", "", ledger.generation)
-    add("privacy_dataset_opened_timestamp_seconds", "", ledger.opened_at / 1000)
-    what = (
-        label("filter", plan.kind.name),
-        label("protects", policy.unit),
-        label("neighbours", policy.neighbours),
+        add("privacy_filter_horizon_seconds", plan.horizon_seconds)
+    add("privacy_dataset_generation", ledger.generation)
+    add("privacy_dataset_opened_timestamp_seconds", ledger.opened_at / 1000)
+    add(
+        "privacy_dataset_info",
+        1,
+        filter=plan.kind.name,
+        protects=policy.unit,
+        neighbours=policy.neighbours,
     )
-    add("privacy_dataset_info", ",".join(what), 1)
+    return tuple(["".join(lines) for lines in found.values()])
 
 
-def _add_moving(ledger: Ledger, add: Add) -> None:
+def _moving(ledger: Ledger) -> tuple[str, ...]:
+    """Return the lines of `_MOVING`, in its order; written out, since most of a scrape is here.
+
+    Names of datasets, units and odometers need no escapes.
+    """
     plan = ledger.plan
-    for unit, left in zip(plan.kind.sums, ledger.left, strict=True):
-        add("privacy_filter_left", label("unit", unit), left / UNIT)
-    add("privacy_filter_spent_ratio", "", ledger.spent_ratio)
-    if "delta" in plan.kind.sums:
-        spent = ledger.totals[plan.kind.sums.index("delta")]
-        add("privacy_filter_delta_spent", "", spent / UNIT)
-    add("privacy_filter_exhausted", "", ledger.exhausted)
-    for odometer, reading in zip(plan.reader_names, ledger.readings, strict=True):
-        add("privacy_odometer_epsilon", label("odometer", odometer), reading)
-    add("privacy_dataset_closed", "", ledger.closed)
+    sums = plan.kind.sums
+    of = f'{{dataset="{ledger.dataset}"'
+    left = zip(sums, ledger.left, strict=True)
+    readings = zip(plan.reader_names, ledger.readings, strict=True)
+    spent = ""
+    if "delta" in sums:
+        delta = ledger.totals[sums.index("delta")] / UNIT
+        spent = f"privacy_filter_delta_spent{of}}} {delta!r}\n"
+    return (
+        "".join([f'privacy_filter_left{of},unit="{u}"}} {v / UNIT!r}\n' for u, v in left]),
+        f"privacy_filter_spent_ratio{of}}} {ledger.spent_ratio!r}\n",
+        spent,
+        f"privacy_filter_exhausted{of}}} {ledger.exhausted:d}.0\n",
+        "".join([f'privacy_odometer_epsilon{of},odometer="{o}"}} {v!r}\n' for o, v in readings]),
+        f"privacy_dataset_closed{of}}} {ledger.closed:d}.0\n",
+    )
 
 
 def _burn(ledger: Ledger, at: int) -> str:

@@ -13,7 +13,6 @@ from typing import Any, Final
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
-from prometheus_client.utils import floatToGoString
 
 _SUFFIXES: Final = {"counter": "_total", "info": "_info"}
 _TEXT_TYPES: Final = {"info": "gauge"}  # which the older format does not know
@@ -56,8 +55,7 @@ def line(name: str, labels: str, value: float) -> str:
     Args:
         labels: as `label` makes them, separated by commas.
     """
-    written: str = floatToGoString(value)  # type: ignore[no-untyped-call]
-    return f"{name}{{{labels}}} {written}\n"
+    return f"{name}{{{labels}}} {float(value)!r}\n"
 
 
 def label(name: str, value: str) -> str:

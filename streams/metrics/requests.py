@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from streams.metrics.rendered import Rendered, label, line
+from streams.metrics.rendered import Rendered
 from streams.metrics.source import Snapshot
 
 
@@ -21,5 +21,6 @@ def request_families(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _line(dataset: str, outcome: str, reason: str, count: int) -> str:
-    labels = label("dataset", dataset), label("outcome", outcome), label("reason", reason)
-    return line("privacy_requests_total", ",".join(labels), count)
+    # Names of datasets, outcomes and reasons need no escapes.
+    labels = f'dataset="{dataset}",outcome="{outcome}",reason="{reason}"'
+    return f"privacy_requests_total{{{labels}}} {count}.0\n"

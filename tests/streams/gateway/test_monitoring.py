@@ -86,7 +86,7 @@ def test_metrics_show_budgets_odometers_and_decisions(door: Door) -> None:
         'privacy_filter_left{dataset="census",unit="epsilon"}': "0.9",
         'privacy_filter_budget{dataset="census",unit="epsilon"}': "1.0",
         'privacy_filter_exhausted{dataset="census"}': "0.0",
-        'privacy_filter_horizon_seconds{dataset="adult"}': "3.1536e+07",
+        'privacy_filter_horizon_seconds{dataset="adult"}': "31536000.0",
         'privacy_dataset_generation{dataset="census"}': "1.0",
         'privacy_requests_total{dataset="census",outcome="granted",reason=""}': "1.0",
         'privacy_requests_total{dataset="census",outcome="refused",reason="exhausted"}': "1.0",
