@@ -160,8 +160,9 @@ def gdp_capacity(*, epsilon: Real, delta: Real) -> Decimal:
     """
     eps, log_delta = decimal_down(epsilon), _log_down(delta)
     low = high = Decimal(1)
+    factor = 2
     while gdp_log_delta(mu=low, epsilon=eps) > log_delta:
-        low, high = low / 2, low
+        low, high, factor = low / factor, low, factor * 2
     while gdp_log_delta(mu=high, epsilon=eps) <= log_delta:
         low, high = high, high * 2
 

@@ -141,23 +141,33 @@ def _by_doubles(s: float, step: PureStep) -> float | None:
     difference of both sides, over m', is e^-x/(2v), and its own logarithmic derivative
     1/8 + (1/2 - x)/v.
     """
-    h, grown = step.square, step.grown
+    h = step.square
     if h > _MOST_Y * s:
         return None
     c = _start(h / s, h, step.far) * (1 + _AIM)
-    whole = sqrt(s)
     for _ in range(_MOST_ROUNDS):
         left = s - c
         if left <= 0 or h > 2 * _MOST_X * left:
             return None
-        root, x = sqrt(left), h / (left + left)
-        right, decay = _series(x, left / 4)
-        excess = grown * _integral(c / (whole + root), root) / right - 1
-        if _ERROR <= excess <= _LOOSEST:
+        over, slope = excess(c, s, step)
+        if _ERROR <= over <= _LOOSEST:
             return c
-        move = (_AIM - excess) * right * (left + left) / decay
-        c += move / (1 + move * (0.0625 + (0.25 - x / 2) / left))
+        move = (_AIM - over) / slope
+        c += move / (1 + move * (0.0625 + (0.25 - h / (4 * left)) / left))
     return None
+
+
+def excess(cost: float, s: float, step: PureStep) -> tuple[float, float]:
+    """Return by how much the left side of the equation exceeds the right one, relatively.
+
+    Above 0 for costs above the root. Within 1.7e-14 where epsilon <= 2 and x <= 3. The second
+    value is about its derivative by the cost.
+    """
+    left = s - cost
+    root, x = sqrt(left), step.square / (left + left)
+    right, decay = _series(x, left / 4)
+    over = step.grown * _integral(cost / (sqrt(s) + root), root) / right - 1
+    return over, decay / (right * (left + left))
 
 
 def _start(y: float, h: float, far: float) -> float:

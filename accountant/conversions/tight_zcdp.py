@@ -99,15 +99,17 @@ def tight_epsilon(*, rho: Real, delta: Real) -> Decimal:
 def tight_log_delta(*, rho: Real, epsilon: Real) -> Decimal:
     """Return ln delta such that rho-zCDP is (epsilon, delta)-DP, rounded up.
 
-    A logarithm, for deltas that no other number holds: 1e-4000 and below.
+    A logarithm, for deltas that no other number holds: 1e-4000 and below. -Infinity for rho = 0.
 
     Args:
-        rho: in nats, > 0.
+        rho: in nats, >= 0.
         epsilon: in nats, >= 0.
     Source: the module's bound, least at the root of (1 + 2a) rho + ln a - ln(1 + a) = epsilon,
     which increases with a. Solved in t = ln a: a is about e^(epsilon - rho) if rho is large.
     """
     r, eps = decimal_up(rho), decimal_down(epsilon)
+    if not r:
+        return Decimal("-Infinity")
     digits = _WORKED + 2 * max(0, r.adjusted(), eps.adjusted(), -r.adjusted())
 
     def evaluate(t: Decimal) -> tuple[Decimal, Decimal]:

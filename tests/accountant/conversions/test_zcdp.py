@@ -93,6 +93,7 @@ def test_a_tight_capacity_is_the_inverse_of_the_tight_delta(epsilon: str, delta:
 def test_no_loss_needs_no_epsilon() -> None:
     assert tight_epsilon(rho=Decimal(0), delta=Decimal("1e-9")) == 0
     assert standard_epsilon(rho=Decimal(0), delta=Decimal("1e-9")) == 0
+    assert tight_log_delta(rho=Decimal(0), epsilon=Decimal(0)) == Decimal("-Infinity")
 
 
 @pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.5", "1"])

@@ -1,0 +1,348 @@
+"""The residue filter against states of 60 digits, kept by mpmath from docs/theory.md P6."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import claims as c
+from accountant.amounts import INFINITE, UNIT, Units, cost_up, units_down
+from accountant.claims import checked
+from accountant.errors import RequestInvalid
+from accountant.filters.gdp_residue import GdpResidue
+from accountant.policy import ParsedBudget
+from accountant.totals import Price, price
+from tests.accountant import exact
+from tests.accountant.conversions import gaussian
+from tests.accountant.conversions.gaussian import real
+from tests.accountant.filters.rules import single
+from tests.accountant.strategies import decimals
+
+KIND = GdpResidue()
+CLOSE = mpmath.mpf(10) ** -12
+GRID = mpmath.mpf(10) ** -42  # of the reference's own 80 digits, far below ours
+
+
+def capacity(epsilon: str = "1", own: str = "1e-6", claims: str = "0") -> tuple[Units, ...]:
+    return KIND.capacity(
+        ParsedBudget(
+            epsilon=Decimal(epsilon),
+            rho=None,
+            delta_for_claims=Decimal(claims),
+            delta_for_filter=Decimal(own),
+        )
+    )
+
+
+def asked(claim: c.Claim) -> Price:
+    return price(checked(claim), KIND.needs)
+
+
+def one_by_one(limits: tuple[Units, ...], claim: c.Claim) -> tuple[int, tuple[Units, ...]]:
+    one, count = asked(claim), 0
+    spent: tuple[Units, ...] = (0, 0)
+    while (after := KIND.charge(limits, spent, one)) is not None:
+        spent, count = after, count + 1
+    return count, spent
+
+
+@pytest.mark.parametrize(
+    ("claim", "count"),
+    [
+        (c.Pure("0.01"), 558),
+        (c.Pure("0.1"), 4),
+        (c.Laplace("100", "1"), 558),
+        (c.Gdp("0.0316227766"), 56),
+        (c.Gaussian("100", "3.1622776"), 56),
+        (c.Brownian("1000", "1"), 56),
+        (c.Pure("0.2"), 0),
+    ],
+)
+def test_how_many_fit_1_and_a_millionth(claim: c.Claim, count: int) -> None:
+    limits = capacity()
+    assert one_by_one(limits, claim)[0] == count
+    assert KIND.count(limits, (0, 0), asked(claim)) == count
+    if count:
+        assert KIND.charge(limits, (0, 0), asked(c.Repeat(claim, count))) is not None
+    assert KIND.charge(limits, (0, 0), asked(c.Repeat(claim, count + 1))) is None
+
+
+def test_no_fewer_fit_than_the_default_filter_admits() -> None:
+    """A Gaussian of rho has mu^2 = 2 rho; zcdp_tight admits 48 of them, and 487 pure ones."""
+    assert one_by_one(capacity(), c.Gdp("0.0316227766"))[0] > 48
+    assert one_by_one(capacity(), c.Pure("0.01"))[0] > 487
+
+
+def test_the_budget_is_the_square_of_the_largest_mu_rounded_down() -> None:
+    for epsilon, own in (("1", "1e-6"), ("0.01", "1e-12"), ("10", "0.1"), ("1000", "1e-30")):
+        stored = real(Fraction(int(capacity(epsilon, own)[0]), UNIT))
+        with mpmath.workdps(80):
+            log = mpmath.log(real(own))
+            close = mpmath.mpf(10) ** -18
+            within = gaussian.delta(mpmath.sqrt(stored), real(epsilon))
+            beyond = gaussian.delta(mpmath.sqrt(stored * (1 + close)), real(epsilon))
+            assert mpmath.log(within) <= log < mpmath.log(beyond)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        c.Zcdp("1e-9"),
+        c.ApproximateZcdp("1e-9", "1e-9"),
+        c.AllOf((c.Pure("0.001"), c.Zcdp("1e-9"))),
+        c.Repeat(c.Zcdp("1e-9"), 3),
+    ],
+)
+def test_what_is_neither_pure_nor_gaussian_is_not_accepted(claim: c.Claim) -> None:
+    limits, one = capacity(claims="1e-6"), asked(claim)
+    assert not KIND.accepts(one)
+    assert KIND.charge(limits, (0, 0), one) is None
+    assert not KIND.fits(limits, (0, 0), one)
+    assert KIND.count(limits, (0, 0), one) == 0
+
+
+def test_a_claim_with_delta_pays_as_pure_and_its_delta() -> None:
+    limits = capacity(claims="3e-7")
+    plain = KIND.charge(limits, (0, 0), asked(c.Pure("0.02")))
+    with_delta = KIND.charge(limits, (0, 0), asked(c.Approximate("0.02", "1e-7")))
+    assert plain is not None
+    assert with_delta == (plain[0], UNIT // 10**7)
+    assert KIND.count(limits, (0, 0), asked(c.Approximate("0.02", "1e-7"))) == 3
+    assert KIND.count(limits, (0, 0), asked(c.Approximate("0", "1e-7"))) == 3
+    assert KIND.charge(capacity(), (0, 0), asked(c.Approximate("0.02", "1e-7"))) is None
+    assert not KIND.fits(capacity(), (0, 0), asked(c.Approximate("0.02", "1e-7")))
+
+
+def test_a_filter_without_a_delta_of_its_own_is_refused() -> None:
+    with pytest.raises(RequestInvalid, match="delta"):
+        capacity(own="0", claims="1e-6")
+
+
+def test_a_batch_costs_what_its_mechanisms_cost_in_their_order() -> None:
+    limits = capacity()
+    parts = (c.Pure("0.02"), c.Gdp("0.05"), c.Repeat(c.Laplace("40", "1"), 3), c.Pure("0"))
+    spent: tuple[Units, ...] | None = (0, 0)
+    for part in (*parts[:2], *[c.Laplace("40", "1")] * 3):
+        assert spent is not None
+        spent = KIND.charge(limits, spent, asked(part))
+    assert spent is not None
+    assert KIND.charge(limits, (0, 0), asked(c.AllOf(parts))) == spent
+    # The pure ones are dearer once the Gaussian has run, by what P10 says.
+    other = KIND.charge(limits, (0, 0), asked(c.AllOf((parts[1], parts[0], *parts[2:]))))
+    assert other is not None
+    assert spent[0] < other[0]
+
+
+def test_what_does_not_fit_in_the_middle_of_a_batch_spends_nothing() -> None:
+    limits = capacity()
+    for parts in (
+        (c.Gdp("0.2"), c.Pure("0.15")),
+        (c.Pure("0.15"), c.Gdp("0.2")),
+        (c.Pure("0.1"), c.Repeat(c.Pure("0.05"), 10**6)),
+    ):
+        assert KIND.charge(limits, (0, 0), asked(c.AllOf(parts))) is None
+        assert KIND.charge(limits, (0, 0), asked(parts[0])) is not None
+
+
+@pytest.mark.parametrize(("epsilon", "times"), [("1e-3", 50_000), ("1e-5", 10**6)])
+def test_a_large_batch_costs_a_millionth_more_at_most(epsilon: str, times: int) -> None:
+    """Between the cost of the first and of the last, as often as it ran (P10)."""
+    limits = capacity()
+    after = KIND.charge(limits, (0, 0), asked(c.Repeat(c.Pure(epsilon), times)))
+    assert after is not None
+    first = KIND.charge(limits, (0, 0), asked(c.Pure(epsilon)))
+    then = KIND.charge(limits, after, asked(c.Pure(epsilon)))
+    assert first is not None
+    assert then is not None
+    assert times * first[0] * (1 - 1e-12) <= after[0]
+    assert after[0] <= times * (then[0] - after[0]) * (1 + 2e-6)
+    if epsilon == "1e-3":  # and not below its parts, one after another
+        spent: tuple[Units, ...] = (0, 0)
+        for _ in range(times):
+            charged = KIND.charge(limits, spent, asked(c.Pure(epsilon)))
+            assert charged is not None
+            spent = charged
+        assert spent[0] <= after[0] <= spent[0] * (1 + 2e-6)
+
+
+def test_hundreds_of_thousands_of_tiny_requests_do_not_drift() -> None:
+    """All of them together cost between n times the first and n times the last, exactly."""
+    limits, one = capacity(), asked(c.Pure("1e-7"))
+    spent: tuple[Units, ...] = (0, 0)
+    times = 200_000
+    for _ in range(times):
+        after = KIND.charge(limits, spent, one)
+        assert after is not None
+        spent = after
+    with mpmath.workdps(80):
+        room = mpmath.mpf(int(limits[0])) / UNIT
+        total = mpmath.mpf(int(spent[0])) / UNIT
+        first = gaussian.pure_cost(room, real("1e-7"))
+        last = gaussian.pure_cost(room - total, real("1e-7"))
+        assert first is not None
+        assert last is not None
+        assert times * first <= total <= times * last * (1 + CLOSE)
+
+
+def test_the_count_of_a_mixed_batch_is_what_the_charges_say() -> None:
+    limits = capacity(claims="1e-6")
+    mixed = c.AllOf((c.Pure("0.02"), c.Gdp("0.01"), c.Approximate("0.01", "1e-8")))
+    count, spent = one_by_one(limits, mixed)
+    assert KIND.count(limits, (0, 0), asked(mixed)) == count > 50
+    assert KIND.count(limits, spent, asked(mixed)) == 0
+    for free in (c.Pure("0"), c.AllOf((c.Pure("0"), c.Gdp("0"))), c.Gdp("0")):
+        assert KIND.count(limits, spent, asked(free)) is None
+        assert KIND.charge(limits, spent, asked(free)) == spent
+
+
+def test_what_is_left_fits_as_a_gaussian() -> None:
+    limits = capacity(claims="1e-6")
+    spent = KIND.charge(limits, (0, 0), asked(c.Approximate("0.1", "1e-7")))
+    assert spent is not None
+    left = KIND.left(limits, spent)
+    whole = Price(1, (*left, INFINITE), {})
+    assert KIND.charge(limits, spent, whole) == limits
+    assert KIND.charge(limits, spent, Price(1, (left[0] + 1, 0, INFINITE), {})) is None
+    assert KIND.progress(limits, limits) == limits[0]
+
+
+@dataclass
+class Reference:
+    """Exact states: of the budget, and of one that is 1e-12 smaller.
+
+    The first must admit all that we admit. While the second admits all that ran and what is
+    asked for, so must we: every step widens the distance of two states (P10), so a cost that
+    is at most 1e-12 too large never makes up for a budget that is 1e-12 smaller.
+    """
+
+    most: mpmath.mpf
+    least: mpmath.mpf | None
+    delta: Fraction = Fraction(0)
+
+    def after(self, claim: c.Claim) -> Reference:
+        return Reference(
+            most=step(self.most, claim) if self.most is not None else None,
+            least=step(self.least, claim) if self.least is not None else None,
+            delta=self.delta + sum(exact.delta(one) * n for one, n in single(claim)),
+        )
+
+
+def step(state: mpmath.mpf, claim: c.Claim) -> mpmath.mpf | None:
+    """Return the exact state after a claim's mechanisms, None where one is refused."""
+    with mpmath.workdps(80):
+        for one, times in single(claim):
+            epsilon = exact.epsilon(one)
+            for _ in range(times):
+                if epsilon:
+                    cost = gaussian.pure_cost(state, real(epsilon))
+                else:
+                    cost = 0 if epsilon == 0 else 2 * exact.rho(one)
+                if cost is None or cost > state:
+                    return None
+                state -= cost
+    return state
+
+
+# Most of them of a size at which a few spend the budget; some from 1e-11 to 10.
+amounts = st.one_of(decimals(-11, -1), decimals(-3, -2), decimals(-2, -2), decimals(-3, 0))
+deltas = st.one_of(st.just("0"), decimals(-12, -6))
+single_claims = st.one_of(
+    st.builds(c.Pure, amounts),
+    st.builds(c.Laplace, decimals(0, 0), amounts),
+    st.builds(c.BoundedRange, amounts),
+    st.builds(c.Approximate, amounts, deltas),
+    st.builds(c.Probabilistic, amounts, deltas),
+    st.builds(c.ExPost, amounts, deltas),
+    st.builds(c.Gdp, amounts),
+    st.builds(c.Gaussian, decimals(0, 0), amounts),
+    st.builds(c.Brownian, decimals(0, 0), amounts),
+)
+
+
+def repeat(claim: c.Claim, times: int) -> c.Claim:
+    return claim if times < 3 else c.Repeat(claim, times)
+
+
+def together(parts: list[c.Claim]) -> c.Claim:
+    return parts[0] if len(parts) < 3 else c.AllOf(tuple(parts))
+
+
+# Not alternatives of one choice, in which the many kinds of single claims would be all.
+few = st.builds(repeat, single_claims, st.integers(1, 5))
+sequences = st.lists(
+    st.builds(together, st.lists(few, min_size=1, max_size=4)), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(sequences, st.sampled_from([("1", "1e-6"), ("0.3", "1e-9"), ("8", "1e-5")]))
+def test_no_sequence_over_admits_and_nothing_that_fits_is_refused(
+    sequence: list[c.Claim], budget: tuple[str, str]
+) -> None:
+    limits = capacity(*budget, claims="1e-4")
+    spent: tuple[Units, ...] = (0, 0)
+    with mpmath.workdps(80):
+        whole = mpmath.mpf(int(limits[0])) / UNIT
+        reference = Reference(most=whole, least=whole * (1 - CLOSE))
+        for claim in sequence:
+            due, one = reference.after(claim), asked(claim)
+            within = due.delta <= Fraction(1, 10**4)
+            after = KIND.charge(limits, spent, one)
+            assert KIND.accepts(one)
+            assert KIND.fits(limits, spent, one) is (after is not None)
+            if after is None:
+                assert due.least is None or not within, "refused, though it clearly fits"
+                continue
+            assert due.most is not None, "admitted, though it does not fit"
+            assert within
+            ours = mpmath.mpf(int(limits[0]) - int(after[0])) / UNIT
+            assert 0 <= ours <= due.most + GRID
+            if due.least is not None:
+                assert ours >= due.least - 100 * mpmath.mpf(10) ** -40
+            spent, reference = after, due
+            assert KIND.holds(limits, spent)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-12", "0.01", "0.1"])
+def test_a_smaller_state_or_a_larger_epsilon_never_costs_less(epsilon: str) -> None:
+    limits, before = capacity(), 0
+    for tenths in range(10):
+        spent = int(limits[0]) * tenths // 12
+        after = KIND.charge(limits, (spent, 0), asked(c.Pure(epsilon)))
+        if after is None:
+            break
+        cost = int(after[0]) - spent
+        assert cost * (1 + 1e-12) >= before
+        before = cost
+        more = asked(c.Pure(f"{Decimal(epsilon) * Decimal('1.001'):f}"))
+        dearer = KIND.charge(limits, (spent, 0), more)
+        assert dearer is None or dearer[0] > after[0]
+    assert before
+
+
+def test_pure_costs_no_more_than_the_gaussian_that_dominates_it() -> None:
+    """The sheet's wasteful conversion: what a reservation that may be voided would pay."""
+    limits = capacity()
+    for epsilon in ("1e-9", "0.01", "0.15"):
+        after = KIND.charge(limits, (0, 0), asked(c.Pure(epsilon)))
+        assert after is not None
+        half = real(epsilon) / 2
+        with mpmath.workdps(60):
+            mu = 2 * mpmath.sqrt(2) * mpmath.erfinv(mpmath.tanh(half))
+            assert after[0] < mu**2 * UNIT < after[0] * mpmath.mpf("1.6")
+
+
+def test_an_epsilon_that_is_no_decimal_is_rounded_up() -> None:
+    limits = capacity()
+    third = KIND.charge(limits, (0, 0), asked(c.Laplace("30", "1")))
+    assert third is not None
+    exactly = gaussian.pure_cost(real(Fraction(int(limits[0]), UNIT)), real(Fraction(1, 30)))
+    assert exactly is not None
+    assert exactly * UNIT <= third[0] <= exactly * UNIT * (1 + CLOSE)
+    assert cost_up(Fraction(1, 30)) > units_down(Fraction(1, 30))
