@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 
 import httpx
 
+from streams.topics import Deployment
+
 _READY_S = 40.0
 
 
@@ -22,9 +24,29 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def worker_settings(deployment: Deployment, port: int, *, read_side: bool) -> dict[str, str]:
+    """Return the environment of a worker or gateway of a deployment, doors at `port`."""
+    return {
+        "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
+        "ACCOUNTANT_APPLICATION": deployment.application,
+        "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
+        "ACCOUNTANT_PARTITIONS": str(deployment.partitions),
+        "ACCOUNTANT_METRICS_PORT": str(port),
+        "ACCOUNTANT_PORT": str(port),
+        "ACCOUNTANT_INSTANCE_ID": "bench",
+        "ACCOUNTANT_READ_SIDE": str(read_side).lower(),
+    }
+
+
 @contextlib.contextmanager
-def command(name: str, settings: Mapping[str, str], *, port: int, cwd: str = ".") -> Iterator[None]:
-    """Run `accountant NAME` under settings until the block ends; begins once it is ready."""
+def command(
+    name: str, settings: Mapping[str, str], *, port: int, cwd: str = ".", ready: bool = True
+) -> Iterator[None]:
+    """Run `accountant NAME` under settings until the block ends.
+
+    Args:
+        ready: begin the block once /readyz says so, else at once.
+    """
     environment = {**os.environ, "ACCOUNTANT_LOG_LEVEL": "error", **settings}
     process = subprocess.Popen(
         [sys.executable, "-m", "streams.cli", name],
@@ -33,7 +55,8 @@ def command(name: str, settings: Mapping[str, str], *, port: int, cwd: str = "."
         stdout=subprocess.DEVNULL,
     )
     try:
-        _await_ready(process, port)
+        if ready:
+            _await_ready(process, port)
         yield
     finally:
         process.terminate()
