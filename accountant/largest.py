@@ -15,7 +15,6 @@ from accountant.claim_text import claim_text
 from accountant.claims import AllOf, CheckedClaim, Claim, Repeat, checked
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
-from accountant.filters.additive import AdditiveFilter
 from accountant.totals import price
 
 # The offered parameter has 4 significant digits, rounded toward the smaller cost.
@@ -26,6 +25,7 @@ _SAFER: Final = {
 _STEPS: Final = 12
 _STEPS_BACK: Final = 3
 _CLOSE: Final = 1e-6
+_NOTHING_FITS: Final = -math.inf
 _PER_DECADE: Final = 9000  # decimals of 4 digits, 1000 to 9999, times a power of 10
 
 
@@ -60,65 +60,74 @@ def _search(
         fits = kind.fits(capacity, spent, price(CheckedClaim(less), kind.needs))
         return less if fits else None
 
-    if isinstance(kind, AdditiveFilter) and claim.knob_is_power:
-        return _solved(claim, kind, kind.left(capacity, spent)[0], turned)
-    return _bisected(asked, claim.knob_sign, turned)
-
-
-def _solved(
-    claim: Claim, kind: Filter, room: Units, turned: Callable[[Decimal], Claim | None]
-) -> str | None:
-    """Solve log(cost) = log(what is left) in the logarithm of the knob.
-
-    Costs grow about as a power of the knob, between 1 and 2, so a secant is there in a few
-    steps; the result is rounded toward a smaller cost, and checked.
-    """
-    knob = claim.knob
-    if room <= 0:
-        return None
-
-    def excess(x: float) -> float:
+    def excess(x: float) -> float | None:
         text = f"{math.exp(x):.12g}".replace("e+", "e")
-        moved = CheckedClaim(msgspec.structs.replace(claim, **{knob: text}))
-        cost = price(moved, kind.needs).amounts[0]
-        return math.log(cost / room) if cost else -math.inf
+        moved = CheckedClaim(msgspec.structs.replace(claim, **{claim.knob: text}))
+        return kind.excess(capacity, spent, price(moved, kind.needs))
 
     try:
-        start = math.log(float(getattr(claim, knob)))
-        solved = math.exp(_solve(excess, start, claim.knob_sign))
-        safer = _SAFER[claim.knob_sign]
-        # A little too much first: what fits exactly (0.25) is then not rounded past (0.2499).
-        value = safer.create_decimal_from_float(solved * (1 + 2 * _CLOSE * claim.knob_sign))
-        for _ in range(_STEPS_BACK):
-            found = turned(value)
+        solved = _solve(excess, math.log(float(asked)), claim.knob_sign)
+        if solved is _NOTHING_FITS:
+            return None
+        if solved is not None:
+            found = _step_back(math.exp(solved), claim.knob_sign, turned)
             if found is not None:
                 return claim_text(found)
-            value = safer.next_minus(value) if claim.knob_sign > 0 else safer.next_plus(value)
     except RequestInvalid:  # what is left is below the smallest claim of this kind
-        return None
+        if claim.knob_is_power:
+            return None
+    found = _bisected(asked, claim.knob_sign, turned)
+    return None if found is None else claim_text(found)
+
+
+def _step_back(solved: float, sign: int, turned: Callable[[Decimal], Claim | None]) -> Claim | None:
+    """Return the claim at 4 digits of a root, rounded toward a smaller cost.
+
+    None unless it fits and the next larger one does not: then the root is none.
+    """
+    safer = _SAFER[sign]
+    # A little too much first: what fits exactly (0.25) is then not rounded past (0.2499).
+    value = safer.create_decimal_from_float(solved * (1 + 2 * _CLOSE * sign))
+    for _ in range(_STEPS_BACK):
+        found = turned(value)
+        if found is not None:
+            more = safer.next_plus(value) if sign > 0 else safer.next_minus(value)
+            return found if turned(more) is None else None
+        value = safer.next_minus(value) if sign > 0 else safer.next_plus(value)
     return None
 
 
-def _solve(excess: Callable[[float], float], start: float, sign: int) -> float:
-    x, e = start, excess(start)
-    slope = 1.5 * sign
+def _solve(excess: Callable[[float], float | None], start: float, sign: int) -> float | None:
+    """Return where a filter's excess is 0, in the logarithm of the knob.
+
+    Costs grow about as a power of the knob, between 1 and 2, so a secant is there in a few
+    steps. `_NOTHING_FITS` where turning the knob does not help; None where it is not found.
+    """
+    x, first = start, excess(start)
+    if first is None:
+        return None
+    if first == math.inf:
+        return _NOTHING_FITS
+    e, slope = first, 1.5 * sign
     for _ in range(_STEPS):
         if abs(e) < _CLOSE:
-            break
+            return x
         moved = x - e / slope
         try:
             e_moved = excess(moved)
         except (RequestInvalid, OverflowError):  # beyond the range of the knob: half as far
             slope *= 2
             continue
+        if e_moved is None or not math.isfinite(e_moved):
+            return None
         if moved != x and e_moved != e and (e_moved - e) / (moved - x) * sign > 0:
             slope = (e_moved - e) / (moved - x)
         x, e = moved, e_moved
-    return x
+    return _NOTHING_FITS if e == first > 0 else None
 
 
-def _bisected(asked: Decimal, sign: int, turned: Callable[[Decimal], Claim | None]) -> str | None:
-    """Search the decimals of 4 digits, for rules that are more than one sum."""
+def _bisected(asked: Decimal, sign: int, turned: Callable[[Decimal], Claim | None]) -> Claim | None:
+    """Search the decimals of 4 digits: slow, and never wrong."""
     start = _place(asked, sign)
 
     def enough(steps: int) -> bool:
@@ -137,10 +146,9 @@ def _bisected(asked: Decimal, sign: int, turned: Callable[[Decimal], Claim | Non
         middle = (least + most) // 2
         least, most = (least, middle) if enough(middle) else (middle, most)
     try:
-        found = turned(_at(start - most * sign))
+        return turned(_at(start - most * sign))
     except RequestInvalid:
         return None
-    return None if found is None else claim_text(found)
 
 
 def _place(value: Decimal, sign: int) -> int:

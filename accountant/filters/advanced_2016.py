@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from operator import gt
+from operator import add, gt
 from typing import Final
 
 from accountant.amounts import UNIT, Units, above, below, budget_down, parse_in, precise, units_down
@@ -15,6 +15,7 @@ from accountant.conversions.outward import decimal_up
 from accountant.errors import RequestInvalid
 from accountant.filters.base import Budget
 from accountant.filters.summed import SummedFilter
+from accountant.totals import Price
 
 _C: Final = Decimal("28.04")
 _HALVINGS: Final = 220  # of the bracket of a root: beyond the 60 digits of the context
@@ -79,12 +80,28 @@ class Advanced2016(SummedFilter):
         if any(map(gt, spent, capacity)):
             return False
         time, mean = spent[0], spent[1]
-        moved = time / UNIT + self._scale
-        log = 1 + math.log1p(time / UNIT / self._scale) / 2
-        bound = mean / UNIT + math.sqrt(moved * log * self._twice_log)
+        bound = self._about(time, mean)
         if bound <= self._surely:
             return True
         return bound <= self._surely_not and self._holds_exactly(int(time), int(mean))
+
+    def _about(self, time: Units, mean: Units) -> float:
+        moved = time / UNIT + self._scale
+        log = 1 + math.log1p(time / UNIT / self._scale) / 2
+        return mean / UNIT + math.sqrt(moved * log * self._twice_log)
+
+    def excess(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> float | None:
+        each = self._excesses(capacity, spent, price)
+        if max(each) > 0:
+            return max(each)
+        time, mean, _ = map(add, spent, price.amounts)
+        before, after = self._about(spent[0], spent[1]), self._about(time, mean)
+        left = float(self._epsilon) - before
+        if after <= before:
+            return each[2]
+        return max(math.log((after - before) / left), each[2]) if left > 0 else math.inf
 
     def _holds_exactly(self, time: int, mean: int) -> bool:
         bound = advanced_2016_bound(

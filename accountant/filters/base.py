@@ -127,6 +127,16 @@ class Filter(ABC):
         """Tell whether `charge` would admit the claim, for those who need not know its cost."""
         return self.charge(capacity, spent, price) is not None
 
+    def excess(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> float | None:
+        """Return about ln(cost / what is left), by which the largest that fits is searched.
+
+        It is 0 where the claim just fits, and infinite where nothing is left; what it says is
+        never relied upon. None: there is no such number, and the search takes longer.
+        """
+        return None
+
     def accepts(self, price: Price) -> bool:
         """Tell whether the claim is of a kind that fits at all, were the budget large enough."""
         return INFINITE not in price.amounts[: len(self.needs)]

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Final
 
-from accountant.amounts import INFINITE, Units, below, budget_down, cost_up, precise, units_down
+from accountant.amounts import (
+    INFINITE,
+    UNIT,
+    Units,
+    below,
+    budget_down,
+    cost_up,
+    precise,
+    units_down,
+)
 from accountant.conversions.gdp import gdp_capacity
 from accountant.conversions.residue_step import admits, pure_cost, pure_step, repeated
 from accountant.filters.base import Budget, Filter, required
 from accountant.filters.required import own_delta
+from accountant.filters.summed import log_ratio
 from accountant.totals import Price
 
 # Mechanisms of one batch that are charged one by one, each within 1e-12 of its root; of a
@@ -81,6 +92,16 @@ class GdpResidue(Filter):
         # Whether there is a root is quicker to say than where it is.
         room = int(capacity[0]) - int(spent[0])
         return spent[_DELTA] + delta <= capacity[_DELTA] and admits(room, pure_step(int(pure)))
+
+    def excess(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> float | None:
+        mu_squared, delta, pure = price.amounts[:3]
+        room, delta_left = self.left(capacity, spent)
+        # A pure mechanism may run while tanh(epsilon/2) <= erf(m / sqrt 8).
+        most = 2 * math.atanh(math.erf(math.sqrt(room / UNIT / 8))) if room < 200 * UNIT else 1e3
+        own = min(log_ratio(mu_squared, room), log_ratio(pure, round(most * UNIT)))
+        return max(own, log_ratio(delta, delta_left))
 
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         """Return the state m^2, and what the claims' deltas may still add up to."""

@@ -55,6 +55,11 @@ class RenyiWeighted(SummedFilter):
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         return tuple([max(0, limit - s) for limit, s in zip(capacity, spent, strict=True)])
 
+    def excess(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> float | None:
+        return min(self._excesses(capacity, spent, price))
+
     def accepts(self, price: Price) -> bool:
         return any(amount != INFINITE for amount in price.amounts[: len(self.sums)])
 

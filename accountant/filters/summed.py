@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from operator import add, sub
 
-from accountant.amounts import Units
+from accountant.amounts import INFINITE, Units
 from accountant.filters.base import Filter
 from accountant.totals import Price
 
@@ -28,6 +29,19 @@ class SummedFilter(Filter):
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         return tuple(map(sub, capacity, spent))
 
+    def excess(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> float | None:
+        return max(self._excesses(capacity, spent, price))
+
+    def _excesses(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> list[float]:
+        return [
+            log_ratio(amount, room)
+            for amount, room in zip(price.amounts, self.left(capacity, spent), strict=False)
+        ]
+
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> int | None:
@@ -45,3 +59,12 @@ class SummedFilter(Filter):
             middle = (least + most) // 2
             least, most = (middle, most) if fit(middle) else (least, middle)
         return least
+
+
+def log_ratio(cost: Units, room: Units) -> float:
+    """Return ln(cost / room) for integers of any size, infinite where there is no room."""
+    if not cost:
+        return -math.inf
+    if cost == INFINITE or room <= 0:
+        return math.inf
+    return math.log(cost) - math.log(room)
