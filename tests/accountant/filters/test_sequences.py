@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from functools import cache
+
 import mpmath
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +16,7 @@ from accountant import claims as c
 from accountant.adjudication import adjudicate
 from accountant.amounts import format_units, parse_units
 from accountant.claims import checked
+from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome, Reason
 from accountant.policy import Policy
@@ -92,6 +98,45 @@ def test_no_sequence_passes_the_rule_and_what_fits_is_granted(
 ) -> None:
     kinds = of_ex_posts if name == "ex_post" else sequences
     play(POLICIES[name], data.draw(kinds))
+
+
+@cache
+def budgets(name: str) -> list[Policy]:
+    """Return a filter's policy at budgets of all sizes, as far as they leave it anything."""
+    policy = POLICIES[name]
+    found = []
+    for size, log_delta in itertools.product(("1e-9", "0.004", "7", "300", "1000"), (-30, -9, -2)):
+        field = "rho" if policy.epsilon is None else "epsilon"
+        changes: dict[str, object] = {field: size, "delta": f"3e{log_delta}"}
+        if policy.delta_for_claims is not None:
+            changes["delta_for_claims"] = f"1e{log_delta}"
+        if name == "split":
+            changes["epsilon_ex_post"] = size
+        scaled = msgspec.structs.replace(policy, **changes)
+        try:
+            opened(scaled)
+        except RequestInvalid:  # an order of Renyi divergence that such a budget has no use for
+            continue
+        found.append(scaled)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(RULES))
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_nor_does_any_under_budgets_of_all_sizes(name: str, data: st.DataObject) -> None:
+    policy = data.draw(st.sampled_from(budgets(name)))
+    # About the size of the budget, so that some fit and some do not.
+    size = math.log10(float(policy.epsilon or policy.rho or 0))
+    near = (max(-12, round(size) - 4), min(2, round(size)))
+    of_ex_post = ex_posts(*near)
+    kinds = (
+        st.one_of(of_ex_post, batches(of_ex_post))
+        if name == "ex_post"
+        else st.one_of(claims(small=near[0], large=near[1]), claims(small=-12, large=2))
+    )
+    play(policy, data.draw(st.lists(kinds, max_size=20)))
 
 
 @settings(max_examples=40, deadline=None)
