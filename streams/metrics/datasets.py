@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from prometheus_client.core import Metric
 
 from accountant.amounts import UNIT
 from accountant.ledger import Ledger
+from accountant.policy import guarantee_of
 from streams.metrics.rendered import Rendered, label, line
 from streams.metrics.source import Snapshot
 
@@ -90,10 +92,9 @@ def _fixed(ledger: Ledger) -> tuple[str, ...]:
         further = [label(key, text) for key, text in labels.items()]
         found[name].append(line(name, ",".join([dataset, *further]), value))
 
-    for parameter in ("epsilon", "rho", "delta"):
-        amount = getattr(policy, parameter)
-        if amount is not None:
-            add("privacy_guarantee", float(amount), parameter=parameter)
+    name, amount, delta = guarantee_of(policy)
+    add("privacy_guarantee", float(amount), parameter=name)
+    add("privacy_guarantee", float(delta), parameter="delta")
     for unit, capacity in zip(plan.kind.sums, plan.capacity, strict=True):
         add("privacy_filter_budget", capacity / UNIT, unit=unit)
     if plan.horizon_seconds is not None:
@@ -120,10 +121,8 @@ def _moving(ledger: Ledger) -> tuple[str, ...]:
     of = f'{{dataset="{ledger.dataset}"'
     left = zip(sums, ledger.left, strict=True)
     readings = zip(plan.reader_names, ledger.readings, strict=True)
-    spent = ""
-    if "delta" in sums:
-        delta = ledger.totals[sums.index("delta")] / UNIT
-        spent = f"privacy_filter_delta_spent{of}}} {delta!r}\n"
+    deltas = [total for name, total in zip(sums, ledger.totals, strict=False) if _is_delta(name)]
+    spent = f"privacy_filter_delta_spent{of}}} {sum(deltas) / UNIT!r}\n" if deltas else ""
     return (
         "".join([f'privacy_filter_left{of},unit="{u}"}} {v / UNIT!r}\n' for u, v in left]),
         f"privacy_filter_spent_ratio{of}}} {ledger.spent_ratio!r}\n",
@@ -132,6 +131,12 @@ def _moving(ledger: Ledger) -> tuple[str, ...]:
         "".join([f'privacy_odometer_epsilon{of},odometer="{o}"}} {v!r}\n' for o, v in readings]),
         f"privacy_dataset_closed{of}}} {ledger.closed:d}.0\n",
     )
+
+
+@cache
+def _is_delta(sum_name: str) -> bool:
+    """Tell whether a filter's sum is one of claims' deltas; a filter may keep two apart."""
+    return sum_name == "delta" or sum_name.endswith("_delta")
 
 
 def _burn(ledger: Ledger, at: int) -> str:
