@@ -107,6 +107,7 @@ POLICIES: tuple[dict[str, object], ...] = (
     },
     {"filter": "unified_brownian", "rho": "0.05", "delta": "1e-7"},
     {"filter": "unified_brownian", "epsilon": "1", "delta": "1e-6", "halt_on_refusal": True},
+    {"filter": "gdp_residue", "epsilon": "1", "delta": "2e-6", "delta_for_claims": "1e-6"},
     {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22"},
     {
         "filter": "renyi_weighted",
