@@ -242,19 +242,23 @@ def _root_down(state: int) -> Decimal:
 
 
 def repeated(
-    state: int, cost: Callable[[int], int | None], times: int, *, singly: int
+    state: int,
+    cost: Callable[[int], int | None],
+    times: int,
+    *,
+    singly: int,
+    loose: int = 10**12,
 ) -> tuple[int, int]:
     """Run one claim again and again: return the state left, and how often it ran.
 
     Args:
         state: m^2, in units of 1e-40.
-        cost: of one run at a state, > 0; above a function that falls as the state grows by
-            at most 1e-12 relatively. None if it is refused.
+        cost: of one run at a state, > 0; None if it is refused. Not below a function that
+            falls as the state grows, and relatively at most 1/`loose` above it.
         times: how often to run it at most.
         singly: how many runs to take one by one. After them, as many at a time as change the
-            cost by about 1e-6: all are charged what the last of them costs at most, so that
-            the state left is never above the true one, and below it by about 1e-6 of what
-            was spent.
+            cost by about 1e-6 and at most by 2e-6: all are charged what the last of them
+            costs at most, so that one by one they would leave no less.
     Source: docs/theory.md P10 (the cost falls as the state grows).
     """
     done = 0
@@ -267,10 +271,10 @@ def repeated(
         if done >= singly:
             many = min(times - done, state // (2 * each), 6 * state**2 // (_BLOCKS * each**2))
         if many >= _LEAST_BLOCK:
-            low = state - many * (each + each // (_BLOCKS // 4))
+            low = state - many * (each + each // (_BLOCKS // 2))
             last = cost(low)
             if last is not None:
-                last += last // 10**12 + 1
+                last += last // loose + 1
                 if many * last <= state - low:
                     state, done = state - many * last, done + many
                     continue

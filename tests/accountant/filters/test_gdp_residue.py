@@ -201,6 +201,19 @@ def test_the_count_of_a_mixed_batch_is_what_the_charges_say() -> None:
         assert KIND.charge(limits, spent, asked(free)) == spent
 
 
+def test_the_count_of_large_batches_is_proved_to_fit() -> None:
+    limits = capacity(claims="1e-6")
+    for large in (
+        c.Repeat(c.Pure("1e-4"), 50_000),
+        c.AllOf((c.Repeat(c.Pure("1e-3"), 900), c.Repeat(c.Laplace("1000", "1"), 900))),
+    ):
+        count, _ = one_by_one(limits, large)
+        found = KIND.count(limits, (0, 0), asked(large))
+        assert found is not None
+        assert count - 1 <= found <= count
+        assert count > 20
+
+
 def test_what_is_left_fits_as_a_gaussian() -> None:
     limits = capacity(claims="1e-6")
     spent = KIND.charge(limits, (0, 0), asked(c.Approximate("0.1", "1e-7")))
