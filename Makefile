@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-observability check format format-check lint types bench dashboards pictures lock clean
+.PHONY: help setup demo test test-fast test-observability observe check format format-check lint types bench dashboards pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -34,6 +34,9 @@ test-fast: $(READY)  ## run the tests that need no broker and kill no process (<
 test-observability: $(READY)  ## run the alerts' tests on a real Prometheus and Alertmanager (from apt)
 	bin=$$(sh scripts/observability.sh) && \
 	    OBSERVABILITY_BIN=$$bin $(BIN)/python -m pytest -m observability tests/observability $(PYTEST_ARGS)
+
+observe: $(READY)  ## run a ledger with Prometheus and Alertmanager beside it, and print the alerts
+	@bin=$$(sh scripts/observability.sh) && OBSERVABILITY_BIN=$$bin $(BIN)/python scripts/observe.py
 
 check: format-check lint types test  ## everything that a change must pass
 

@@ -56,9 +56,11 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def until(what: str, holds: Callable[[], Any], log: Path | None = None) -> Any:
+def until(
+    what: str, holds: Callable[[], Any], log: Path | None = None, *, seconds: float = PATIENCE_S
+) -> Any:
     """Return what `holds` returns once that is true."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError):
             if found := holds():

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from accountant.plan import open_plan
+from accountant.policy import Policy, resolve
 from streams.errors import Fenced, Unavailable
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
@@ -94,3 +96,13 @@ def test_an_odometer_may_stand_above_the_budget_of_a_healthy_filter(
         promised = door.metric('privacy_guarantee{dataset="adult",parameter="epsilon"}')
     assert float(ratio or "nan") <= 1
     assert float(reading or "nan") > float(promised or "nan")
+
+
+def test_the_page_s_example_of_such_an_odometer_is_what_it_reads() -> None:
+    plan = open_plan(resolve(Policy(epsilon="1", delta="1e-6")))
+    full = dict.fromkeys(plan.sums, 0) | {
+        "rho": plan.capacity[0],
+        "loss_time": 2 * plan.capacity[0],
+    }
+    (reading,) = plan.readings(tuple(full[name] for name in plan.sums))
+    assert f"default tuning {reading:.2f} where that is 1, at delta 1e-6" in PAGE.read_text()

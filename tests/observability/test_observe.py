@@ -1,0 +1,52 @@
+"""`make observe`: what it prints to try is tried, and the alert arrives and ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.observability.programs import Programs, free_port, running, until
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("LEDGER", "PROMETHEUS", "ALERTMANAGER", "WEBHOOK")
+
+
+def test_the_commands_it_prints_bring_an_alert_and_end_it(
+    programs: Programs, tmp_path: Path
+) -> None:
+    log = tmp_path / "printed"
+    environment = {
+        **os.environ,
+        "OBSERVABILITY_BIN": str(programs.where),
+        **{f"{part}_PORT": str(free_port()) for part in PARTS},
+    }
+    command = [sys.executable, ROOT / "scripts" / "observe.py"]
+    with running(command, log, env=environment) as process:
+        until("it is ready", lambda: "Alerts, as they" in log.read_text(), log)
+        address, *commands = re.findall(r"^ {4}(\S.*)$", log.read_text(), re.MULTILINE)
+        assert len(commands) == 3
+
+        def run(line: str) -> None:
+            done = subprocess.run(
+                ["sh", "-c", f"{address}\n{line}"], cwd=ROOT, capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+
+        opened, asked, closed = commands
+        run(opened)
+        run(asked)
+        firing = "firing PrivacyBudgetExhausted severity=critical dataset=statistics.census"
+        until("the alert", lambda: firing in log.read_text(), log)
+        run(closed)
+        until(
+            "its end",
+            lambda: "resolved PrivacyBudgetExhausted" in log.read_text(),
+            log,
+            seconds=150,
+        )
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
