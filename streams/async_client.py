@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from accountant.claims import Claim
@@ -16,6 +16,7 @@ from streams.calls import (
     GRACE_S,
     Call,
     Patience,
+    amend_call,
     call_of,
     close_call,
     is_echo,
@@ -157,6 +158,28 @@ class AsyncAccountant:
         """As `Accountant.open`."""
         request_id = request_id or new_id(self.clock)
         call = open_call(dataset, policy, by=by, reason=reason, request_id=request_id)
+        return await self.decided(call, wait)
+
+    async def amend(
+        self,
+        dataset: str,
+        *,
+        alert_at: Sequence[str] | None = None,
+        horizon: str | None = None,
+        by: str,
+        reason: str = "",
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """As `Accountant.amend`."""
+        call = amend_call(
+            dataset,
+            alert_at=alert_at,
+            horizon=horizon,
+            by=by,
+            reason=reason,
+            request_id=request_id or new_id(self.clock),
+        )
         return await self.decided(call, wait)
 
     async def close(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,16 @@ from accountant.errors import RequestInvalid
 from accountant.inputs import Checked, Undecodable, canonical, check
 from accountant.outcomes import Outcome, Reason
 from accountant.policy import Neighbours, Policy
-from accountant.records import VERSION, Close, Decision, MechanismRequest, Open, Source, encode
+from accountant.records import (
+    VERSION,
+    Amend,
+    Close,
+    Decision,
+    MechanismRequest,
+    Open,
+    Source,
+    encode,
+)
 from streams.clock import Clock
 from streams.errors import Unavailable
 
@@ -211,6 +220,35 @@ def _given(policy: Policy | Mapping[str, Any]) -> Mapping[str, Any]:
     values = {field.name: getattr(policy, field.name) for field in fields}
     defaults = {field.name: field.default for field in fields}
     return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+def amend_call(
+    dataset: str,
+    *,
+    alert_at: Sequence[str] | None,
+    horizon: str | None,
+    by: str,
+    reason: str,
+    request_id: str,
+) -> Call:
+    """Return the call that changes a dataset's thresholds or horizon.
+
+    Raises: RequestInvalid: also where neither is given.
+    """
+    if alert_at is None and horizon is None:
+        raise RequestInvalid("alert_at", "must be given, or horizon", None)
+    record = Amend(
+        version=VERSION,
+        request_id=request_id,
+        dataset=dataset,
+        by=by,
+        alert_at=None if alert_at is None else tuple(alert_at),
+        horizon=horizon,
+        reason=reason,
+    )
+    body = encode(record)
+    check_body("admin", body)
+    return Call("admin", body, dataset, by, request_id)
 
 
 def close_call(dataset: str, *, by: str, reason: str, request_id: str) -> Call:

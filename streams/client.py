@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from accountant.claims import Claim
@@ -16,6 +16,7 @@ from streams.calls import (
     Call,
     Patience,
     Unanswered,
+    amend_call,
     call_of,
     close_call,
     is_echo,
@@ -138,6 +139,35 @@ class Accountant:
         """
         request_id = request_id or new_id(self._clock)
         call = open_call(dataset, policy, by=by, reason=reason, request_id=request_id)
+        return self._decided(call, wait)
+
+    def amend(
+        self,
+        dataset: str,
+        *,
+        alert_at: Sequence[str] | None = None,
+        horizon: str | None = None,
+        by: str,
+        reason: str = "",
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Change a dataset's alert thresholds or horizon; its budget never changes.
+
+        Args:
+            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None keeps
+                those there are.
+            horizon: how long the budget is to last, such as `P365D`; None keeps it.
+            by: its owner.
+        """
+        call = amend_call(
+            dataset,
+            alert_at=alert_at,
+            horizon=horizon,
+            by=by,
+            reason=reason,
+            request_id=request_id or new_id(self._clock),
+        )
         return self._decided(call, wait)
 
     def close(

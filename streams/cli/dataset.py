@@ -1,4 +1,4 @@
-"""`accountant dataset`: open, show, list and close."""
+"""`accountant dataset`: open, amend, show, list and close."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from accountant.policy import Policy
     from accountant.records import Decision
 
-app = typer.Typer(help="Open, show, list and close datasets.", no_args_is_help=True)
+app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
 By = Annotated[
@@ -111,6 +111,37 @@ def _preview(name: str, plan: Plan, json: bool) -> None:
 def _check_neighbours(policy: Policy) -> None:
     if policy.neighbours not in {"add_remove", "replace"}:
         fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {policy.neighbours}")
+
+
+@app.command("amend")
+def amend(
+    name: Name,
+    alert_at: Annotated[
+        list[str] | None,
+        typer.Option(help="Ratio of the budget to alert at, as in 0.5; repeat it, increasing."),
+    ] = None,
+    horizon: Annotated[
+        str | None, typer.Option(help="How long the budget is to last: P365D.")
+    ] = None,
+    by: By = "owner",
+    reason: Reason = "",
+    wait: Wait = 10.0,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Change a dataset's alert thresholds or horizon; its budget never changes.
+
+    What is not given stays as it is.
+    """
+    from streams.client import Accountant
+
+    if not alert_at and horizon is None:
+        fail(Exit.USAGE, "nothing to change", hint="--alert-at 0.5 --alert-at 0.9, --horizon P365D")
+    with explained(), Accountant(url, wait=wait) as ledger:
+        decision = ledger.amend(
+            name, alert_at=alert_at or None, horizon=horizon, by=by, reason=reason, wait=wait
+        )
+    _tell(decision, json)
 
 
 @app.command("close")

@@ -100,6 +100,7 @@ def dataset_details(view: DatasetView) -> RenderableType:
         *((f"  {name} left", amount) for name, amount in view.left.items()),
         ("odometers", odometers(view.odometers)),
         ("mechanisms", str(view.totals["mechanisms"])),
+        ("alerts at", ", ".join(policy.alert_at) or "none"),
         ("alerts crossed", ", ".join(view.crossed) or "none"),
         ("opened", view.opened_at),
         ("last decision", f"{view.last_decided_at} (number {view.sequence})"),

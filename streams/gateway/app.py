@@ -16,7 +16,7 @@ from streams.gateway.monitoring import healthz, metrics, readyz
 from streams.gateway.openapi import describe_bodies, openapi_config
 from streams.gateway.page import page
 from streams.gateway.problems import HANDLERS, problem
-from streams.gateway.submit import close_dataset, open_dataset, submit_request
+from streams.gateway.submit import amend_dataset, close_dataset, open_dataset, submit_request
 from streams.metrics.registry import make_registry, version
 from streams.service import Service
 from streams.settings import Settings
@@ -24,6 +24,7 @@ from streams.settings import Settings
 _ROUTES: Final = [
     submit_request,
     open_dataset,
+    amend_dataset,
     close_dataset,
     list_datasets,
     show_dataset,

@@ -17,12 +17,12 @@ from litestar.openapi.spec import (
     Schema,
 )
 
-from accountant.records import Close, Decision, MechanismRequest, Open
+from accountant.records import Amend, Close, Decision, MechanismRequest, Open
 from accountant.usage import UsageView
 from accountant.views import DatasetView
 from streams.gateway.problems import JSON, Problem
 
-_TYPES: Final = (MechanismRequest, Open, Close, Decision, DatasetView, UsageView, Problem)
+_TYPES: Final = (MechanismRequest, Open, Amend, Close, Decision, DatasetView, UsageView, Problem)
 _REFERENCES, _COMPONENTS = msgspec.json.schema_components(
     [type_ for type_ in _TYPES if type_ is not Decision and type_ is not Problem],
     ref_template="#/components/schemas/{name}",
@@ -35,7 +35,7 @@ def _body(name: str) -> RequestBody:
 
 
 _RESPONSES: Final = {
-    "200": "the decision: granted, refused, repeated, expired, opened or closed",
+    "200": "the decision: granted, refused, repeated, expired, opened, amended or closed",
     "202": "not decided in time: look at Location, or send the same bytes again",
     "400": "the body is not JSON; nothing was appended",
     "409": "the id was used for another body; the decision says for what outcome",
@@ -70,6 +70,15 @@ class OpenOperation(_Submission):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.request_body = _body("Open")
+
+
+@dataclass
+class AmendOperation(_Submission):
+    """POST /datasets/{dataset}/amend."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.request_body = _body("Amend")
 
 
 @dataclass

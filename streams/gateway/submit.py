@@ -15,7 +15,7 @@ from accountant.outcomes import Outcome, Reason
 from accountant.records import Amend, Close, FieldError, MechanismRequest, Open, Source, encode
 from streams.calls import check_body
 from streams.gateway.context import HttpRequest, context_of
-from streams.gateway.openapi import CloseOperation, OpenOperation, RequestOperation
+from streams.gateway.openapi import AmendOperation, CloseOperation, OpenOperation, RequestOperation
 from streams.gateway.prefer import wait_of
 from streams.gateway.problems import JSON, problem
 
@@ -47,6 +47,17 @@ async def submit_request(request: HttpRequest) -> Response[bytes]:
 async def open_dataset(request: HttpRequest) -> Response[bytes]:
     """Open a dataset under a policy; its budget is fixed from then on."""
     return await _submit(request, "admin", Open)
+
+
+@post(
+    "/datasets/{dataset:str}/amend",
+    operation_class=AmendOperation,
+    status_code=200,
+    tags=["datasets"],
+)
+async def amend_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Change a dataset's alert thresholds or horizon; its budget never changes."""
+    return await _submit(request, "admin", Amend, dataset)
 
 
 @post(

@@ -91,6 +91,17 @@ def closing(clock: Clock, dataset: str = "census") -> dict[str, Any]:
     }
 
 
+def amending(clock: Clock, dataset: str = "census", **fields: Any) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "type": "amend",
+        "request_id": new_id(clock),
+        "dataset": dataset,
+        "by": "owner",
+        **fields,
+    }
+
+
 def eventually(true: Callable[[], bool], *, seconds: float = 20.0) -> None:
     """Return once a condition holds; give up after long enough for any machine."""
     until = time.monotonic() + seconds

@@ -53,6 +53,26 @@ def test_a_notebook_asks_until_the_budget_is_used_up(ledger: Accountant) -> None
     assert ledger.ask("census", "pure:0.1", analyst="ana").reason is Reason.CLOSED
 
 
+def test_an_owner_amends_thresholds_and_horizon(ledger: Accountant, clock: TestClock) -> None:
+    ledger.open("census", ONE, by="owner")
+    mine = new_id(clock)
+    amended = ledger.amend("census", alert_at=["0.1"], by="owner", request_id=mine)
+    assert amended.outcome is Outcome.AMENDED
+    again = ledger.amend("census", alert_at=["0.1"], by="owner", request_id=mine)
+    assert again.outcome is Outcome.REPEATED
+    assert ledger.amend("census", horizon="P9D", by="owner").outcome is Outcome.AMENDED
+    view = ledger.dataset("census")
+    assert view is not None
+    assert (view.policy.alert_at, view.policy.horizon) == (("0.1",), "P9D")
+    assert ledger.ask("census", "pure:0.1", analyst="ana").crossed == ("0.1",)
+    with pytest.raises(RequestInvalid, match="alert_at"):
+        ledger.amend("census", by="owner")
+    with pytest.raises(RequestInvalid, match="horizon"):
+        ledger.amend("census", horizon="soon", by="owner")
+    never = ledger.amend("nowhere", horizon="P9D", by="owner")
+    assert never.reason is Reason.UNKNOWN_DATASET
+
+
 def test_asking_again_with_an_id_gets_the_first_decision(
     ledger: Accountant, clock: TestClock
 ) -> None:
@@ -145,6 +165,8 @@ async def test_the_asynchronous_client_is_the_same(file: Path, clock: TestClock)
         assert await anext(events) == granted
         assert (await ledger.ask("census", "pure:0.6", analyst="ana")).fits is not None
         assert [view.dataset for view in await ledger.datasets()] == ["census"]
+        amended = await ledger.amend("census", horizon="P9D", by="owner")
+        assert amended.outcome is Outcome.AMENDED
         assert (await ledger.close("census", by="owner")).outcome is Outcome.CLOSED
     with pytest.raises(Unavailable, match="not connected"):
         await ledger.datasets()

@@ -69,6 +69,13 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
         refused = accountant("ask", "census", "pure:5", "--analyst", "ana", **where)
         assert refused.code == 1
         assert "fits  pure:0." in refused.out
+        # Through the gateway's topic and through the broker itself.
+        for url, horizon in ((address, "P9D"), (kafka, "P8D")):
+            change = ("dataset", "amend", "census", "--horizon", horizon, "--wait", "60")
+            amended = accountant(*change, **{**where, "ACCOUNTANT_URL": url})
+            assert (amended.code, amended.out[:7]) == (0, "amended"), amended.err
+            shown = accountant("dataset", "show", "census", "--json", **where)
+            assert shown.json["policy"]["horizon"] == horizon
         audited = accountant("audit", "--json", **where)
         assert (audited.code, audited.json["audit"]) == (0, "ok"), audited.out
         assert len(audited.json["partitions"]) == 2

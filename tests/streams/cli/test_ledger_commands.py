@@ -64,6 +64,39 @@ def test_a_dataset_is_opened_once_and_never_again(opened):
     assert ask(opened, "pure:0.1", "--json").json["reason"] == "closed"
 
 
+def test_thresholds_and_horizon_are_amended(opened):
+    thresholds = ("--alert-at", "0.05", "--alert-at", "0.9")
+    amended = opened("dataset", "amend", "census", *thresholds, "--json")
+    assert (amended.code, amended.json["outcome"]) == (0, "amended"), amended.err
+    assert opened("dataset", "amend", "census", "--horizon", "P9D").code == 0
+    policy = opened("dataset", "show", "census", "--json").json["policy"]
+    assert (policy["alert_at"], policy["horizon"]) == (["0.05", "0.9"], "P9D")
+    assert policy["epsilon"] == "1"
+    assert "0.05, 0.9" in opened("dataset", "show", "census").out
+    assert ask(opened, "pure:0.1", "--json").json["crossed"] == ["0.05"]
+    assert (opened("audit").code, opened("dataset", "close", "census").code) == (0, 0)
+    closed = opened("dataset", "amend", "census", "--horizon", "P9D", "--json")
+    assert (closed.code, closed.json["reason"]) == (1, "closed")
+    never = opened("dataset", "amend", "sensus", "--horizon", "P9D", "--json")
+    assert (never.code, never.json["reason"]) == (1, "unknown_dataset")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((), "--alert-at"),
+        (("--alert-at", "1.5"), "alert_at"),
+        (("--alert-at", "0.9", "--alert-at", "0.5"), "alert_at"),
+        (("--horizon", "soon"), "horizon"),
+    ],
+)
+def test_a_wrong_amendment_is_wrong_usage_and_changes_nothing(opened, arguments, named):
+    done = opened("dataset", "amend", "census", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert named in done.err
+    assert len(opened("log", "export").rows) == 2
+
+
 def test_a_whole_policy_comes_from_a_file(accountant):
     policy = {
         "filter": "basic",

@@ -12,7 +12,16 @@ import pytest
 from accountant.decide import decide
 from accountant.inputs import Input
 from accountant.partition import Draft, Encoded
-from tests.streams.door import Door, TestClock, closing, eventually, new_id, opening, request
+from tests.streams.door import (
+    Door,
+    TestClock,
+    amending,
+    closing,
+    eventually,
+    new_id,
+    opening,
+    request,
+)
 
 
 def outcome(response: httpx.Response) -> tuple[int, str, str | None]:
@@ -158,6 +167,26 @@ def test_admin_records_go_to_datasets_and_requests_to_requests(
     assert door.post("/datasets", request(clock)).status_code == 422
     assert door.post("/requests", opening(clock)).status_code == 422
     assert door.post("/datasets", closing(clock)).json()["field"] == "type"
+
+
+def test_thresholds_and_horizon_are_amended_and_the_budget_is_not(
+    door: Door, clock: TestClock
+) -> None:
+    before = door.http.get("/datasets/census").json()
+    amendment = amending(clock, alert_at=["0.25", "0.75"], horizon="P9D")
+    wrong = door.post("/datasets/sales/amend", amendment)
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "dataset")
+    assert door.post("/datasets/census/close", amendment).json()["field"] == "type"
+    broken = door.post("/datasets/census/amend", amending(clock, alert_at=["0.9", "0.5"]))
+    assert (broken.status_code, broken.json()["field"]) == (422, "alert_at[1]")
+    assert outcome(door.post("/datasets/census/amend", amendment)) == (200, "amended", None)
+    assert outcome(door.post("/datasets/census/amend", amendment)) == (200, "repeated", None)
+    after = door.http.get("/datasets/census").json()
+    assert after["policy"] == before["policy"] | {"alert_at": ["0.25", "0.75"], "horizon": "P9D"}
+    assert (after["budget"], after["left"]) == (before["budget"], before["left"])
+    door.ask()
+    door.ask()
+    assert door.ask().json()["crossed"] == ["0.25"]
 
 
 def test_a_closed_dataset_grants_nothing_more(door: Door, clock: TestClock) -> None:
