@@ -107,6 +107,7 @@ class Standing:
             self._count(number)
 
     def snapshot(self) -> Snapshot:
+        lags = self._lags()  # before the lock: what it calls may have one of its own
         with self._counting:
             self._count_all()
             ledgers: dict[str, Ledger] = {}
@@ -121,7 +122,7 @@ class Standing:
                 partitions=self.partitions(),
                 all_partitions=self._all_partitions,
                 requests=self.requests(),
-                lags=self._lags(),
+                lags=lags,
                 analysts=shown,
                 analysts_left_out=left_out,
             )

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "observability.sh"
 
@@ -44,6 +46,7 @@ def collect(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_its_tests_fail_where_the_programs_are_missing(tmp_path: Path) -> None:
     file = "tests/observability/test_files.py"
     done = collect("-m", "observability", "-k", "alertmanager_takes", file)
@@ -56,6 +59,7 @@ def test_its_tests_fail_where_the_programs_are_missing(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stdout
 
 
+@pytest.mark.slow
 def test_other_runs_leave_its_tests_out() -> None:
     for chosen in ((), ("-m", "not kafka and not faults and not slow")):
         done = collect("--collect-only", *chosen, "tests/observability/test_files.py")
