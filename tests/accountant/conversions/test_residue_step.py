@@ -171,3 +171,24 @@ def test_ten_million_at_once_cost_what_the_first_and_the_last_say() -> None:
     assert first is not None
     assert last is not None
     assert ran * first * (1 - 1e-12) <= state - left <= ran * last * (1 + 3e-12)
+
+
+@pytest.mark.parametrize(
+    ("square", "epsilon", "digits", "exponent"),
+    [
+        ("0.0560289638", "1e-12", 1000000000000061, 1),
+        ("0.0560289638", "0.01", 1000293722057073, 21),
+        ("0.0560289638", "0.1", 1034499299963841, 23),
+        ("0.02", "0.1", 1157886715052447, 23),
+        ("0.0165", "0.1", 1282365249672541, 23),
+        ("0.7", "0.5", 2687074764659194, 24),
+        ("40", "2", 3527347104828393, 25),
+        ("1900", "1.5", 2066516218217754, 25),
+    ],
+)
+def test_every_machine_computes_the_same_cost(
+    square: str, epsilon: str, digits: int, exponent: int
+) -> None:
+    """Replaying a log must decide alike, so no last digit may depend on a C library."""
+    cost = pure_cost(units_down(Decimal(square)), pure_step(units_up(Decimal(epsilon))))
+    assert cost == digits * 10**exponent
