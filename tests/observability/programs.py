@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -212,6 +213,13 @@ class Watch:
         """Return every rule as Prometheus has it."""
         groups = get(f"{self.prometheus}/api/v1/rules")["groups"]
         return [rule for group in groups for rule in group["rules"]]
+
+    def complaints(self) -> list[str]:
+        """Return what either program warned of in its log."""
+        text = "".join(log.read_text() for log in self._home.glob("*.log"))
+        return [
+            line for line in text.splitlines() if re.search("level=(warn|err)", line, re.IGNORECASE)
+        ]
 
     def close(self) -> None:
         self._stack.close()

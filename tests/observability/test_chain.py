@@ -86,6 +86,7 @@ def test_an_exhausted_budget_is_delivered_and_resolves(chain: tuple[str, Watch])
     assert accountant(address, "dataset", "close", DATASET) == 0
     until("resolution", lambda: watch.receiver.of("PrivacyBudgetExhausted", "resolved"))
     assert watch.receiver.of("PrivacyBudgetExhausted", "resolved")[0][1] == "/owners/statistics"
+    assert watch.complaints() == []
 
 
 def test_every_rule_works_on_what_is_exported_and_exemplars_lead_to_a_request(
