@@ -54,6 +54,7 @@ class Standing:
         self._analysts = analysts
         self._usage = UsageTable(None if usage else analysts) if usage or analysts else None
         self._held: dict[int, Partition] = {}
+        self._gone: set[int] = set()
         self._counters: dict[int, PartitionCounters] = {}
         self._made: dict[str, tuple[Ledger, DatasetView]] = {}
         self._counting = threading.RLock()
@@ -61,6 +62,7 @@ class Standing:
     def refolded(self, partition: Partition, seconds: float) -> None:
         number = partition.genesis.partition
         with self._counting:
+            self._gone.discard(number)
             self._held[number] = partition
             self._of(number).refolded(partition, seconds)
 
@@ -84,8 +86,11 @@ class Standing:
             self._count(number)
             held = self._held.pop(number, None)
             if error is not None:
-                self._of(number).dropped(error, halted=halted)
+                # The task of a partition that was let go may still end with an error.
+                if number not in self._gone:
+                    self._of(number).dropped(error, halted=halted)
                 return
+            self._gone.add(number)
             self._counters.pop(number, None)
             if held is not None and self._usage is not None:
                 self._usage.forget(held.ledgers)

@@ -134,6 +134,26 @@ def test_counts_survive_a_fault_and_end_with_the_partition(
     ]
 
 
+def test_an_error_after_a_partition_was_let_go_brings_no_series_back(standing: Fixture) -> None:
+    made, state, registry = standing
+    labels = {"partition": "0"}
+    made.dropped(0, None)
+    made.dropped(0, Fenced("another"))
+    assert registry.get_sample_value("privacy_partition_ready", labels) is None
+    made.refolded(state, 0.1)
+    made.dropped(0, Fenced("another"))
+    assert registry.get_sample_value("privacy_partition_ready", labels) == 0
+    assert registry.get_sample_value("privacy_partition_fencings_total", labels) == 1
+
+
+def test_a_partition_that_cannot_be_refolded_is_shown(clock: TestClock) -> None:
+    made = Standing(clock)
+    made.dropped(3, Unavailable("away"))
+    value = make_registry(made).get_sample_value
+    assert value("privacy_partition_ready", {"partition": "3"}) == 0
+    assert value("privacy_partition_faults_total", {"partition": "3", "fault": "Unavailable"}) == 1
+
+
 def test_a_halt_is_shown_until_the_partition_serves_again(standing: Fixture) -> None:
     made, state, registry = standing
     labels = {"partition": "0"}
