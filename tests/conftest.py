@@ -19,7 +19,12 @@ _BROKERS = ("broker", "own_broker")
 _HERE = Path(__file__).parent
 _KAFKA_TESTS = _HERE / "kafka"
 # Whole commands as processes, and long random lives.
-_SLOW = (_HERE / "examples", _HERE / "streams/cli", _HERE / "streams/test_simulation.py")
+_SLOW = (
+    _HERE / "examples",
+    _HERE / "streams/cli",
+    _HERE / "streams/test_simulation.py",
+    _HERE / "streams/journal/test_side_by_side.py",
+)
 
 
 @pytest.fixture(scope="session")

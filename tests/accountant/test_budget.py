@@ -149,6 +149,7 @@ def test_a_million_single_charges_do_not_drift() -> None:
     assert due <= exact.units(spent[0]) <= due * (1 + mpmath.mpf(10) ** -12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.5"])
 def test_tight_capacity_is_the_reference_rounded_down(epsilon: str) -> None:
     ours = exact.units(opened(epsilon=epsilon, delta="1e-6").ledger().plan.capacity[0])

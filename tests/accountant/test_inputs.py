@@ -312,6 +312,7 @@ def documents(draw: st.DrawFn) -> bytes:
     return json.dumps(value, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(
     st.one_of(st.binary(max_size=200), mutations(), documents()),

@@ -41,6 +41,7 @@ def after(plan: Plan, times: int) -> tuple[Units, ...]:
     return spent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FILTERS))
 @settings(max_examples=50, deadline=None)
 @given(data=st.data(), times=st.integers(0, 100_000))

@@ -137,6 +137,7 @@ def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
     assert seen[-1] is Outcome.CLOSED
 
 
+@pytest.mark.slow
 def test_a_fault_in_between_is_retried_with_the_same_bytes(ledger: Accountant, file: Path) -> None:
     ledger.open("census", ONE, by="owner")
     blocker = apsw.Connection(str(file))

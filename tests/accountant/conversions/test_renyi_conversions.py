@@ -99,6 +99,7 @@ def least_bernoulli(order: str, epsilon: str, delta: str) -> mpmath.mpf:
     return min(at(low), at(high))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(ORDERS, EPSILONS, DELTAS)
 def test_the_optimal_budget_is_the_least_of_all_pairs_of_coins(

@@ -19,6 +19,7 @@ MUS = ["1e-30", "1e-9", "0.001", "0.2", "1", "3", "10", "40"]
 EPSILONS = ["1e-31", "1e-12", "1e-10", "1e-4", "0.1", "0.159", "0.1595", "1", "10", "100"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("mu", MUS)
 def test_the_root_is_rounded_down_or_refused(mu: str, epsilon: str) -> None:

@@ -293,6 +293,7 @@ sequences = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(sequences, st.sampled_from([("1", "1e-6"), ("0.3", "1e-9"), ("8", "1e-5")]))
 def test_no_sequence_over_admits_and_nothing_that_fits_is_refused(

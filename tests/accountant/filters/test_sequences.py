@@ -90,6 +90,7 @@ def check_position(ledger: Ledger) -> None:
     assert 0 <= ledger.spent_ratio <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RULES))
 @settings(max_examples=60, deadline=None)
 @given(st.data())

@@ -57,6 +57,7 @@ def promised(attack: Attack, epsilon: float) -> float:
     return delta if epsilon >= float(guarantee.amount) else 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", CASES)
 def test_no_adversary_gets_beyond_the_guarantee(attack: Attack) -> None:
     most = promised(attack, attack.epsilon)

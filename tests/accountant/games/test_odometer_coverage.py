@@ -30,6 +30,7 @@ def test_every_odometer_is_attacked() -> None:
     assert names == set(ODOMETER_ATTACKS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", CASES)
 def test_no_adversary_makes_the_loss_exceed_it_more_often_than_promised(
     attack: OdometerAttack,

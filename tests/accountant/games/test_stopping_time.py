@@ -63,6 +63,7 @@ CASES: dict[str, tuple[Callable[[], FloatArray], float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_it_crosses_as_often_as_computed_elsewhere_and_as_simulated(name: str) -> None:
     make, known = CASES[name]
