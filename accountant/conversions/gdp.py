@@ -58,7 +58,9 @@ def profile(*, mu: Decimal, epsilon: Decimal, digits: int) -> Profile:
         mu: > 0.
         epsilon: in nats, >= 0.
     Both logarithms have a relative error and, as long as they are large, an absolute error
-    below 10^-digits, so delta and 1 - delta have that relative error.
+    below 10^-digits, so delta and 1 - delta have that relative error. Rounded to nearest:
+    `gdp_log_delta` and the others below round outward.
+    Source: the module's formula.
     """
     with working(digits + 10):
         rough = epsilon / mu
@@ -125,7 +127,7 @@ def gdp_epsilon(*, mu: Real, delta: Real) -> Decimal:
     Args:
         mu: >= 0.
         delta: 0 < delta < 1.
-    Raises: ArithmeticError: no epsilon was found that provably is enough.
+    Raises: ArithmeticError: delta is not, or no epsilon was found that provably is enough.
     Source: as `gdp_log_delta`. The result is proved by evaluating delta there.
     """
     m, log_delta = decimal_up(mu), _log_down(delta)
@@ -155,7 +157,7 @@ def gdp_capacity(*, epsilon: Real, delta: Real) -> Decimal:
     Args:
         epsilon: in nats, >= 0.
         delta: 0 < delta < 1.
-    Raises: ArithmeticError: no mu was found that provably is within delta.
+    Raises: ArithmeticError: delta is not, or no mu was found that provably is within it.
     Source: as `gdp_log_delta`. The result is proved by evaluating delta there.
     """
     eps, log_delta = decimal_down(epsilon), _log_down(delta)

@@ -21,7 +21,7 @@ def working(digits: int) -> AbstractContextManager[Context]:
 
 
 def decimal_up(value: Real) -> Decimal:
-    """Return the value with at most 60 digits, not below it."""
+    """Return a Decimal itself, a Fraction with at most 60 digits and not below it."""
     if isinstance(value, Decimal):
         return value
     with precise() as context:
@@ -30,7 +30,7 @@ def decimal_up(value: Real) -> Decimal:
 
 
 def decimal_down(value: Real) -> Decimal:
-    """Return the value with at most 60 digits, not above it."""
+    """Return a Decimal itself, a Fraction with at most 60 digits and not above it."""
     if isinstance(value, Decimal):
         return value
     with precise() as context:

@@ -17,6 +17,7 @@ def standard_epsilon(*, rho: Real, delta: Real) -> Decimal:
     Args:
         rho: in nats, >= 0.
         delta: 0 < delta <= 1.
+    Raises: ArithmeticError: delta is not.
     Source: Bun and Steinke 2016 Prop 1.3; docs/theory.md section 1.
     """
     with precise():
@@ -30,6 +31,7 @@ def standard_capacity(*, epsilon: Real, delta: Real) -> Decimal:
     Args:
         epsilon: in nats, >= 0.
         delta: 0 < delta <= 1.
+    Raises: ArithmeticError: delta is not.
     Source: as `standard_epsilon`. The root of its quadratic, without the difference that
     cancels: sqrt(rho) = epsilon / (sqrt(epsilon + L) + sqrt(L)), L = ln(1/delta).
     """

@@ -71,7 +71,8 @@ def tight_epsilon(*, rho: Real, delta: Real) -> Decimal:
 
     Args:
         rho: in nats, >= 0.
-        delta: 0 < delta < 1.
+        delta: > 0; from 1 on no epsilon is needed.
+    Raises: ArithmeticError: delta is not above 0.
     Source: the module's bound solved for epsilon, (1 + a) rho + (L - ln(1+a))/a - ln(1 + 1/a)
     with L = ln(1/delta). Its derivative by a has the sign of a^2 rho + ln(1 + a) - L, which
     increases: the root is the best a.
