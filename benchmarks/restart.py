@@ -17,16 +17,21 @@ from accountant.partition import Draft, Encoded, genesis_decision
 from accountant.records import Genesis
 from accountant.refold import Refold, state_rows
 from benchmarks import requests
-from benchmarks.kafka_load import Counter
+from benchmarks.kafka_load import Counter, deploy, producer
 from benchmarks.measure import Row, Scale
 from streams.embedded import EmbeddedService
 from streams.journal import sqlite_file
 from streams.journal.handoff import Handoff
+from streams.journal.kafka import KafkaJournal
 from streams.journal.memory import MemoryJournal, MemoryLog
 from streams.journal.port import Commit
 from streams.journal.sqlite import SqliteJournal
+from streams.kafka.reader import consumer
 from streams.processor import Processor
 from streams.settings import load
+from streams.testing import LocalBroker
+from streams.topics import Deployment
+from streams.worker import Worker
 
 _BATCH = 1_000
 _HOUR_MS = 3_600_000
@@ -38,16 +43,16 @@ _Rows = list[tuple[bytes, bytes]]
 class _Log:
     """One partition with so many datasets opened long ago, asked evenly since."""
 
-    def __init__(self, datasets: int, genesis: Genesis) -> None:
+    def __init__(self, datasets: int, genesis: Genesis, first: bytes | None = None) -> None:
         self.genesis = genesis
         self.now = requests.now()
         self.names = requests.names(datasets)
         begun = self.now - 3 * _HOUR_MS  # so the openings' own ids are forgotten by now
         self.first = genesis_decision(genesis, begun)
         refold = Refold(genesis)
-        refold.take_decision(self.first.value)
+        refold.take_decision(self.first.value if first is None else first)
         self.partition = refold.finish()
-        self._begun = begun
+        self._begun = begun if first is None else self.now
 
     def openings(self) -> Iterator[Encoded]:
         """Decide the opening of every dataset."""
@@ -116,6 +121,41 @@ def _in_file(genesis: Genesis, decisions: list[Encoded], rows: _Rows) -> float:
         return seconds
 
 
+async def _on_broker(broker: LocalBroker, datasets: int) -> float:
+    """Return how long a worker refolds one partition, which remembers its openings' ids."""
+    deployment = await deploy(broker, "r.", 1)
+    await _fill_topics(deployment, datasets)
+    counter = Counter()
+    worker = Worker(deployment, instance_id="bench", observers=[counter])
+    await worker.start()
+    await counter.refolded_once.wait()
+    await worker.stop()
+    return counter.refolded_in[0]
+
+
+async def _fill_topics(deployment: Deployment, datasets: int) -> None:
+    async with consumer(deployment.bootstrap, committed=True) as inputs:
+        names = deployment.topics
+        journal = KafkaJournal(
+            deployment.bootstrap, deployment.application, names, partition=0, inputs=inputs
+        )
+        await journal.own()
+        (first,) = [value async for value in journal.decisions(None)]
+        log = _Log(datasets, deployment.genesis(0), first)
+        decided = log.openings()
+        while page := list(islice(decided, _BATCH)):
+            await journal.commit(Commit(page, [], [], {}))
+        # What was decided without inputs: as many as the log says that it has read.
+        async with producer(deployment.bootstrap) as client:
+            for _ in range(datasets):
+                await client.send(names.admin, b".", partition=0)
+            await client.flush()
+        rows = state_rows(log.partition)
+        for i in range(0, len(rows), _BATCH):
+            await journal.commit(Commit([], rows[i : i + _BATCH], [], {}))
+        await journal.drop()
+
+
 def _many_ids(genesis: Genesis, datasets: int, ids: int) -> tuple[float, int]:
     """Return the seconds that a refold spends on the decisions of so many ids, and how many.
 
@@ -158,6 +198,9 @@ def rows(scale: Scale) -> Iterator[Row]:
         unit="s",
         at_most=10,
     )
+    with LocalBroker() as broker:
+        seconds = asyncio.run(_on_broker(broker, datasets))
+    yield Row(name=f"restart, Kafka, {what}", value=seconds, unit="s", at_most=10)
     tracemalloc.start()
     before = _allocated()
     refold = Refold(genesis)
