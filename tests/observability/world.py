@@ -16,6 +16,9 @@ from typing import Any
 import yaml
 from confluent_kafka import Producer
 
+from accountant.odometers.basic import Basic
+from accountant.policy import Policy
+from streams.client import Accountant
 from streams.testing import LocalBroker
 from tests.observability.programs import Programs, Watch, free_port, ready, running, until
 from tests.rendering.asking import Prometheus, Window
@@ -26,6 +29,7 @@ SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_tex
 
 PARTITIONS = 4
 INTERVAL_S = 2
+SLOW = "survey"
 SCRAPE_S = 1  # as `Watch` scrapes
 # The week in so many minutes: slow enough for Prometheus to see budgets rise, not jump.
 LOAD_MINUTES = 0.5
@@ -91,6 +95,19 @@ class World:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def use_slowly(self, *, times: int, pause: float) -> None:
+        """Open a dataset that outlives the load, and ask for a little of it now and then."""
+        policy = Policy(
+            filter="basic", epsilon="1", delta="1e-6", horizon="P30D", odometers=(Basic(),)
+        )
+        with Accountant(f"http://{self.gateway}") as ledger:
+            ledger.open(SLOW, policy, by="registrar")
+            for _ in range(times):
+                ledger.ask(SLOW, "pure:0.004", analyst="ana")
+                time.sleep(pause)
+            # Another relation of neighbours than the policy's is refused.
+            ledger.ask(SLOW, "pure:0.004", analyst="eve", unit="household")
 
     def send_garbage(self) -> None:
         """Put records that are no requests into the log, one in each partition."""

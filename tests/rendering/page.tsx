@@ -58,13 +58,14 @@ const drawn: Record<string, string> = {};
 const replace = (text: string) =>
   text.replace(/\$\{?(\w+)(?::\w+)?\}?/g, (all, name) => given.variables[name] ?? all);
 
-// How many values reach the component: a panel whose transformation loses them all has none.
-function counted(frames: DataFrame[]): number {
-  return frames
-    .flatMap((frame) => frame.fields)
-    .filter((field) => field.type === 'number')
-    .flatMap((field) => field.values)
-    .filter((value) => value !== null && !Number.isNaN(value)).length;
+// What reaches the component: a panel whose transformation loses it all has no data.
+function hasData(panel: any, frames: DataFrame[]): boolean {
+  const fields = frames.flatMap((frame) => frame.fields);
+  return panel.type === 'table'
+    ? fields.some((field) => field.values.length > 0)
+    : fields
+        .filter((field) => field.type === 'number')
+        .some((field) => field.values.some((one) => one !== null && !Number.isNaN(one)));
 }
 
 function place({ x, y, w, h }: any) {
@@ -118,7 +119,7 @@ function Panel({ panel }: { panel: any }) {
   }, [panel]);
   useEffect(() => {
     if (frames && !(panel.id in drawn)) {
-      drawn[panel.id] = panel.type === 'text' || counted(frames) ? 'drawn' : 'no data';
+      drawn[panel.id] = panel.type === 'text' || hasData(panel, frames) ? 'drawn' : 'no data';
     }
   }, [frames, panel]);
   const Drawn = DRAWN[panel.type];
@@ -135,7 +136,7 @@ function Panel({ panel }: { panel: any }) {
         {(width: number, height: number) =>
           frames && (
             <Caught id={panel.id}>
-              {panel.type === 'text' || counted(frames) ? (
+              {panel.type === 'text' || hasData(panel, frames) ? (
                 <Drawn {...{ panel, frames, timeRange, width, height, replace }} />
               ) : (
                 panel.fieldConfig.defaults.noValue || 'No data'

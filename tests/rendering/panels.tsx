@@ -3,6 +3,7 @@
 import { useMemo } from 'react';
 import {
   type DataFrame,
+  FieldType,
   type TimeRange,
   VizOrientation,
   getDisplayProcessor,
@@ -108,10 +109,22 @@ function Bars(drawing: Drawing) {
   );
 }
 
+// A line has a gap where its value is no number, as in Grafana's own panel.
+function finite(frames: DataFrame[]): DataFrame[] {
+  const or = (value: number | null) => (Number.isFinite(value) ? value : null);
+  return frames.map((frame) => ({
+    ...frame,
+    fields: frame.fields.map((field) =>
+      field.type === FieldType.number ? { ...field, values: field.values.map(or) } : field
+    ),
+  }));
+}
+
 function Lines({ panel, frames, timeRange, width, height }: Drawing) {
+  const drawn = useMemo(() => finite(frames), [frames]);
   return (
     <TimeSeries
-      frames={frames}
+      frames={drawn}
       structureRev={1}
       timeRange={timeRange}
       timeZone="utc"

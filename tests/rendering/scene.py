@@ -9,6 +9,7 @@ Prometheus and Alertmanager from scripts/observability.sh.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ from tests.rendering.pictures import PICTURES, draw_all
 
 # It has a horizon and two odometers: every panel of its dashboard has something to show.
 DATASET = "census"
+# Scrapes are more frequent here than in production; rates are shown as they are there.
+SHOWN_S = 10
 # Parts of the time at which something goes wrong.
 GARBAGE, FENCED = 0.45, 0.6
 
@@ -41,15 +44,20 @@ def main() -> int:
         LocalBroker() as broker,
         world(broker, "accountant", Programs(Path(found)), Path(home)) as scene,
     ):
-        load = threading.Thread(target=scene.load, args=(asked.minutes,))
-        load.start()
         seconds = asked.minutes * 60
+        pause = seconds / 40
+        load = threading.Thread(target=scene.load, args=(asked.minutes,))
+        slow = threading.Thread(target=scene.use_slowly, kwargs={"times": 40, "pause": pause})
+        load.start()
+        slow.start()
         time.sleep(seconds * GARBAGE)
         scene.send_garbage()
         time.sleep(seconds * (FENCED - GARBAGE))
         scene.fence(0)
         load.join()
-        return draw_all(scene.prometheus, scene.window(), asked.out, dataset=DATASET)
+        slow.join()
+        window = dataclasses.replace(scene.window(), scrape=SHOWN_S)
+        return draw_all(scene.prometheus, window, asked.out, dataset=DATASET)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from deploy.grafana.dashboards.panels import (
     words,
     words_to_read,
 )
-from deploy.grafana.dashboards.shared import DASHED, ONE, color
+from deploy.grafana.dashboards.shared import DASHED, EXHAUSTION, ONE, color
 
 _SPENT: Final = f"max(privacy_filter_spent_ratio{{{ONE}}})"
 _BUDGET: Final = f"max by (unit) (privacy_filter_budget{{{ONE}}})"
@@ -65,8 +65,9 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "State",
-            "Exhausted: the budget is reached, or a request was refused within 5 % of it; "
-            "smaller ones may still fit. Closed: the owner ended it, nothing is granted.",
+            "Exhausted: the budget is reached, or a request was refused within 5 % of it, or the "
+            "policy halts at the first refusal; unless it does, smaller ones may still fit. "
+            "Closed: the owner ended it, nothing is granted.",
             [
                 query(
                     f"clamp_max(max(privacy_filter_exhausted{{{ONE}}}) + "
@@ -123,8 +124,15 @@ def _now(board: Board) -> None:
         number(
             "Exhausted in",
             "When the additive budget ends if the pace of the last six hours goes on. A guess "
-            "from the past, no promise: it jumps when somebody asks for much.",
-            [query(f"min(dataset:privacy_filter_time_to_exhaustion_seconds:deriv6h{{{ONE}}})")],
+            "from the past, no promise: it jumps when somebody asks for much. Over: the dataset "
+            "is exhausted.",
+            [
+                query(
+                    f"{EXHAUSTION} or clamp_max(max(privacy_filter_exhausted{{{ONE}}}) == 1, 0)",
+                    instant=True,
+                )
+            ],
+            mappings=words(_0=("over", "red")),
             unit="dtdurations",
             levels=levels.EXHAUSTION_SECONDS,
             nothing="not in sight",

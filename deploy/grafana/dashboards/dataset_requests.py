@@ -5,7 +5,7 @@ from __future__ import annotations
 from deploy.grafana.dashboards import levels
 from deploy.grafana.dashboards.board import Board, override
 from deploy.grafana.dashboards.panels import NEUTRAL, bars, lines, number, query
-from deploy.grafana.dashboards.shared import COUNTED, DASHED, ONE, outcomes
+from deploy.grafana.dashboards.shared import COUNTED, DASHED, EXHAUSTION, ONE, outcomes
 
 
 def pace(board: Board) -> None:
@@ -17,7 +17,8 @@ def pace(board: Board) -> None:
             "Burn",
             "How many times faster than the horizon allows the budget was spent, over several "
             "windows and since the opening. 1x lasts exactly to the end of the horizon. An alert "
-            "needs a long and a short window above its line. Empty without a horizon.",
+            "needs a long and a short window above its line. A gap is a time in which nothing was "
+            "spent; without a horizon there are no lines.",
             [
                 *(
                     query(
@@ -31,6 +32,8 @@ def pace(board: Board) -> None:
             ],
             unit="suffix:x",
             levels=levels.BURN,
+            bounds=(None, None),
+            powers=True,
         ),
         panel_id=31,
         width=12,
@@ -41,10 +44,10 @@ def pace(board: Board) -> None:
             "Time to exhaustion, and to the end of the horizon",
             "When the budget ends at the pace of the last six hours, beside when it was meant "
             "to. While the first lies below the second, it ends too early. A gap is a time in "
-            "which nothing was spent.",
+            "which nothing was spent, and the end of the line is the end of the budget.",
             [
                 query(
-                    f"min(dataset:privacy_filter_time_to_exhaustion_seconds:deriv6h{{{ONE}}})",
+                    EXHAUSTION,
                     "to exhaustion",
                     ref="A",
                 ),
@@ -56,6 +59,8 @@ def pace(board: Board) -> None:
                 ),
             ],
             unit="dtdurations",
+            bounds=(None, None),
+            powers=True,
             overrides=[override("to the end of the horizon", custom__lineStyle=DASHED)],
             calcs=("lastNotNull",),
         ),

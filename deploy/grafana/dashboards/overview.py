@@ -54,8 +54,9 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Exhausted",
-            "Datasets whose budget is reached, or that refused a request within 5 % of it. "
-            "Nothing is broken: the filter does what it is for. Small requests may still fit.",
+            "Datasets whose budget is reached, or that refused a request within 5 % of it, or "
+            "that a policy halts at the first refusal. Nothing is broken: the filter does what "
+            "it is for. Unless halted, small requests may still fit.",
             [query(f"sum({EXHAUSTED}) or vector(0)")],
             levels=NONE_IS_GOOD,
         ),
@@ -155,7 +156,7 @@ def _alerts(board: Board) -> None:
         ),
         panel_id=8,
         width=24,
-        height=6,
+        height=8,
     )
 
 
@@ -202,12 +203,15 @@ def _requests(board: Board) -> None:
             "where the alert fires, if it lasts.",
             [
                 query(
-                    f"dataset:privacy_requests_refused_per_requests:ratio_rate5m{{{CHOSEN}}}",
+                    "dataset:privacy_requests_refused_per_requests:ratio_rate5m"
+                    f'{{{CHOSEN},dataset!=""}}',
                     "{{dataset}}",
                 )
             ],
             unit="percentunit",
             levels=levels.REFUSED,
+            beside=True,
+            calcs=("lastNotNull", "max"),
             bounds=(0, 1),
         ),
         panel_id=23,

@@ -11,7 +11,8 @@ from deploy.grafana.dashboards.shared import CHOSEN, CLOSED, EXHAUSTED
 
 _SPENT: Final = f"max by (dataset) (privacy_filter_spent_ratio{{{CHOSEN}}})"
 _LEFT_SECONDS: Final = (
-    f"min by (dataset) (dataset:privacy_filter_time_to_exhaustion_seconds:deriv6h{{{CHOSEN}}})"
+    f"min by (dataset) (dataset:privacy_filter_time_to_exhaustion_seconds:deriv6h{{{CHOSEN}}}) "
+    f"unless ({EXHAUSTED} == 1)"
 )
 _READ: Final = """
 - **Spent** is the part of the filter's additive budget that is used: 0 to 100 %, the same scale
@@ -90,9 +91,9 @@ def budgets(board: Board) -> None:
             "Datasets",
             "One row for each dataset. Spent: part of the additive budget. Burn: 1x lasts exactly "
             "to the end of the horizon; empty where the policy has none. Exhausted in: when the "
-            "budget ends if the last six hours go on; empty while nothing is spent. Refused: "
-            "since a worker took the partition over. A generation above 1 is a name that was "
-            "opened anew.",
+            "budget ends if the last six hours go on; empty while nothing is spent, and after the "
+            "end. Refused: since a worker took the partition over. A generation above 1 is a name "
+            "that was opened anew.",
             [
                 query(_SPENT, ref="A", table=True),
                 query(
@@ -142,6 +143,7 @@ def budgets(board: Board) -> None:
             bounds=(0, 1),
             calcs=("lastNotNull",),
             stepped=True,
+            beside=True,
         ),
         panel_id=13,
         width=16,
@@ -151,10 +153,15 @@ def budgets(board: Board) -> None:
         lines(
             "Burn of the last hour",
             "How many times faster than its horizon allows each budget was spent in the last "
-            "hour: above 1x it ends early if that goes on. Datasets without a horizon have none.",
+            "hour: above 1x it ends early if that goes on. No line: nothing was spent, or the "
+            "policy has no horizon.",
             [query(f"dataset:privacy_filter_burn:ratio1h{{{CHOSEN}}}", "{{dataset}}")],
             unit="suffix:x",
             levels=levels.BURN,
+            bounds=(None, None),
+            powers=True,
+            beside=True,
+            calcs=("lastNotNull",),
         ),
         panel_id=14,
         width=16,

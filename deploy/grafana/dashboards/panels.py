@@ -115,12 +115,15 @@ def lines(
     calcs: Sequence[str] = ("lastNotNull", "max"),
     stepped: bool = False,
     beside: bool = False,
+    powers: bool = False,
+    decimals: int | None = None,
 ) -> timeseries.Panel:
     """Return values over time. With more than one level, each is a dashed line.
 
     Args:
         bounds: lowest value shown, and the highest unless there is a higher one.
         calcs: columns of the legend. `beside` puts it at the right: room for many series.
+        powers: draw powers of ten at equal distances; what is 0 is then not drawn.
     """
     drawn = shared.GraphThresholdsStyleMode.DASHED
     panel = (
@@ -169,6 +172,12 @@ def lines(
         panel.min(low)
     if high is not None:
         panel.axis_soft_max(high)
+    if decimals is not None:
+        panel.decimals(decimals)
+    if powers:
+        panel.scale_distribution(
+            common.ScaleDistributionConfig().type(shared.ScaleDistribution.LOG).log(10)
+        )
     for matcher, properties in overrides:
         panel.with_override(matcher, properties)
     return panel

@@ -178,6 +178,7 @@ def _partitions(board: Board) -> None:
                 )
             ],
             stacked=True,
+            decimals=0,
             calcs=("lastNotNull",),
             stepped=True,
         ),

@@ -128,12 +128,15 @@ def trouble(board: Board) -> None:
     board.add(
         lines(
             "Faults",
-            "Times that a partition's state was dropped and read again, by kind of error. No "
-            "wrong decision comes of it: what is dropped was never shown.",
-            [query(grown("privacy_partition_faults_total", "fault"), "{{fault}}")],
+            "Times that a partition's state was dropped and read again, by kind of error, "
+            "since each worker began. No wrong decision comes of it: what is dropped was never "
+            "shown.",
+            [query(f"sum by (fault) (privacy_partition_faults_total{{{WORKER}}})", "{{fault}}")],
             stacked=True,
+            stepped=True,
+            decimals=0,
             bounds=(0, 1),
-            calcs=("max",),
+            calcs=("lastNotNull",),
         ),
         panel_id=32,
         width=8,
@@ -176,12 +179,12 @@ def processes(board: Board) -> None:
                 "version": ("version", {"custom__width": 80}),
                 "rules": ("rules", {"custom__width": 60}),
                 "python": ("python", {"custom__width": 80}),
-                "Value #B": ("runs since", {"unit": "dtdurations", "decimals": 0}),
+                "Value #B": ("running for", {"unit": "dtdurations", "decimals": 0}),
             },
             sort="process",
         ),
         panel_id=41,
-        width=8,
+        width=10,
         height=8,
     )
     board.add(
@@ -196,7 +199,7 @@ def processes(board: Board) -> None:
             ],
         ),
         panel_id=42,
-        width=8,
+        width=7,
         height=8,
     )
     board.add(
@@ -208,6 +211,6 @@ def processes(board: Board) -> None:
             unit="bytes",
         ),
         panel_id=43,
-        width=8,
+        width=7,
         height=8,
     )

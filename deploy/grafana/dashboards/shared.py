@@ -12,6 +12,10 @@ EXHAUSTED: Final = f"max by (dataset) (privacy_filter_exhausted{{{CHOSEN}}})"
 CLOSED: Final = f"max by (dataset) (privacy_dataset_closed{{{CHOSEN}}})"
 WORKER: Final = 'instance=~"$instance"'
 ONE: Final = 'dataset="$dataset"'
+EXHAUSTION: Final = (
+    f"min(dataset:privacy_filter_time_to_exhaustion_seconds:deriv6h{{{ONE}}}) "
+    f"unless (max(privacy_filter_exhausted{{{ONE}}}) == 1)"
+)
 DASHED: Final = {"fill": "dash", "dash": [10, 10]}
 
 OUTCOME_COLORS: Final = {
