@@ -65,8 +65,8 @@ def test_it_is_refused_from_the_gaussian_that_dominates_it_on(epsilon: str) -> N
     assert 0 < left < more / 3
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.floats(-6, 1.4), st.floats(0, 1), st.sampled_from(["1e-9", "1e-4", "0.1", "1", "10"]))
+@settings(max_examples=40, deadline=None)
+@given(st.floats(-6, 0.8), st.floats(0, 1), st.sampled_from(["1e-9", "1e-4", "0.1", "1", "4"]))
 def test_the_cost_falls_as_the_state_grows(log_room: float, log_more: float, epsilon: str) -> None:
     """P10, also beyond m = 2, and its bounds: 8 ln cosh(epsilon/2) < cost <= mu(epsilon)^2."""
     with mpmath.workdps(60):

@@ -294,11 +294,28 @@ sequences = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(sequences, st.sampled_from([("1", "1e-6"), ("0.3", "1e-9"), ("8", "1e-5")]))
+BUDGETS = st.sampled_from([("1", "1e-6"), ("0.3", "1e-9"), ("8", "1e-5")])
+
+
+@settings(max_examples=25, deadline=None)
+@given(sequences, BUDGETS)
 def test_no_sequence_over_admits_and_nothing_that_fits_is_refused(
     sequence: list[c.Claim], budget: tuple[str, str]
 ) -> None:
+    play(sequence, budget)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None)
+@given(sequences, BUDGETS)
+def test_nor_does_any_of_many_sequences(
+    sequence: list[c.Claim], budget: tuple[str, str]
+) -> None:
+    play(sequence, budget)
+
+
+def play(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
+    """Ask one claim after another, and hold each answer against the reference."""
     limits = capacity(*budget, claims="1e-4")
     spent: tuple[Units, ...] = (0, 0)
     with mpmath.workdps(80):
