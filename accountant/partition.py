@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import Units
+from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.clock import iso
 from accountant.grants import Amounts, row
 from accountant.ids import (
@@ -33,6 +34,7 @@ from accountant.records import (
     Source,
     decode_decision,
     encode,
+    partition_row_key,
 )
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
@@ -90,9 +92,20 @@ class Partition:
         next: offset of each input that comes next.
         ledgers: by dataset.
         ids: those remembered.
+        checksum: of the datasets' rows, as far as those are known.
     """
 
-    __slots__ = ("decided_at", "floor", "genesis", "head", "ids", "ledgers", "next", "sequence")
+    __slots__ = (
+        "checksum",
+        "decided_at",
+        "floor",
+        "genesis",
+        "head",
+        "ids",
+        "ledgers",
+        "next",
+        "sequence",
+    )
 
     def __init__(self, genesis: Genesis, *, most_ids: int | None = None) -> None:
         self.genesis = genesis
@@ -103,6 +116,16 @@ class Partition:
         self.next: dict[Source, int] = {"requests": 0, "admin": 0}
         self.ledgers: dict[str, Ledger] = {}
         self.ids = IdTable() if most_ids is None else IdTable(most_ids)
+        self.checksum = Checksum()
+
+    def summed(self) -> Checksum:
+        """Return the checksum of every dataset's row; those never written are written for it."""
+        checksum = self.checksum
+        if len(checksum) < len(self.ledgers):
+            for name, ledger in self.ledgers.items():
+                if name not in checksum:
+                    checksum.put(name, crc_of_row(row(ledger, None)))
+        return checksum
 
     def row(self) -> PartitionRow:
         """Return the partition's row for `state`."""
@@ -114,6 +137,7 @@ class Partition:
             floor=self.floor,
             next=NextOffsets(**self.next),
             datasets=len(self.ledgers),
+            checksum=text_of(self.summed().total),
         )
 
 
@@ -135,6 +159,7 @@ class Draft:
         self.next = dict(partition.next)
         self.ledgers: dict[str, Ledger] = {}
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
+        self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
         self._ids: dict[str, tuple[int, Remembered]] = {}
         self._opened = 0
         self._room = 0  # for at least so many more ids, once they were counted
@@ -260,26 +285,31 @@ class Draft:
             made,
         )
 
-    def row(self) -> PartitionRow:
-        """Return the partition's row as it will be."""
-        return PartitionRow(
-            genesis=self.partition.genesis,
+    def rows(self) -> list[tuple[bytes, bytes]]:
+        """Return the rows for `state`, as (key, value): the datasets touched, the partition's."""
+        sums = self.partition.summed()
+        total = sums.total
+        rows = []
+        for name, ledger in self.ledgers.items():
+            written, amounts = self._amounts[name]
+            # After a `rewind` the amounts are those of a ledger that was undone.
+            value = row(ledger, amounts if written is ledger else None)
+            crc = crc_of_row(value)
+            total += crc - sums.of(name)
+            self._crcs[name] = ledger, crc
+            rows.append((name.encode(), value))
+        genesis = self.partition.genesis
+        last = PartitionRow(
+            genesis=genesis,
             partition_sequence=self.sequence,
             head=self.head,
             decided_at=self.decided_at,
             floor=self.floor,
             next=NextOffsets(**self.next),
             datasets=len(self.partition.ledgers) + self._opened,
+            checksum=text_of(total),
         )
-
-    def snapshots(self) -> list[tuple[bytes, bytes]]:
-        """Return the rows of the datasets touched, as (key, value)."""
-        rows = []
-        for name, ledger in self.ledgers.items():
-            written, amounts = self._amounts[name]
-            # After a `rewind` the amounts are those of a ledger that was undone.
-            rows.append((name.encode(), row(ledger, amounts if written is ledger else None)))
-        return rows
+        return [*rows, (partition_row_key(genesis.partition), encode(last))]
 
     def absorb(self) -> None:
         """Make the changes the partition's own. Call it once they are committed."""
@@ -288,6 +318,12 @@ class Draft:
         state.decided_at, state.floor = self.decided_at, self.floor
         state.next = self.next
         state.ledgers.update(self.ledgers)
+        for name, ledger in self.ledgers.items():
+            written, crc = self._crcs.get(name, (None, 0))
+            if written is ledger:
+                state.checksum.put(name, crc)
+            else:  # nobody asked for its row
+                state.checksum.forget(name)
         for key, (issued, remembered) in self._ids.items():
             state.ids.add(issued, key, remembered)
         state.ids.forget(state.floor)

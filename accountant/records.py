@@ -203,7 +203,12 @@ class NextOffsets(msgspec.Struct, frozen=True):
 
 
 class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="partition"):
-    """One partition's head as `state` keeps it, written with every commit."""
+    """One partition's head as `state` keeps it, written with every commit.
+
+    Attributes:
+        datasets: how many rows of datasets belong to it.
+        checksum: of those rows, see `accountant.checksum`; rows of versions before it lack it.
+    """
 
     version: int = VERSION
     rules: int = RULES
@@ -214,6 +219,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     floor: int
     next: NextOffsets
     datasets: int
+    checksum: str | msgspec.UnsetType = msgspec.UNSET
 
 
 encode = msgspec.json.Encoder().encode

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from accountant.checksum import crc_of_row, text_of
 from accountant.clock import from_iso, issued_at
 from accountant.errors import BudgetError, LedgerFault, LogDamaged
 from accountant.ids import Remembered, decode_identity, id_key
@@ -72,16 +73,20 @@ class Refold:
         A row that cannot be read is told of by `start`, unless a later one replaces it.
         """
         self._unreadable.pop(key, None)
+        partition = self._partition
         try:
             if key == partition_row_key(self._genesis.partition):
                 self._row = decode_partition_row(value or b"")
             elif value is None:
-                self._partition.ledgers.pop(key.decode(), None)
+                name = key.decode()
+                partition.ledgers.pop(name, None)
+                partition.checksum.forget(name)
             else:
                 ledger = restored(decode_snapshot(value))
                 if ledger.dataset.encode() != key:
                     raise ValueError(f"it holds dataset {ledger.dataset}")
-                self._partition.ledgers[ledger.dataset] = ledger
+                partition.ledgers[ledger.dataset] = ledger
+                partition.checksum.put(ledger.dataset, crc_of_row(value))
         except _UNREADABLE as error:
             self._unreadable[key] = error
 
@@ -104,6 +109,12 @@ class Refold:
         if row.datasets != len(self._partition.ledgers):
             raise StateMismatch(
                 f"state holds {len(self._partition.ledgers)} datasets, its row says {row.datasets}"
+            )
+        checksum = text_of(self._partition.checksum.total)
+        if row.checksum is not msgspec.UNSET and row.checksum != checksum:
+            raise StateMismatch(
+                f"the rows of datasets have the checksum {checksum}, the partition's row says "
+                f"{row.checksum}: one of them is older than it, or was changed"
             )
         return max(0, row.floor - self._genesis.skew_ms)
 

@@ -13,7 +13,7 @@ from accountant.errors import LedgerFault, LogDamaged
 from accountant.inputs import Input
 from accountant.outcomes import Reason
 from accountant.partition import Draft, Encoded, Partition
-from accountant.records import Genesis, encode, partition_row_key
+from accountant.records import Genesis
 from accountant.refold import Refold, StateMismatch, state_rows
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.errors import CommitRejected, Fenced, Refused
@@ -251,7 +251,6 @@ class Processor:
                 await self._sleep(0)
                 turn = time.perf_counter()
         self._check_entitled()
-        row = partition_row_key(self._genesis.partition), encode(draft.row())
         dead = [
             DeadLetter(record, encoded.reason)
             for record, encoded in decided
@@ -262,7 +261,7 @@ class Processor:
         await self._journal.commit(
             Commit(
                 decisions=[encoded for _, encoded in decided],
-                rows=[*draft.snapshots(), row],
+                rows=draft.rows(),
                 dead_letters=dead,
                 next=draft.next,
             )

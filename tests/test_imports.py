@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up: a module may import what stands in its own line or above it.
 LAYERS = (
-    {"errors", "outcomes", "clock", "partitioning"},
+    {"checksum", "errors", "outcomes", "clock", "partitioning"},
     {"amounts"},
     {"claim_fields"},
     {"claims"},

@@ -28,7 +28,7 @@ def test_rows_are_those_of_the_codec(history: list[tuple[Any, ...]], policy: Any
     world = World(batch=10**6)
     world.send("admin", world.admin("open", dataset="census", policy=policy))
     play(world, history)
-    for key, value in world.draft.snapshots():
+    for key, value in world.draft.rows()[:-1]:
         row = decode_snapshot(value)
         assert encode(row) == value
         assert row.dataset.encode() == key

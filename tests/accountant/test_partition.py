@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from accountant.decide import decide
 from accountant.inputs import Input
 from accountant.partition import Draft, genesis_decision
-from accountant.records import Genesis, decode_decision, encode, partition_row_key
+from accountant.records import Genesis, decode_decision
 from accountant.refold import state_rows
 from tests.accountant.histories import worlds
 from tests.accountant.world import START, World, code, opened
@@ -30,8 +30,7 @@ def test_the_rows_that_drafts_write_are_the_rows_of_the_state(
             world.ask("pure:0.1", dataset=dataset)
             world.ask("pure:5", dataset=dataset)
         written = dict(state_rows(world.state))
-        written |= dict(world.draft.snapshots())
-        written[partition_row_key(0)] = encode(world.draft.row())
+        written |= dict(world.draft.rows())
         assert sorted(written.items()) == sorted(world.rows())
 
 
@@ -43,8 +42,7 @@ def draft_state(draft: Draft) -> tuple[object, ...]:
         draft.floor,
         dict(draft.next),
         dict(draft.ledgers),
-        draft.snapshots(),
-        draft.row(),
+        draft.rows(),
     )
 
 

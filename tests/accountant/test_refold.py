@@ -11,10 +11,16 @@ from accountant.decide import decide
 from accountant.errors import LogDamaged
 from accountant.inputs import Input
 from accountant.partition import Draft, Partition
-from accountant.records import NO_REQUEST, Origin, decode_decision, partition_row_key
+from accountant.records import (
+    NO_REQUEST,
+    Origin,
+    decode_decision,
+    decode_partition_row,
+    partition_row_key,
+)
 from accountant.refold import Refold, StateMismatch, state_rows
 from tests.accountant.histories import worlds
-from tests.accountant.world import World, opened
+from tests.accountant.world import WINDOW, World, opened
 
 
 def from_rows(world: World, *, rows: list[tuple[bytes, bytes]] | None = None) -> Partition:
@@ -133,8 +139,77 @@ def test_a_row_with_other_totals_than_the_log_is_noticed() -> None:
     (key, value), partition_row = world.rows()
     forged = value.replace(b'"mechanisms":1', b'"mechanisms":0')
     assert forged != value
-    with pytest.raises(StateMismatch, match="totals"):
+    with pytest.raises(StateMismatch, match="checksum"):
         from_rows(world, rows=[(key, forged), partition_row])
+    with pytest.raises(StateMismatch, match="totals"):  # written before there was a checksum
+        from_rows(world, rows=[(key, forged), without_checksum(partition_row)])
+
+
+def without_checksum(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    value = decode_partition_row(row[1])
+    assert value.checksum is not msgspec.UNSET
+    return row[0], msgspec.json.encode(msgspec.structs.replace(value, checksum=msgspec.UNSET))
+
+
+def busy_while_one_is_idle() -> tuple[World, dict[bytes, bytes], dict[bytes, bytes]]:
+    """Return a world, its rows, and those before the last spending of `idle`.
+
+    No decision that a refold with rows needs speaks of `idle`.
+    """
+    world = opened()
+    world.open("idle", epsilon="1", delta="1e-6")
+    world.ask(dataset="idle")
+    early = dict(world.rows())
+    world.ask(dataset="idle")
+    for _ in range(3):
+        world.now += WINDOW
+        world.ask()
+    return world, dict(world.rows()), early
+
+
+def test_an_old_row_of_an_idle_dataset_is_noticed() -> None:
+    world, rows, early = busy_while_one_is_idle()
+    assert state_rows(from_rows(world)) == world.rows()
+    stale = list((rows | {b"idle": early[b"idle"]}).items())
+    with pytest.raises(StateMismatch, match="checksum"):
+        from_rows(world, rows=stale)
+    # Without a checksum it would be believed, and give back what was spent.
+    believed = from_rows(world, rows=[*stale[:-1], without_checksum(stale[-1])])
+    assert believed.ledgers["idle"].mechanisms == 1
+
+
+@pytest.mark.parametrize(
+    ("found", "put"),
+    [
+        (b'"rho":"', b'"rho":"1'),
+        (b'"epsilon":"1"', b'"epsilon":"2"'),
+        (b'"closed":false', b'"closed":true'),
+        (b'"mechanisms":2', b'"mechanisms":1'),
+    ],
+)
+def test_a_changed_row_of_an_idle_dataset_is_noticed(found: bytes, put: bytes) -> None:
+    world, rows, _ = busy_while_one_is_idle()
+    forged = rows[b"idle"].replace(found, put, 1)
+    assert forged != rows[b"idle"]
+    with pytest.raises(StateMismatch, match="checksum"):
+        from_rows(world, rows=list((rows | {b"idle": forged}).items()))
+
+
+def test_rows_that_were_swapped_by_their_contents_are_noticed() -> None:
+    world, rows, _ = busy_while_one_is_idle()
+    swapped = {
+        b"idle": rows[b"census"].replace(b'"dataset":"census"', b'"dataset":"idle"'),
+        b"census": rows[b"idle"].replace(b'"dataset":"idle"', b'"dataset":"census"'),
+    }
+    with pytest.raises(StateMismatch, match="checksum"):
+        from_rows(world, rows=list((rows | swapped).items()))
+
+
+def test_rows_of_a_version_without_checksum_are_read_and_get_one() -> None:
+    world, rows, _ = busy_while_one_is_idle()
+    *datasets, last = rows.items()
+    state = from_rows(world, rows=[*datasets, without_checksum(last)])
+    assert state_rows(state) == world.rows()
 
 
 CONTRADICTIONS: list[tuple[int, dict[str, object], str]] = [

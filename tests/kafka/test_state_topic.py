@@ -128,6 +128,37 @@ async def test_a_state_restored_from_a_backup_under_a_running_worker_is_noticed(
         assert verdict.outcomes["granted"] == 5 * len(DATASETS)
 
 
+async def test_an_old_row_of_an_idle_dataset_is_not_believed(
+    broker: LocalBroker, application: str
+) -> None:
+    # Ids are remembered for a moment only, so that no decision read back speaks of the idle one.
+    options = {"partitions": 1, "window_ms": 5_000, "skew_ms": 1_000}
+    async with Ledger(broker.bootstrap, application, **options) as ledger:
+        async with working(ledger):
+            await ledger.open("idle", "busy")
+            await spend(ledger, ["idle"])
+        old = rows_of(ledger, b"idle")[-1]
+        async with working(ledger):
+            await spend(ledger, ["idle"])
+            await asyncio.sleep(7)
+            await spend(ledger, ["busy"])
+        good = rows_of(ledger, b"idle")[-1]
+        await restore(ledger, [[old]])
+        async with working(ledger):
+            await spend(ledger, ["idle"])
+            verdict = await ledger.judged()
+        assert verdict.outcomes["granted"] == 4
+        written = [row.value for row in rows_of(ledger, b"idle")]
+        # Restored, made again from the log, spent from.
+        assert written[-3:-1] == [old.value, good.value]
+
+
+def rows_of(ledger: Ledger, key: bytes) -> list[Any]:
+    """Return all that `state` still holds of a key, in order."""
+    found = oracle.read(ledger.bootstrap, ledger.topic("state"), 1)[0]
+    return [row for row in found if row.key == key]
+
+
 async def restore(ledger: Ledger, rows: list[list[Any]]) -> None:
     """Write old rows back, as from a backup."""
     producer = AIOKafkaProducer(bootstrap_servers=ledger.bootstrap)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,8 +14,10 @@ import pytest
 
 from accountant.decide import decide
 from accountant.inputs import Input
+from accountant.outcomes import Reason
 from accountant.partition import Draft, Encoded
 from accountant.records import decode_decision
+from streams.client import Accountant
 from streams.embedded import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
@@ -216,3 +220,35 @@ def test_an_error_of_the_disk_ends_the_process(file: Path) -> None:
     with_room = EmbeddedService.open(file, Settings())
     assert dict(with_room.standing.datasets()) == {}
     with_room.close_sync()
+
+
+def test_an_old_row_of_a_dataset_that_nobody_asked_for_hours_is_noticed(
+    file: Path, clock: TestClock
+) -> None:
+    def row_of_idle() -> tuple[bytes, bytes, int]:
+        with contextlib.closing(sqlite3.connect(file)) as db:
+            found = db.execute("SELECT key, value, crc FROM state WHERE key = ?", (b"idle",))
+            key, value, crc = found.fetchone()
+            return key, value, crc
+
+    url = f"sqlite:///{file}"
+    with Accountant(url, clock=clock) as ledger:
+        for name in ("idle", "busy"):
+            ledger.open(name, {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.ask("idle", "pure:0.5", analyst="ana")
+    old = row_of_idle()
+    with Accountant(url, clock=clock) as ledger:
+        ledger.ask("idle", "pure:0.5", analyst="ana")
+        for _ in range(3):
+            clock.pass_(seconds=3600)
+            ledger.ask("busy", "pure:0.01", analyst="ana")
+    good = row_of_idle()
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        db.execute("INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)", old)
+    assert row_of_idle() == old
+    with Accountant(url, clock=clock) as ledger:
+        view = ledger.dataset("idle")
+        assert view is not None
+        assert view.left["epsilon"] == "0"
+        assert row_of_idle() == good
+        assert ledger.ask("idle", "pure:0.5", analyst="ana").reason is Reason.EXHAUSTED

@@ -83,6 +83,27 @@ def test_damaged_state_is_made_again_from_the_log(damage: str) -> None:
     play(story())
 
 
+def test_an_old_row_of_a_dataset_that_nobody_asked_for_hours_is_noticed() -> None:
+    async def story() -> None:
+        stage = await stage_with_history()
+        old = next(row for row in stage.log.state[::-1] if row[0] == b"other")
+        stage.ask(1, "other")
+        await stage.settle()
+        for _ in range(3):
+            stage.clock.pass_(3_600_000)
+            stage.ask(1, "census")
+            await stage.settle()
+        good = last_of(stage.log.state)
+        stage.log.state.append(old)
+        await stage.settle()
+        assert last_of(stage.log.state) == good
+        stage.ask(9, "other")
+        await stage.settle()
+        assert stage.check().accounts["other"].grants == 10
+
+    play(story())
+
+
 def test_the_state_of_another_application_is_replaced() -> None:
     async def story() -> None:
         foreign = Stage(msgspec.structs.replace(GENESIS, application="another"))
@@ -99,6 +120,7 @@ def test_the_state_of_another_application_is_replaced() -> None:
     play(story())
 
 
+@pytest.mark.slow
 def test_a_large_state_is_rewritten_in_parts_and_survives_a_crash_between_them() -> None:
     from streams.testing import Crash, CrashPoints
 

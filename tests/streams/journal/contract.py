@@ -13,7 +13,7 @@ from typing import Any
 from accountant.decide import decide
 from accountant.inputs import Input
 from accountant.partition import Draft, Partition
-from accountant.records import Genesis, Source, encode, partition_row_key
+from accountant.records import Genesis, Source
 from accountant.refold import Refold
 from streams.journal import Commit, DeadLetter, Journal
 from streams.journal.handoff import Entry, Handoff
@@ -170,13 +170,12 @@ class Player:
         decided = [
             (r, decide(draft, Input(r.source, r.offset, r.key, r.value, at), at)) for r in records
         ]
-        row = partition_row_key(self.genesis.partition), encode(draft.row())
         dead = [
             DeadLetter(record, encoded.decision.reason)
             for record, encoded in decided
             if encoded.decision.reason == "undecodable"
         ]
-        return draft, Commit([e for _, e in decided], [*draft.snapshots(), row], dead, draft.next)
+        return draft, Commit([e for _, e in decided], draft.rows(), dead, draft.next)
 
     async def decide(self, count: int, at: int) -> list[bytes]:
         """Read, decide and commit; return the decisions."""
