@@ -293,7 +293,6 @@ sequences = st.lists(
 )
 
 
-@pytest.mark.slow
 BUDGETS = st.sampled_from([("1", "1e-6"), ("0.3", "1e-9"), ("8", "1e-5")])
 
 
@@ -308,9 +307,7 @@ def test_no_sequence_over_admits_and_nothing_that_fits_is_refused(
 @pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(sequences, BUDGETS)
-def test_nor_does_any_of_many_sequences(
-    sequence: list[c.Claim], budget: tuple[str, str]
-) -> None:
+def test_nor_does_any_of_many_sequences(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
     play(sequence, budget)
 
 
