@@ -78,6 +78,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     decided_at: str
 
 
+decode_alert = msgspec.json.Decoder(Alert).decode
 decode_dataset_view = msgspec.json.Decoder(DatasetView).decode
 
 

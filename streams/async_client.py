@@ -11,7 +11,7 @@ from accountant.claims import Claim
 from accountant.policy import Neighbours, Policy
 from accountant.records import Decision, decode_decision
 from accountant.usage import UsageView
-from accountant.views import DatasetView
+from accountant.views import Alert, DatasetView
 from streams.calls import (
     GRACE_S,
     Call,
@@ -217,6 +217,10 @@ class AsyncAccountant:
     def events(self) -> AsyncIterator[Decision]:
         """Yield decisions as they become visible; who reads too slowly loses the oldest."""
         return self.look().events()
+
+    def alerts(self) -> AsyncIterator[Alert]:
+        """Yield thresholds as they are crossed; those crossed before are in the datasets."""
+        return self.look().alerts()
 
     async def decided(self, call: Call, wait: float) -> Decision:
         """Send a call until it is answered, the same bytes each time.

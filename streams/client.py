@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from accountant.claims import Claim
 from accountant.policy import Neighbours, Policy
 from accountant.records import Decision
 from accountant.usage import UsageView
-from accountant.views import DatasetView
+from accountant.views import Alert, DatasetView
 from streams.async_client import CONNECT_S, WAIT_S, AsyncAccountant
 from streams.calls import (
     Call,
@@ -205,15 +205,22 @@ class Accountant:
 
     def events(self) -> Iterator[Decision]:
         """Yield decisions as they become visible; who reads too slowly loses the oldest."""
-        events = self._call(self._subscribe())
+        return self._iterate(self._client.events)
+
+    def alerts(self) -> Iterator[Alert]:
+        """Yield thresholds as they are crossed; those crossed before are in the datasets."""
+        return self._iterate(self._client.alerts)
+
+    def _iterate(self, subscribe: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+        async def begin() -> AsyncIterator[T]:
+            return subscribe()
+
+        events = self._call(begin())
         while True:
             try:
                 yield self._call(_next(events))
             except StopAsyncIteration:
                 return
-
-    async def _subscribe(self) -> AsyncIterator[Decision]:
-        return self._client.events()
 
     def _decided(self, call: Call, wait: float) -> Decision:
         service = self._client.look(make=call.opens)
@@ -232,7 +239,7 @@ class Accountant:
         return self._portal.call(coroutine)
 
 
-async def _next(events: AsyncIterator[Decision]) -> Decision:
+async def _next(events: AsyncIterator[T]) -> T:
     return await anext(events)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from accountant.records import Decision, Source
 from accountant.usage import UsageView
-from accountant.views import DatasetView
+from accountant.views import Alert, DatasetView
 from streams.clock import Clock
 from streams.embedded import EmbeddedService
 from streams.errors import Refused
@@ -47,6 +47,9 @@ class AbsentLedger:
         raise NoSuchLedger(self._why)
 
     def events(self) -> AsyncIterator[Decision]:
+        raise NoSuchLedger(self._why)
+
+    def alerts(self) -> AsyncIterator[Alert]:
         raise NoSuchLedger(self._why)
 
     def readiness(self) -> Readiness:

@@ -11,11 +11,17 @@ from typing import Final, Self
 import apsw
 
 from accountant.clock import issued_at
+from accountant.crossings import Crossings, crossed
 from accountant.decide import decide as decide_record
 from accountant.ids import id_key
+from accountant.partition import Partition, hash_of
 from accountant.records import Decision, Genesis, Source
 from accountant.usage import UsageView
-from accountant.views import DatasetView
+from accountant.views import Alert, DatasetView
+from streams.alerts.counts import AlertCounts
+from streams.alerts.delivered import Delivered
+from streams.alerts.outbox import Outbox
+from streams.alerts.webhook import webhook_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable
@@ -54,8 +60,12 @@ class EmbeddedService:
         self._lock = lock
         self._clock = clock
         self._inbox = Handoff(settings.most_waiting)
-        self._events = Broadcast()
+        self._events = Broadcast[Decision]()
+        self._alerts = Broadcast[Alert]()
+        self._crossings = Crossings()
         self._reader = _Reader(path)
+        self.alert_counts = AlertCounts()
+        self._outbox = self._make_outbox(settings)
         self.standing = Standing(
             clock, lags=self._lags, usage=True, analysts=settings.metrics_analysts
         )
@@ -72,7 +82,22 @@ class EmbeddedService:
                 sleep=pause,
             )
 
-        self._writer = Writer(make, self._inbox, self.standing, clock, publish=self._publish)
+        self._writer = Writer(
+            make, self._inbox, self.standing, clock, begun=self._begun, publish=self._publish
+        )
+
+    def _make_outbox(self, settings: Settings) -> Outbox | None:
+        webhook = webhook_of(settings)
+        if webhook is None:
+            return None
+        head = hash_of(self._reader.decision(0) or b"")
+        return Outbox(
+            webhook,
+            Delivered(self._path, head),
+            self.alert_counts,
+            crossed=self._crossed,
+            patience=settings.alert_webhook_patience_seconds,
+        )
 
     @classmethod
     def open(
@@ -102,7 +127,13 @@ class EmbeddedService:
             stored = sqlite_file.stored_genesis(path)
             _check_genesis(path, stored, wanted)
             service = cls(path, stored, settings, lock=lock, clock=clock, decide=decide)
-            service._writer.start()
+            if service._outbox is not None:
+                service._outbox.start()
+            try:
+                service._writer.start()
+            except BaseException:
+                service._close_readers()
+                raise
         except BaseException:
             lock.release()
             raise
@@ -165,8 +196,11 @@ class EmbeddedService:
         self._check_readable()
         return self.standing.usage(dataset)
 
-    def events(self) -> Subscription:
+    def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
+
+    def alerts(self) -> Subscription[Alert]:
+        return self._alerts.subscribe()
 
     def readiness(self) -> Readiness:
         reasons = self._writer.reasons
@@ -183,9 +217,15 @@ class EmbeddedService:
     def close_sync(self) -> None:
         """Do as `close` does, blocking this thread."""
         self._writer.stop()
-        self._events.end()
-        self._reader.close()
+        self._close_readers()
         self._lock.release()
+
+    def _close_readers(self) -> None:
+        self._events.end()
+        self._alerts.end()
+        if self._outbox is not None:
+            self._outbox.close()
+        self._reader.close()
 
     async def close(self) -> None:
         await asyncio.to_thread(self.close_sync)
@@ -194,9 +234,24 @@ class EmbeddedService:
         if self._writer.partition is None:
             raise Unavailable("; ".join(self._writer.reasons))
 
+    def _begun(self, partition: Partition) -> None:
+        self._tell(self._crossings.begin(partition.ledgers))
+
     def _publish(self, committed: Committed) -> None:
+        records = [encoded for _, encoded in committed.records]
         if self._events.heard:
-            self._events.send([encoded.decision for _, encoded in committed.records])
+            self._events.send([encoded.decision for encoded in records])
+        self._tell(self._crossings.take(records, committed.partition.ledgers))
+
+    def _tell(self, alerts: list[Alert]) -> None:
+        if alerts:
+            self._alerts.send(alerts)
+            if self._outbox is not None:
+                self._outbox.put(alerts)
+
+    def _crossed(self) -> list[Alert]:
+        partition = self._writer.partition
+        return [] if partition is None else crossed(partition.ledgers.copy())
 
     def _lags(self) -> list[Lag]:
         return [Lag("requests", 0, len(self._inbox))]

@@ -15,7 +15,7 @@ from accountant.inputs import Undecodable
 from accountant.outcomes import Reason
 from accountant.records import Decision, Source, decode_decision
 from accountant.usage import UsageView
-from accountant.views import DatasetView, decode_dataset_view
+from accountant.views import Alert, DatasetView, decode_alert, decode_dataset_view
 from streams.calls import words
 from streams.errors import Refused, Unavailable
 from streams.service import Answer, Readiness
@@ -114,12 +114,24 @@ class HttpService:
         return [] if found is None else self._decoded(found, _decode_usage)
 
     async def events(self) -> AsyncIterator[Decision]:
+        async for data in self._stream("decision"):
+            yield decode_decision(data)
+
+    async def alerts(self) -> AsyncIterator[Alert]:
+        async for data in self._stream("alert"):
+            yield decode_alert(data)
+
+    async def _stream(self, kind: str) -> AsyncIterator[str]:
+        """Yield the data of one kind of server-sent events."""
+        event = ""
         try:
             async with self._http.stream("GET", "/events", timeout=_UNBOUNDED_READ) as response:
                 await self._check_stream(response)
                 async for line in response.aiter_lines():
-                    if line.startswith("data: "):
-                        yield decode_decision(line[6:])
+                    if line.startswith("event: "):
+                        event = line[7:]
+                    elif line.startswith("data: ") and event == kind:
+                        yield line[6:]
         except httpx.RequestError as error:
             raise Unavailable(f"{self._url} does not answer: {words(error)}") from error
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator
 from typing import Any, Final, Self
 
 from aiokafka import AIOKafkaProducer
@@ -17,8 +16,8 @@ from accountant.outcomes import Outcome
 from accountant.partitioning import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.usage import Usage, UsageView
-from accountant.views import DatasetView
-from streams.broadcast import Broadcast
+from accountant.views import Alert, DatasetView
+from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import Unavailable
 from streams.kafka.errors import translating
@@ -56,7 +55,8 @@ class KafkaService:
         self._views: dict[str, DatasetView] = {}
         self._usage: dict[tuple[str, str], Usage] = {}
         self._views_of = Following(self._views, self._usage)
-        self._events = Broadcast()
+        self._events = Broadcast[Decision]()
+        self._alerts = Broadcast[Alert]()
         self._tail = Tail(
             deployment,
             on_snapshot=self._take_snapshot,
@@ -166,13 +166,11 @@ class KafkaService:
         ]
         return sorted(found, key=lambda view: view.analyst)
 
-    async def events(self) -> AsyncIterator[Decision]:
-        reader = self._events.subscribe()
-        try:
-            async for decision in reader:
-                yield decision
-        finally:
-            await reader.aclose()
+    def events(self) -> Subscription[Decision]:
+        return self._events.subscribe()
+
+    def alerts(self) -> Subscription[Alert]:
+        return self._alerts.subscribe()
 
     def readiness(self) -> Readiness:
         reasons = [] if self._tail.trouble is None else [self._tail.trouble]
@@ -189,6 +187,8 @@ class KafkaService:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(5):
                     await producer.stop()
+        self._events.end()
+        self._alerts.end()
         for future in self._pending.values():
             if not future.done():
                 future.set_exception(Unavailable("closing: retry with the same bytes"))
@@ -200,10 +200,13 @@ class KafkaService:
         lines = [decode_line(value) for value in values]
         for line, value in zip(lines, values, strict=True):
             self._take(partition, line, value)
+        crossed: list[Alert] = []
         for dataset, run in runs_of(lines, values).items():
-            self._views_of.take_run(dataset, run)
+            crossed += self._views_of.take_run(dataset, run)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])
+        if crossed:
+            self._alerts.send(crossed)
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
         self._forget_old()

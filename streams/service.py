@@ -8,7 +8,7 @@ from typing import Protocol
 
 from accountant.records import Decision, Source
 from accountant.usage import UsageView
-from accountant.views import DatasetView
+from accountant.views import Alert, DatasetView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,10 @@ class Service(Protocol):
         A subscriber that falls far behind loses the oldest ones; every decision carries
         running totals, so the next one brings it up to date.
         """
+        ...
+
+    def alerts(self) -> AsyncIterator[Alert]:
+        """Yield thresholds as they are crossed, from now on; one may come twice, by its id."""
         ...
 
     def readiness(self) -> Readiness:

@@ -9,7 +9,7 @@ import re
 from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from accountant.errors import BudgetError
@@ -89,6 +89,29 @@ def _named(text: str) -> str:
     return text
 
 
+def _posted_to(secret: SecretStr | None) -> SecretStr | None:
+    """Check where alerts are posted to. The address may hold a secret: it is not repeated."""
+    text = "" if secret is None else secret.get_secret_value()
+    if not text:
+        return None
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        plain = parts.username is None and parts.password is None and not parts.fragment
+    except ValueError:
+        known = plain = False
+    if not known or not plain or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("must be http://HOST... or https://HOST..., without a user name")
+    return secret
+
+
+def _header(secret: SecretStr | None) -> SecretStr | None:
+    text = "" if secret is None else secret.get_secret_value()
+    if not text.isascii() or not text.isprintable() or text != text.strip():
+        raise ValueError("must be printable ASCII, without spaces around it")
+    return secret if text else None
+
+
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -100,7 +123,12 @@ class Settings(BaseSettings):
     refused start. An embedded ledger always has one partition.
     """
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,  # some of it is secret
+    )
 
     url: Annotated[str, AfterValidator(_known)] = Field(
         DEFAULT_URL, description="where the ledger is: sqlite:///, http:// or kafka://"
@@ -160,6 +188,18 @@ class Settings(BaseSettings):
     )
     read_side: bool = Field(
         True, description="keep tables of budgets and usage in a worker, and publish alerts"
+    )
+    alert_webhook: Annotated[SecretStr | None, AfterValidator(_posted_to)] = Field(
+        None, description="http(s) address that each alert is posted to; never shown"
+    )
+    alert_webhook_authorization: Annotated[SecretStr | None, AfterValidator(_header)] = Field(
+        None, description="the Authorization header that goes with it; never shown"
+    )
+    alert_webhook_patience_seconds: float = Field(
+        86_400,
+        ge=1,
+        le=2_592_000,
+        description="how long an alert that is not taken is tried again, in seconds",
     )
     instance_id: str | None = Field(
         None,

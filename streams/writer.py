@@ -69,6 +69,7 @@ class Writer:
             `pause` and its journal must read from `inbox`.
         inbox: where the callers' bodies wait.
         standing: what readers see; told before the callers are answered.
+        begun: given the state, each time that it was read back.
         publish: given the decisions of each commit.
 
     Attributes:
@@ -83,12 +84,14 @@ class Writer:
         standing: Standing,
         clock: Clock,
         *,
+        begun: Callable[[Partition], None],
         publish: Callable[[Committed], None],
     ) -> None:
         self._make = make
         self._inbox = inbox
         self._standing = standing
         self._clock = CheckedClock(clock)
+        self._begun = begun
         self._publish = publish
         self._baton = threading.Lock()
         self._run = self._begin()
@@ -225,6 +228,7 @@ class Writer:
 
     def refolded(self, partition: Partition, seconds: float) -> None:
         self._standing.refolded(partition, seconds)
+        self._begun(partition)
         self.partition = partition
         try:
             self._clock.now(partition.decided_at)

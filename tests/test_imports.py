@@ -29,7 +29,7 @@ LAYERS = (
     {"partition"},
     {"decide", "refold", "log_sums", "usage"},
     {"audit", "views"},
-    {"following"},
+    {"crossings", "following"},
     # Never used to decide: nothing above may import it.
     {"comparators"},
     {"games"},

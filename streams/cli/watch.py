@@ -1,27 +1,44 @@
-"""`accountant watch`: a live table of every budget."""
+"""`accountant watch`: a live table of every budget, and alerts as they come."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streams.cli.exits import explained
 from streams.cli.options import DEFAULT_URL, Json, Url
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+
+    from accountant.views import Alert, DatasetView
+
+_SHOWN = 8  # alerts under the table, the latest
+
 
 def watch(
     url: Url = DEFAULT_URL,
-    once: Annotated[bool, typer.Option("--once", help="Print the table once, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
     every: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between looks.")] = 1.0,
+    alerts: Annotated[
+        bool,
+        typer.Option(
+            "--alerts", help="Show alerts alone: first what is crossed, then as they come."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show what is spent and left of each dataset, its odometers, grants and refusals.
 
-    Ends with Ctrl-C. Where stdout is no terminal, a table is printed for each look. With
-    --json each look prints one line an object, a dataset each.
+    Thresholds that are crossed while it runs are shown as well, once each. Ends with Ctrl-C.
+    Where stdout is no terminal, a table is printed for each look. With --json each look prints
+    one line an object: a dataset each, and then what was newly crossed.
     """
+    from rich.console import Group
     from rich.live import Live
 
     from streams.cli.output import print_json, stdout
@@ -29,19 +46,61 @@ def watch(
     from streams.cli.views import open_views
 
     with explained(), open_views(url) as views:
-        if json or once or not stdout().is_terminal:
+        looks = _Looks(all_that_is_crossed=alerts)
+        if alerts or json or once or not stdout().is_terminal:
             while True:
                 found = views.read()
-                if json:
-                    for view in found:
-                        print_json(view)
-                else:
-                    stdout().print(dataset_table(found))
+                if not alerts:
+                    if json:
+                        for view in found:
+                            print_json(view)
+                    else:
+                        stdout().print(dataset_table(found))
+                for alert in looks.take(found):
+                    if json:
+                        print_json(alert)
+                    else:
+                        stdout().print(_line(alert))
                 if once:
                     return
                 time.sleep(every)
+        latest: list[Text] = []
         with Live(console=stdout(), auto_refresh=False, screen=False) as live:
             while True:
+                found = views.read()
+                latest = [*latest, *map(_line, looks.take(found))][-_SHOWN:]
                 title = f"{url}  {time.strftime('%H:%M:%S')}"
-                live.update(dataset_table(views.read(), title=title), refresh=True)
+                live.update(Group(dataset_table(found, title=title), *latest), refresh=True)
                 time.sleep(every)
+
+
+class _Looks:
+    """What was crossed between one look and the next: nothing is lost, however rare they are."""
+
+    def __init__(self, *, all_that_is_crossed: bool) -> None:
+        self._all = all_that_is_crossed
+        self._before: dict[str, DatasetView] | None = None
+        self._told: set[str] = set()
+
+    def take(self, views: Sequence[DatasetView]) -> list[Alert]:
+        from accountant.views import alerts
+
+        before = self._before or {}
+        new = [
+            alert
+            for view in views
+            for alert in alerts(before.get(view.dataset), view)
+            if alert.alert_id not in self._told
+        ]
+        first, self._before = self._before is None, {view.dataset: view for view in views}
+        self._told.update([alert.alert_id for alert in new])
+        return [] if first and not self._all else new
+
+
+def _line(alert: Alert) -> Text:
+    from rich.text import Text
+
+    style = "red" if float(alert.threshold) >= 1 else "yellow"
+    text = Text(f"{alert.decided_at}  ", style="dim")
+    text.append(f"{alert.dataset} has crossed {float(alert.threshold):.4g}", style=style)
+    return text.append(f" of its budget: {alert.spent_ratio:.1%} spent  ({alert.alert_id})")

@@ -52,11 +52,17 @@ class _Some(Collector):
         return self._metrics
 
 
-def make_registry(source: MetricsSource | None) -> CollectorRegistry:
-    """Return a registry that reads `source` at each scrape, None for a process without one."""
+def make_registry(source: MetricsSource | None, *more: Collector) -> CollectorRegistry:
+    """Return a registry that reads `source` at each scrape, None for a process without one.
+
+    Args:
+        more: collectors of this process alone, shown with the ledger's.
+    """
     registry = CollectorRegistry(auto_describe=False)
     if source is not None:
         registry.register(_LedgerCollector(source))
+    for collector in more:
+        registry.register(collector)
     ProcessCollector(registry=registry)
     build = Info("privacy_accountant_build", "What is running.", registry=registry)
     build.info({"version": version(), "rules": str(RULES), "python": platform.python_version()})

@@ -37,6 +37,7 @@ CALLS: dict[str, Callable[[Accountant], Any]] = {
     "usage": lambda ledger: ledger.usage("census"),
     "decision": lambda ledger: ledger.decision("census", "ana", new_id(TestClock())),
     "events": lambda ledger: next(ledger.events()),
+    "alerts": lambda ledger: next(ledger.alerts()),
 }
 
 

@@ -276,6 +276,49 @@ def test_version_and_help(accountant):
     assert accountant("magic").code == 2
 
 
+def crossing(command, dataset, *claims):
+    command("dataset", "open", dataset, "--filter", "basic", "--epsilon", "1")
+    for claim in claims:
+        assert command("ask", dataset, claim, "--analyst", "ana").code == 0
+
+
+def test_watch_gives_what_is_crossed_and_only_that_where_alerts_are_asked_for(accountant):
+    crossing(accountant, "survey", "pure:0.6", "pure:0.3")
+    shown = accountant("watch", "--alerts", "--once", "--json").rows
+    assert [row["alert_id"] for row in shown] == ["survey/1/0.5", "survey/1/0.8"]
+    said = accountant("watch", "--alerts", "--once").out.splitlines()
+    assert len(said) == 2
+    assert "survey has crossed 0.5 of its budget: 90.0% spent" in said[0]
+    table = accountant("watch", "--once").out
+    assert "survey/1/0.5" not in table, "the table has what comes while it runs"
+
+
+def watched(process, wanted):
+    """Return the alerts of a watch, once it has shown so many."""
+    rows = []
+    while len(rows) < wanted:
+        row = json.loads(process.stdout.readline())
+        if "alert_id" in row:
+            rows.append(row["alert_id"])
+    return rows
+
+
+@pytest.mark.parametrize("arguments", [("--json",), ("--alerts", "--json")])
+def test_watch_shows_alerts_as_they_come_once_each(accountant, arguments):
+    crossing(accountant, "before", "pure:0.6")
+    crossing(accountant, "survey", "pure:0.4")
+    process = accountant.start("watch", *arguments, "--every", "0.1")
+    if "--alerts" in arguments:
+        assert watched(process, 1) == ["before/1/0.5"]
+    else:
+        assert json.loads(process.stdout.readline())["dataset"] == "before"
+    crossing(accountant, "survey", "pure:0.2", "pure:0.25")
+    crossing(accountant, "other", "pure:0.6")
+    assert watched(process, 3) == ["survey/1/0.5", "survey/1/0.8", "other/1/0.5"]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
 def test_watch_ends_with_ctrl_c_and_says_so_by_its_code(opened):
     process = opened.start("watch", "--json", "--every", "0.1")
     assert process.stdout is not None

@@ -5,7 +5,93 @@ import threading
 import httpx
 
 from accountant.records import decode_decision
+from accountant.views import Alert, decode_alert
+from streams.client import Accountant
 from tests.streams.door import Door
+
+Event = tuple[str, bytes]
+"""Type and data."""
+
+
+class Stream(threading.Thread):
+    """Reads a door's events until there are so many."""
+
+    def __init__(self, door: Door, most: int, query: str = "") -> None:
+        super().__init__()
+        self.url = f"{door.url}/events{query}"
+        self.most = most
+        self.connected = threading.Event()
+        self.seen: list[Event] = []
+        self.start()
+        assert self.connected.wait(20)
+
+    def run(self) -> None:
+        kind = ""
+        with httpx.stream("GET", self.url, timeout=60, trust_env=False) as response:
+            for line in response.iter_lines():
+                self.connected.set()
+                if line.startswith("event: "):
+                    kind = line[7:]
+                if line.startswith("data: "):
+                    self.seen.append((kind, line[6:].encode()))
+                    if len(self.seen) == self.most:
+                        return
+
+
+def test_alerts_come_beside_decisions_each_with_its_id(door: Door) -> None:
+    stream = Stream(door, 4)
+    for epsilon in ("0.3", "0.6"):
+        door.ask(claim={"type": "pure", "epsilon": epsilon})
+    stream.join(20)
+    assert sorted(kind for kind, _ in stream.seen) == ["alert", "alert", "decision", "decision"]
+    crossed = [decode_alert(data) for kind, data in stream.seen if kind == "alert"]
+    crossing = [decode_decision(data) for kind, data in stream.seen if kind == "decision"][1]
+    assert [alert.threshold for alert in crossed] == list(crossing.crossed) == ["0.5", "0.8"]
+    assert crossed[0] == Alert(
+        alert_id="census/1/0.5",
+        dataset="census",
+        generation=1,
+        threshold="0.5",
+        spent_ratio=crossed[0].spent_ratio,
+        decided_at=crossing.decided_at,
+    )
+    assert 0.9 <= crossed[0].spent_ratio < 0.91
+
+
+def test_who_connects_again_can_begin_with_what_was_crossed_meanwhile(door: Door) -> None:
+    door.ask(claim={"type": "pure", "epsilon": "0.6"})
+    stream = Stream(door, 4, "?crossed=true")
+    door.ask(claim={"type": "pure", "epsilon": "0.3"})
+    stream.join(20)
+    kinds = [kind for kind, _ in stream.seen]
+    ids = [decode_alert(data).alert_id for kind, data in stream.seen if kind == "alert"]
+    assert kinds[0] == "alert"
+    assert set(ids) == {"census/1/0.5", "census/1/0.8"}
+    plain = Stream(door, 1)
+    door.ask(claim={"type": "pure", "epsilon": "0.001"})
+    plain.join(20)
+    assert [kind for kind, _ in plain.seen] == ["decision"], "from now on, unless it is asked for"
+
+
+def test_a_client_over_http_tells_them_apart(door: Door) -> None:
+    with Accountant(door.url) as ledger:
+        decided, crossed = ledger.events(), ledger.alerts()
+        found: list[object] = []
+        readers = [
+            threading.Thread(target=lambda each=each: found.append(next(each)))
+            for each in (decided, crossed)
+        ]
+        for reader in readers:
+            reader.start()
+        # Alerts are told once: each round crosses thresholds of a dataset of its own.
+        for number in range(200):
+            door.open(f"d{number}")
+            door.ask(dataset=f"d{number}", claim={"type": "pure", "epsilon": "0.5"})
+            for reader in readers:
+                reader.join(0.05)
+            if len(found) == 2:
+                break
+        assert {type(each).__name__ for each in found} == {"Alert", "Decision"}
 
 
 def test_decisions_are_streamed_as_they_become_visible(door: Door) -> None:

@@ -1,0 +1,60 @@
+"""What became of alerts, for /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+To = Literal["topic", "webhook"]
+Outcome = Literal["delivered", "failed", "given_up"]
+
+_TO: Final[tuple[To, ...]] = ("topic", "webhook")
+_OUTCOMES: Final[tuple[Outcome, ...]] = ("delivered", "failed", "given_up")
+
+
+def _none() -> int:
+    return 0
+
+
+class AlertCounts(Collector):
+    """Counts deliveries of this process. One thread writes each kind; any may read.
+
+    Attributes:
+        waiting: by destination, asked at each scrape: how many are yet to be delivered.
+    """
+
+    def __init__(self) -> None:
+        # Zeros, too: a series that begins at 1 has not increased, and would raise no alert.
+        self._counts: dict[tuple[To, Outcome], int] = {
+            (to, outcome): 0 for to in _TO for outcome in _OUTCOMES
+        }
+        self.waiting: dict[To, Callable[[], int]] = dict.fromkeys(_TO, _none)
+
+    def add(self, to: To, outcome: Outcome, count: int = 1) -> None:
+        """Count something that became of an alert."""
+        self._counts[to, outcome] += count
+
+    def of(self, to: To, outcome: Outcome) -> int:
+        """Return how often that was the case."""
+        return self._counts[to, outcome]
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        deliveries = CounterMetricFamily(
+            "privacy_alert_deliveries",
+            "Tries to deliver an alert, by what came of them.",
+            labels=["to", "outcome"],
+        )
+        for (to, outcome), count in self._counts.items():
+            deliveries.add_metric([to, outcome], count)
+        waiting = GaugeMetricFamily(
+            "privacy_alerts_waiting", "Alerts that are yet to be delivered.", labels=["to"]
+        )
+        for to in _TO:
+            waiting.add_metric([to], self.waiting[to]())
+        yield from (deliveries, waiting)

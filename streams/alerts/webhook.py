@@ -1,0 +1,153 @@
+"""One POST of an alert to the address that an operator gave, and when to try again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+
+from accountant.records import encode
+from accountant.views import Alert
+from streams.alerts.counts import AlertCounts
+from streams.loggers import get_logger
+from streams.settings import Settings
+
+_log = get_logger(__name__)
+
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+_WHOLE_S: Final = 10.0
+_CONNECT_S: Final = 5.0
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 60.0
+# The receiver has understood the record and will never take it.
+_NEVER: Final = frozenset({400, 413, 415, 422})
+
+
+class Answer(Enum):
+    """What became of one try."""
+
+    TAKEN = "taken"
+    AGAIN = "again"
+    NEVER = "never"
+
+
+class Tried(NamedTuple):
+    """One try: what became of it, and why, in words that hold no secret."""
+
+    answer: Answer
+    why: str = ""
+
+
+class Webhook:
+    """An address that takes alerts. Belongs to the event loop that first posts.
+
+    Address and authorization are secrets: some receivers know their senders by the path alone.
+    So neither goes through an HTTP client that logs addresses, and what a log shows of a
+    failure is a status or the name of an error. Redirections are not followed.
+
+    Args:
+        url: http(s)://host..., checked by the settings.
+        authorization: value of the header of that name.
+        whole: seconds that a try may take.
+    """
+
+    def __init__(
+        self, url: str, authorization: str | None = None, *, whole: float = _WHOLE_S
+    ) -> None:
+        self._url = httpx.URL(url)
+        self._whole = whole
+        self._headers = {"Content-Type": "application/json"}
+        if authorization is not None:
+            self._headers["Authorization"] = authorization
+        self._transport: httpx.AsyncHTTPTransport | None = None
+
+    async def post(self, alert: Alert) -> Tried:
+        """Try once. Never raises but when cancelled."""
+        request = httpx.Request(
+            "POST",
+            self._url,
+            headers={**self._headers, IDEMPOTENCY_KEY: alert.alert_id},
+            content=encode(alert),
+            extensions={"timeout": httpx.Timeout(self._whole, connect=_CONNECT_S).as_dict()},
+        )
+        try:
+            if self._transport is None:  # reading certificates takes some 30 ms
+                self._transport = await asyncio.to_thread(_transport, self._url)
+            # Of the whole: a receiver that sends a byte now and then would never end else.
+            async with asyncio.timeout(self._whole):
+                response = await self._transport.handle_async_request(request)
+                await response.aclose()
+        except Exception as error:
+            return Tried(Answer.AGAIN, type(error).__name__)
+        status = response.status_code
+        if 200 <= status < 300:
+            return Tried(Answer.TAKEN)
+        return Tried(Answer.NEVER if status in _NEVER else Answer.AGAIN, f"status {status}")
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
+
+
+def _transport(url: httpx.URL) -> httpx.AsyncHTTPTransport:
+    proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
+    return httpx.AsyncHTTPTransport(proxy=proxy)
+
+
+class Trying:
+    """One alert's tries: how long to wait for the next, and when to give up.
+
+    Args:
+        now: seconds of a steady clock, when the alert came.
+        patience: seconds after which it is given up; the last try is made then.
+    """
+
+    def __init__(
+        self,
+        alert: Alert,
+        counts: AlertCounts,
+        *,
+        now: float,
+        patience: float,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.alert = alert
+        self._counts = counts
+        self._until = now + patience
+        self._chance = chance
+        self._tries = 0
+
+    def pause(self, tried: Tried, now: float) -> float | None:
+        """Count a try; return the seconds until the next, None where there is to be none."""
+        self._tries += 1
+        if tried.answer is Answer.TAKEN:
+            self._counts.add("webhook", "delivered")
+            return None
+        if tried.answer is Answer.NEVER or now >= self._until:
+            self._counts.add("webhook", "given_up")
+            told = {"alert": self.alert.alert_id, "tries": self._tries, "why": tried.why}
+            _log.error("alert_given_up", to="webhook", **told)
+            return None
+        self._counts.add("webhook", "failed")
+        _log.warning("alert_not_taken", alert=self.alert.alert_id, why=tried.why)
+        longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._tries - 1, 10))
+        # Spread out: receivers that come back are not met by every sender at once.
+        return min(longest * (0.5 + 0.5 * self._chance()), max(0.0, self._until - now))
+
+
+def webhook_of(settings: Settings) -> Webhook | None:
+    """Return the webhook that the settings name, None without one."""
+    if settings.alert_webhook is None:
+        return None
+    given = settings.alert_webhook_authorization
+    url = settings.alert_webhook.get_secret_value()
+    _log.info("alert_webhook", host=urlsplit(url).hostname, authorized=given is not None)
+    return Webhook(url, None if given is None else given.get_secret_value())

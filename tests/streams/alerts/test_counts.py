@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from streams.alerts.counts import AlertCounts
+from streams.metrics import make_registry
+from streams.metrics.registry import exposition
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_metric_of_alerts_is_described() -> None:
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    families = list(AlertCounts().collect())
+    assert len(families) == 2
+    for family in families:
+        suffix = "_total" if family.type == "counter" else ""
+        assert f"`{family.name}{suffix}`" in text
+
+
+def test_series_begin_at_zero_so_that_the_first_loss_is_an_increase() -> None:
+    counts = AlertCounts()
+    before, _ = exposition(make_registry(None, counts), "")
+    counts.add("webhook", "given_up")
+    after, _ = exposition(make_registry(None, counts), "")
+    line = 'privacy_alert_deliveries_total{outcome="given_up",to="webhook"}'
+    assert f"{line} 0.0" in before.decode()
+    assert f"{line} 1.0" in after.decode()

@@ -1,0 +1,292 @@
+"""An embedded ledger's alerts: told as they come, posted, remembered over restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accountant.partition import hash_of
+from accountant.records import decode_decision
+from streams.alerts.delivered import Delivered
+from streams.embedded import EmbeddedService
+from streams.journal.sqlite_file import read_decisions
+from streams.metrics import make_registry
+from streams.settings import Settings, load
+from tests.faults.sqlite_life import forked
+from tests.streams.alerts.receiver import Receiver, until
+from tests.streams.bodies import asking, opening
+
+BORN = time.time_ns() // 1_000_000
+ALL = ["census/1/0.5", "census/1/0.8", "census/1/0.95", "census/1/1"]
+
+
+def settings(receiver: Receiver, **more: Any) -> Settings:
+    return load(alert_webhook=receiver.url, **more)
+
+
+class Life:
+    """A ledger that is open for a while."""
+
+    def __init__(self, file: Path, given: Settings) -> None:
+        self.service = EmbeddedService.open(file, given)
+        # Ids of its own, also beside other lives of the same file.
+        self._numbers = itertools.count(int.from_bytes(os.urandom(4)) << 24)
+
+    def open(self, dataset: str = "census", **policy: str) -> None:
+        self.send("admin", opening(dataset, BORN, next(self._numbers), **(policy or ONE)))
+
+    def ask(self, epsilon: str, dataset: str = "census") -> None:
+        self.send("requests", asking(dataset, BORN, next(self._numbers), epsilon=epsilon))
+
+    def send(self, source: Any, body: bytes) -> None:
+        answer = self.service.submit_sync(source, body, 20)
+        assert answer.decision is not None
+
+    def __enter__(self) -> Life:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.service.close_sync()
+
+
+ONE = {"filter": "basic", "epsilon": "1"}
+
+
+def thresholds(file: Path) -> set[str]:
+    """Return what the log itself says was crossed."""
+    decisions = [decode_decision(value) for value in read_decisions(file)]
+    return {
+        f"{each.dataset}/{each.generation}/{ratio}" for each in decisions for ratio in each.crossed
+    }
+
+
+def test_each_crossing_is_posted_once_in_its_order(file: Path) -> None:
+    with Receiver() as receiver, Life(file, settings(receiver)) as life:
+        life.open()
+        for _ in range(10):
+            life.ask("0.1")
+        until(lambda: len(receiver.taken) == len(ALL), "all delivered")
+        assert receiver.taken == ALL
+        assert receiver.posts[0].body["spent_ratio"] >= 0.5
+        text = "".join(
+            str(family.samples)
+            for family in make_registry(None, life.service.alert_counts).collect()
+        )
+        assert "path-secret" not in text
+    with Receiver() as other, Life(file, settings(other)) as life:
+        life.ask("0.1")  # refused: nothing is new
+    assert other.posts == [], "what was delivered is remembered"
+
+
+def test_what_a_receiver_did_not_take_is_given_again_after_a_restart(file: Path) -> None:
+    receiver = Receiver(500, 500, 500, 500)
+    with Life(file, settings(receiver)) as life:
+        life.open()
+        life.ask("0.6")
+        until(lambda: receiver.posts, "a first try")
+    assert receiver.taken == []
+    receiver.down()
+    with Life(file, settings(receiver)) as life:
+        life.ask("0.3")
+    receiver._answers = iter(())
+    receiver.up()
+    # Idle from here on: nothing but the restart brings the alerts back.
+    with Life(file, settings(receiver)):
+        until(lambda: len(receiver.taken) == 2, "delivered after all")
+    receiver.down()
+    assert receiver.taken == ALL[:2]
+    assert {post.key for post in receiver.posts} == set(ALL[:2])
+
+
+def test_a_receiver_that_is_down_and_comes_back_gets_what_it_missed(file: Path) -> None:
+    receiver = Receiver()
+    receiver.down()
+    with Life(file, settings(receiver)) as life:
+        life.open()
+        for _ in range(10):
+            life.ask("0.1")
+        counts = life.service.alert_counts
+        until(lambda: counts.of("webhook", "failed") >= 2, "tried and failed")
+        receiver.up()
+        until(lambda: receiver.taken == ALL, "all delivered in their order")
+        assert counts.of("webhook", "given_up") == 0
+    receiver.down()
+
+
+def test_a_slow_receiver_holds_nobody_up(file: Path) -> None:
+    with Receiver(slow=3600) as receiver:
+        with Life(file, settings(receiver)) as life:
+            life.open()
+            for _ in range(10):
+                life.ask("0.1")  # each is answered within its 20 s
+            until(lambda: receiver.posts, "a first try")
+            for number in range(50):
+                life.open(f"d{number}")
+            assert len(receiver.posts) == 1
+            (gauge,) = [
+                family
+                for family in life.service.alert_counts.collect()
+                if family.name == "privacy_alerts_waiting"
+            ]
+            waiting = {sample.labels["to"]: sample.value for sample in gauge.samples}
+            assert waiting == {"topic": 0, "webhook": len(ALL)}
+        # The end does not wait for an hour either.
+        assert [post.key for post in receiver.posts] == ALL[:1]
+
+
+def test_what_is_given_up_is_counted_and_tried_again_by_the_next_start(file: Path) -> None:
+    receiver = Receiver(422)
+    with Life(file, settings(receiver)) as life:
+        life.open()
+        life.ask("0.9")
+        until(lambda: receiver.taken == ["census/1/0.8"], "the one after it is delivered")
+        assert life.service.alert_counts.of("webhook", "given_up") == 1
+    with Life(file, settings(receiver)):
+        until(lambda: receiver.taken == ["census/1/0.8", "census/1/0.5"], "taken at last")
+    receiver.down()
+
+
+def test_more_than_may_wait_come_later_and_none_is_lost(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver = Receiver()
+    receiver.down()
+    life = Life(file, settings(receiver))
+    assert life.service._outbox is not None
+    life.service._outbox._most = 3
+    names = [f"d{number}" for number in range(10)]
+    for name in names:
+        life.open(name)
+        life.ask("0.6", name)
+    assert len(life.service._outbox._waiting) == 3
+    receiver.up()
+    until(lambda: len(receiver.taken) == len(names), "all delivered")
+    assert sorted(receiver.taken) == sorted(f"{name}/1/0.5" for name in names)
+    life.service.close_sync()
+    receiver.down()
+
+
+async def test_a_subscriber_sees_alerts_beside_decisions(file: Path) -> None:
+    life = await asyncio.to_thread(Life, file, Settings())
+    alerts = life.service.alerts()
+    await asyncio.to_thread(life.open)
+    await asyncio.to_thread(life.ask, "0.9")
+    assert [(await anext(alerts)).alert_id for _ in range(2)] == ALL[:2]
+    await life.service.close()
+    with pytest.raises(StopAsyncIteration):
+        await anext(alerts)
+
+
+def test_an_id_that_a_crash_cut_off_and_another_ledgers_file_say_nothing(file: Path) -> None:
+    kept = file.with_name(file.name + ".alerts")
+    delivered = Delivered(file, "sha256:1")
+    for each in ALL[:2]:
+        delivered.add(each)
+    delivered.close()
+    kept.write_bytes(kept.read_bytes() + b"census/1/0.9")  # of 0.95
+    again = Delivered(file, "sha256:1")
+    assert again.ids() == set(ALL[:2])
+    again.add(ALL[2])
+    again.close()
+    assert Delivered(file, "sha256:1").ids() == set(ALL[:3])
+    other = Delivered(file, "sha256:2")
+    assert other.ids() == set()
+    other.add(ALL[3])
+    other.close()
+    assert Delivered(file, "sha256:2").ids() == {ALL[3]}
+    assert Delivered(file, "sha256:1").ids() == set()
+
+
+def test_where_nothing_can_be_remembered_alerts_are_given_again(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    file.with_name("ledger.db.alerts").mkdir()  # cannot be written, whoever runs this
+    with Receiver() as receiver:
+        for count in (1, 2):
+            with Life(file, settings(receiver)) as life:
+                if count == 1:
+                    life.open()
+                    life.ask("0.5")
+                until(lambda n=count: len(receiver.taken) == n, "delivered")
+        assert receiver.taken == [ALL[0]] * 2
+
+
+def test_a_new_file_at_an_old_ones_place_is_another_ledger(file: Path) -> None:
+    with Receiver() as receiver:
+        for _ in range(2):
+            with Life(file, settings(receiver)) as life:
+                life.open()
+                life.ask("0.5")
+                until(lambda: receiver.posts, "delivered")
+            assert receiver.taken == [ALL[0]]
+            head = hash_of(next(iter(read_decisions(file))))
+            assert Delivered(file, head).ids() == {ALL[0]}
+            for suffix in ("", "-wal", "-shm"):
+                file.with_name(file.name + suffix).unlink(missing_ok=True)
+            receiver.posts.clear()
+            receiver.taken.clear()
+
+
+def live(file: Path, given: Settings, life_number: int) -> None:
+    """Decide until killed."""
+    with Life(file, given) as life:
+        for number in itertools.count():
+            name = f"d{life_number}-{number}"
+            life.open(name)
+            for epsilon in ("0.4", "0.2", "0.2", "0.1", "0.07", "0.03"):
+                life.ask(epsilon, name)
+
+
+@pytest.mark.faults
+def test_over_ten_kills_no_crossing_is_lost_and_none_has_two_names(file: Path) -> None:
+    chance = random.Random(10)
+    with Receiver(*[chance.choice([204, 204, 500]) for _ in range(40)]) as receiver:
+        given = settings(receiver)
+        for number in range(10):
+            child = forked(lambda n=number: live(file, given, n))
+            time.sleep(chance.uniform(0.8, 2.5))
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            assert os.WTERMSIG(status) == signal.SIGKILL, "it ended by itself"
+        # Nobody asks any more: all datasets are idle.
+        with Life(file, given):
+            expected = thresholds(file)
+            until(lambda: set(receiver.taken) >= expected, "every crossing delivered")
+    assert len(expected) > 20
+    assert {post.key for post in receiver.posts} == expected
+    for post in receiver.posts:
+        body = post.body
+        assert post.key == f"{body['dataset']}/{body['generation']}/{body['threshold']}"
+    # Before de-duplication: a kill can come between an answer and its being remembered.
+    assert len(receiver.taken) - len(expected) <= 10
+
+
+def test_admission_goes_on_at_once_while_a_thousand_alerts_wait(file: Path) -> None:
+    receiver = Receiver()
+    receiver.down()
+    with Life(file, settings(receiver)) as life:
+        done = threading.Event()
+
+        def ask() -> None:
+            for number in range(250):
+                life.open(f"d{number}")
+                life.ask("1", f"d{number}")
+            done.set()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join(60)
+        assert done.is_set()
+        assert life.service._outbox is not None
+        until(lambda: len(life.service._outbox._waiting) == 1000, "all wait")
+    lines = [json.loads(value) for value in read_decisions(file)]
+    assert sum(len(line.get("crossed", ())) for line in lines) == 1000

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from accountant.views import Alert
+from streams.alerts import Once
+
+
+def alert(threshold: str) -> Alert:
+    return Alert(
+        alert_id=f"census/1/{threshold}",
+        dataset="census",
+        generation=1,
+        threshold=threshold,
+        spent_ratio=float(threshold),
+        decided_at="2026-11-21T12:00:00.000Z",
+    )
+
+
+def test_an_alert_is_new_until_it_was_dealt_with() -> None:
+    once = Once()
+    assert once.is_new(alert("0.5"))
+    assert once.is_new(alert("0.5")), "what failed half-way is to be done again"
+    once.add(alert("0.5"))
+    assert not once.is_new(alert("0.5"))
+    assert once.is_new(alert("0.8"))
+
+
+def test_it_goes_on_from_ids_that_were_stored() -> None:
+    first = Once()
+    first.add(alert("0.5"))
+    again = Once(first.ids)
+    assert not again.is_new(alert("0.5"))
+    again.add(alert("0.8"))
+    assert first.ids == {"census/1/0.5"}

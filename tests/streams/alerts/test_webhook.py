@@ -1,0 +1,162 @@
+"""One alert to a real receiver: what it gets, when it is tried again, what is never shown."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+import pytest
+
+from accountant.records import encode
+from accountant.views import decode_alert
+from streams.alerts.counts import AlertCounts
+from streams.alerts.webhook import Answer, Tried, Trying, Webhook
+from streams.errors import Refused
+from streams.settings import load
+from tests.streams.alerts.receiver import Receiver
+from tests.streams.alerts.test_once import alert
+
+SECRET = "Bearer s3cret-of-the-header"
+
+
+async def test_the_receiver_gets_the_record_with_its_id_as_the_key() -> None:
+    with Receiver() as receiver:
+        webhook = Webhook(receiver.url, SECRET)
+        assert await webhook.post(alert("0.5")) == Tried(Answer.TAKEN)
+        await webhook.close()
+    (post,) = receiver.posts
+    assert post.path == "/hook/T0-path-secret"
+    assert (post.key, post.authorization) == ("census/1/0.5", SECRET)
+    assert decode_alert(encode(post.body)) == alert("0.5")
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (200, Answer.TAKEN),
+        (202, Answer.TAKEN),
+        (302, Answer.AGAIN),
+        (401, Answer.AGAIN),
+        (404, Answer.AGAIN),
+        (408, Answer.AGAIN),
+        (429, Answer.AGAIN),
+        (500, Answer.AGAIN),
+        (503, Answer.AGAIN),
+        (400, Answer.NEVER),
+        (413, Answer.NEVER),
+        (422, Answer.NEVER),
+    ],
+)
+async def test_what_a_status_means(status: int, answer: Answer) -> None:
+    with Receiver(status) as receiver:
+        webhook = Webhook(receiver.url)
+        tried = await webhook.post(alert("0.5"))
+        await webhook.close()
+    assert tried.answer is answer
+    assert len(receiver.posts) == 1, "a redirection is not followed"
+    assert receiver.posts[0].authorization is None
+
+
+async def test_a_receiver_that_is_down_or_too_slow_is_tried_again() -> None:
+    receiver = Receiver(slow=1.0)
+    slow = Webhook(receiver.url, whole=0.2)
+    assert await slow.post(alert("0.5")) == Tried(Answer.AGAIN, "TimeoutError")
+    receiver.down()
+    tried = await slow.post(alert("0.5"))
+    assert tried.answer is Answer.AGAIN
+    assert "Connect" in tried.why
+    receiver.slow = 0.0
+    receiver.up()
+    assert (await slow.post(alert("0.5"))).answer is Answer.TAKEN
+    await slow.close()
+    receiver.down()
+    assert {post.key for post in receiver.posts} == {"census/1/0.5"}
+
+
+async def test_nothing_secret_is_logged_whatever_the_receiver_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    counts = AlertCounts()
+    with Receiver(500, 422) as receiver:
+        webhook = Webhook(receiver.url, SECRET)
+        trying = Trying(alert("0.5"), counts, now=0, patience=60)
+        for _ in range(2):
+            trying.pause(await webhook.post(alert("0.5")), 1)
+        receiver.down()
+        trying.pause(await webhook.post(alert("0.5")), 2)
+        await webhook.close()
+    assert "alert_given_up" in caplog.text
+    assert "alert_not_taken" in caplog.text
+    assert "s3cret" not in caplog.text
+    assert "path-secret" not in caplog.text
+
+
+def test_pauses_grow_are_spread_out_and_end() -> None:
+    counts = AlertCounts()
+    pauses: list[float] = []
+    trying = Trying(alert("0.5"), counts, now=0, patience=600, chance=lambda: 0.5)
+    now = 0.0
+    while (pause := trying.pause(Tried(Answer.AGAIN, "status 503"), now)) is not None:
+        pauses.append(pause)
+        now += pause
+    assert pauses[:7] == [0.75, 1.5, 3.0, 6.0, 12.0, 24.0, 45.0]
+    assert max(pauses) == 45.0
+    assert now == 600, "the last try is made when patience ends"
+    assert counts.of("webhook", "given_up") == 1
+    assert counts.of("webhook", "failed") == len(pauses)
+    spread = {
+        Trying(alert("0.5"), counts, now=0, patience=60).pause(Tried(Answer.AGAIN), 0)
+        for _ in range(20)
+    }
+    assert len(spread) > 10
+    assert all(pause is not None and 0.5 <= pause <= 1 for pause in spread)
+
+
+def test_what_will_never_be_taken_is_given_up_at_once() -> None:
+    counts = AlertCounts()
+    trying = Trying(alert("0.5"), counts, now=0, patience=600)
+    assert trying.pause(Tried(Answer.NEVER, "status 422"), 0) is None
+    assert (counts.of("webhook", "given_up"), counts.of("webhook", "failed")) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host/s3cret",
+        "host/s3cret",
+        "file:///s3cret",
+        "http:///s3cret",
+        "https://me:s3cret@host/",
+        "http://host:port/s3cret",
+        "http://host/s3 cret",
+        "http://host/#s3cret",
+        "http://h\u00f6st/s3cret",
+    ],
+)
+def test_other_addresses_are_a_refused_start_that_repeats_nothing(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_ALERT_WEBHOOK", url)
+    with pytest.raises(Refused, match="ACCOUNTANT_ALERT_WEBHOOK") as refused:
+        load()
+    assert "s3cret" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_header_that_would_break_the_request_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_ALERT_WEBHOOK_AUTHORIZATION", "s3cret\r\nX-Other: 1")
+    with pytest.raises(Refused, match="ALERT_WEBHOOK_AUTHORIZATION") as refused:
+        load()
+    assert "s3cret" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_settings_show_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNTANT_ALERT_WEBHOOK", "https://host/s3cret")
+    monkeypatch.setenv("ACCOUNTANT_ALERT_WEBHOOK_AUTHORIZATION", "s3cret")
+    settings = load()
+    assert settings.alert_webhook is not None
+    assert "s3cret" not in f"{settings} {settings!r} {settings.model_dump_json()}"
+    monkeypatch.setenv("ACCOUNTANT_ALERT_WEBHOOK", "")
+    assert load().alert_webhook is None
