@@ -1,9 +1,9 @@
-"""`accountant topics`: make and verify what a ledger on Kafka needs."""
+"""`accountant topics`: make, verify and mend what a ledger on Kafka needs."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -11,9 +11,12 @@ from streams.cli.exits import Exit, explained, fail
 from streams.cli.options import Json
 
 if TYPE_CHECKING:
+    from accountant.records import Source
     from streams.topics import Deployment
 
-app = typer.Typer(help="Make and verify the topics of a ledger on Kafka.", no_args_is_help=True)
+app = typer.Typer(
+    help="Make, verify and mend the topics of a ledger on Kafka.", no_args_is_help=True
+)
 
 KafkaUrl = Annotated[
     str, typer.Option("--url", envvar="ACCOUNTANT_URL", help="The broker: kafka://HOST:PORT.")
@@ -82,6 +85,50 @@ def check(
         print_json({"ok": True, "problems": []})
     else:
         typer.echo("topics are as they must be")
+
+
+@app.command("accept-lost-inputs")
+def accept_lost_inputs(
+    url: KafkaUrl,
+    topic: Annotated[str, typer.Option(help="Which input lost records: requests or admin.")],
+    partition: Annotated[int, typer.Option(min=0, help="Of which partition.")],
+    first: Annotated[
+        int,
+        typer.Option(
+            "--from", min=0, help="The offset next to be decided, as the halted worker names it."
+        ),
+    ],
+    reason: Annotated[str, typer.Option(help="For people, at most 200 characters.")],
+    partitions: Partitions = None,
+    json: Json = False,
+) -> None:
+    """Let a halted partition go on behind inputs that are lost for good.
+
+    Nothing is charged, and nothing that was decided is decided again. Requests that were lost
+    get no decision: who sent them sends them again, with the same ids. Exit code 4 if nothing
+    is lost, or another offset is next.
+    """
+    from streams.cli.output import print_json, progress
+    from streams.lost_inputs import accept_lost_inputs as accept
+
+    if topic not in {"requests", "admin"}:
+        fail(Exit.USAGE, f"--topic must be requests or admin, got {topic}")
+    with explained(), progress() as bars:
+        task = bars.add_task("filling up", total=None)
+        done = asyncio.run(
+            accept(
+                deployment(url, partitions, None),
+                cast("Source", topic),
+                partition,
+                first=first,
+                reason=reason,
+                progress=lambda count, of: bars.update(task, completed=count, total=of),
+            )
+        )
+    if json:
+        print_json({"done": [done]})
+    else:
+        typer.echo(done)
 
 
 def deployment(url: str, partitions: int | None, replication: int | None) -> Deployment:

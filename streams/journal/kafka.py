@@ -129,7 +129,9 @@ class KafkaJournal:
                 raise Refused(
                     f"{tp.topic}, partition {tp.partition}, holds offsets {begins[tp]} to "
                     f"{ends[tp]}, but {offset} is the next to be decided: inputs were deleted. "
-                    "Restore the topic, then restart the worker"
+                    "Restore the topic, then restart the worker; if they are lost for good: "
+                    f"`accountant topics accept-lost-inputs --topic {source} --partition "
+                    f"{tp.partition} --from {offset}`"
                 )
 
     async def read(self, most: int, wait: float) -> list[Input]:

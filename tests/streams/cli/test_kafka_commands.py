@@ -51,6 +51,11 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
     assert wrong.code == 4
     assert "2 partitions" in wrong.err
 
+    lost = ("topics", "accept-lost-inputs", "--partition", "0", "--from", "0", "--reason", "none")
+    nothing = accountant(*lost, "--topic", "requests", **where)
+    assert (nothing.code, "nothing is lost" in nothing.err) == (4, True), nothing.err
+    assert accountant(*lost, "--topic", "decisions", **where).code == 2
+
     worker = accountant.start("worker", "--metrics-port", "0", env=environment(**where))
     gateway = accountant.start("gateway", "--port", "0", env=environment(**where))
     try:
