@@ -81,6 +81,16 @@ def test_a_capacity_inverts_its_filter(row: dict[str, Any]) -> None:
     assert exact * (1 - TOLERANCE) <= ours <= exact * (1 + Fraction(1, 10**28))
 
 
+def test_two_run_length_lists_may_change_at_different_places() -> None:
+    bound = BOUNDS["filter_N_WRRW"]
+    assert isinstance(bound, Bound)
+    lists = {
+        "rle_eps": [["0.01", 5], ["0.02", 5]],
+        "rle_del": [["0", 7], ["1e-6", 1], ["3e-6", 2]],
+    }
+    assert bound.ours({**lists, "eg": "1", "d1": "1e-6", "d2": "3e-6"}) == 8
+
+
 def test_no_bound_is_answered_twice() -> None:
     names = [name for topic in TOPICS for name in topic.BOUNDS]
     assert len(names) == len(set(names))

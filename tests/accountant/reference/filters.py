@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from itertools import chain, repeat
+from typing import Any, Final
 
 from accountant import claims as c
 from accountant.amounts import UNIT, Units
@@ -34,16 +36,23 @@ def admitted(inputs: Inputs) -> int:
     kind = FILTERS["fully_adaptive"]()
     limits = kind.capacity(budget(inputs["eg"], inputs["d1"], for_claims=inputs["d2"]))
     spent: tuple[Units, ...] = (0,) * len(limits)
+    # The two lists need not change at the same places.
+    pairs = zip(each(inputs["rle_eps"]), each(inputs["rle_del"]), strict=True)
     count = 0
-    for (epsilon, times), (delta, _) in zip(inputs["rle_eps"], inputs["rle_del"], strict=True):
-        asked = price(checked(c.Approximate(epsilon, delta)), kind.needs)
-        for _ in range(times):
-            after = kind.charge(limits, spent, asked)
-            if after is None:
-                return count
-            spent = after
-            count += 1
+    for epsilon, delta in pairs:
+        after = kind.charge(
+            limits, spent, price(checked(c.Approximate(epsilon, delta)), kind.needs)
+        )
+        if after is None:
+            return count
+        spent = after
+        count += 1
     return count
+
+
+def each(rle: list[list[Any]]) -> Iterator[str]:
+    """Yield the values of a run-length encoded list one by one."""
+    return chain.from_iterable(repeat(value, times) for value, times in rle)
 
 
 def advanced_2016(inputs: Inputs) -> Decimal:
