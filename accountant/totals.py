@@ -23,6 +23,9 @@ from accountant.promises import Amount, Promise, promise
 
 Family = Callable[[Promise, str], Units]
 
+_READABLE: Final = 10**250
+"""In units. The largest float is 1.8e308; a claim holds at most 1e9 mechanisms."""
+
 
 def _units(amount: Amount | None) -> Units:
     return INFINITE if amount is None else cost_up(amount)
@@ -40,6 +43,12 @@ def _loss_epsilon(p: Promise) -> Amount | None:
     return p.loss.epsilon if p.loss else None
 
 
+def _loss_kl_mean(p: Promise) -> Units:
+    # Beyond every float and so never read, and an integer that large is added to no float.
+    units = _units(_kl_mean(_loss_epsilon(p)))
+    return units if units < _READABLE else INFINITE
+
+
 SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyType(
     {
         # What filters add up.
@@ -55,7 +64,7 @@ SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyTyp
         "loss_time": lambda p: _units(p.loss.time if p.loss else None),
         "loss_epsilon": lambda p: _units(_loss_epsilon(p)),
         "loss_epsilon_squared": lambda p: _units(_squared(_loss_epsilon(p))),
-        "loss_kl_mean": lambda p: _units(_kl_mean(_loss_epsilon(p))),
+        "loss_kl_mean": _loss_kl_mean,
         "loss_delta": lambda p: _units(p.loss.delta if p.loss else None),
         "loss_shift": lambda p: _units(p.loss.shift if p.loss else None),
         # What ex-post claims add up apart from the others.
@@ -134,7 +143,9 @@ def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
     for atom, times in atoms(claim.claim):
         # Each mechanism is rounded up on its own, so a batch costs what its parts cost.
         for i, more in enumerate(_amounts(atom, sums)):
-            amounts[i] += more * times
+            # Not by the float's own rule: an integer may be beyond every float.
+            unbounded = INFINITE in (amounts[i], more)
+            amounts[i] = INFINITE if unbounded else amounts[i] + more * times
         parts.append((promise(atom), times))
     wire = dict(zip(sums, map(format_units, amounts), strict=True))
     text = msgspec.json.encode(wire).decode()

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from accountant import claims as c
-from accountant.amounts import UNIT, Units
+from accountant.amounts import INFINITE, UNIT, Units
 from accountant.audit import audit
 from accountant.claims import checked
 from accountant.errors import RequestInvalid
@@ -25,10 +25,11 @@ from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
+from accountant.refold import state_rows
 from accountant.totals import price
 from tests.accountant import exact
 from tests.accountant.odometers import formulas
-from tests.accountant.world import opened
+from tests.accountant.world import code, opened
 
 D, P = "1e-6", "0.01"
 ALL: list[Odometer] = [
@@ -129,6 +130,20 @@ def test_n_is_at_least_4() -> None:
 def test_sums_beyond_every_float_are_read_outward(odometer: Odometer) -> None:
     # The loss is 2,000 nats; the sum of epsilon (e^epsilon - 1)/2 is about 1e437.
     assert read(odometer, [c.Pure("1000")] * 2) >= 2000 * math.tanh(500)
+
+
+def test_a_sum_may_hold_what_no_float_does_beside_what_it_cannot_take() -> None:
+    huge, gaussian = c.Pure("1000"), c.Gaussian("1", "1")
+    names = ("kl_mean", "loss_kl_mean")
+    for claims in ((huge, gaussian), (gaussian, huge)):
+        assert price(checked(c.AllOf(claims)), names).amounts == (INFINITE, INFINITE)
+    odometers = [{"type": "advanced_2016", "delta": D, "beta": "0.01"}]
+    world = opened(filter="zcdp", rho="1000000", delta="0", odometers=odometers)
+    for claim in (gaussian, huge, c.Repeat(huge, 900), gaussian):
+        assert code(world.ask(msgspec.to_builtins(claim))) == "granted"
+    assert world.ledger().readings == (math.inf,)
+    assert world.rows() == state_rows(world.refolded())
+    assert audit(world.log).ok
 
 
 class TestCombined:
