@@ -81,26 +81,35 @@ class PartitionCounters:
         # What is noted meanwhile stays for the next time.
         del self._waiting[: len(commits)]
         self._waiting_records = 0
-        for records, seconds, now in commits:
-            # Nearly all are grants: names alone, whose hashes are known, are counted fastest.
-            # The rest by values, since hashing an enum's member is a call into Python.
-            self._granted.update([each.dataset for _, each in records if each.outcome is _GRANTED])
-            self._outcomes.update(
-                (each.dataset, each.outcome._value_, why if why is None else why._value_)
-                for _, each in records
-                if each.outcome is not _GRANTED
-                for why in (each.reason,)
-            )
-            (first, oldest), (last, newest) = records[0], records[-1]
-            self._decision_seconds.observe_ages([each.append_time for each, _ in records], now)
-            for record, encoded in (first, oldest), (last, newest):
-                age = max(0.0, (now - record.append_time) / 1000)
-                self._decision_seconds.show(encoded, age, now)
-            self._commit_seconds.observe(seconds, oldest, now)
-            self._commit_records.observe(len(records))
+        decided = [encoded for commit in commits for _, encoded in commit.records]
+        # Nearly all are grants: names alone, whose hashes are known, are counted fastest.
+        # The rest by values, since hashing an enum's member is a call into Python.
+        self._granted.update([each.dataset for each in decided if each.outcome is _GRANTED])
+        self._outcomes.update(
+            (each.dataset, each.outcome._value_, why if why is None else why._value_)
+            for each in decided
+            if each.outcome is not _GRANTED
+            for why in (each.reason,)
+        )
+        for commit in commits:
+            self._time(*commit)
         if len(self._outcomes) > self._most:
             self._settle()
         return commits
+
+    def _time(self, records: Sequence[tuple[Input, Encoded]], seconds: float, now: int) -> None:
+        first, oldest = records[0]
+        age = max(0.0, (now - first.append_time) / 1000)
+        if len(records) == 1:
+            self._decision_seconds.observe(age, oldest, now)
+        else:
+            self._decision_seconds.observe_ages([each.append_time for each, _ in records], now)
+            self._decision_seconds.show(oldest, age, now)
+            last, newest = records[-1]
+            age = max(0.0, (now - last.append_time) / 1000)
+            self._decision_seconds.show(newest, age, now)
+        self._commit_seconds.observe(seconds, oldest, now)
+        self._commit_records.observe(len(records))
 
     def dropped(self, error: BaseException | None, *, halted: bool) -> None:
         """Note that the state is gone, and what for."""
