@@ -18,6 +18,9 @@ from mode import Service
 from mode.supervisors import OneForOneSupervisor
 
 from accountant.errors import LedgerFault
+from streams.alerts.counts import AlertCounts
+from streams.alerts.feed import WebhookFeed
+from streams.alerts.webhook import webhook_of
 from streams.loggers import get_logger
 from streams.logs import configure
 from streams.metrics.standing import Standing
@@ -30,6 +33,7 @@ from streams.worker_door import WorkerDoor
 
 _log = get_logger(__name__)
 
+_AGAIN_S: Final = 1.0
 STOP_S: Final = 10.0  # for the processors; what they leave open is fenced by the next owner
 
 
@@ -104,24 +108,56 @@ def build(settings: Settings) -> App:
         partitions=settings.partitions,
         analysts=settings.metrics_analysts,
     )
+    instance_id = settings.instance_id or socket.gethostname()
     app.worker = Worker(
         deployment,
-        instance_id=settings.instance_id or socket.gethostname(),
+        instance_id=instance_id,
         observers=[standing],
         tuning=Tuning(batch=settings.batch, wait=settings.wait_seconds),
     )
     app.settings_of_worker = settings
+    counts = AlertCounts()
     door = WorkerDoor(
         settings.unauthenticated_bind,
         settings.metrics_port,
         source=standing,
         readiness=app.worker.status.readiness,
+        more=[counts],
     )
     _host(app, app.worker, door)
     if settings.read_side:
-        app.read_side = ReadSide(app, deployment)
+        app.read_side = ReadSide(
+            app, deployment, owns=lambda number: number in app.worker.status.serving, counts=counts
+        )
         door.show(app.read_side.budgets, app.read_side.usage)
+    webhook = webhook_of(settings)
+    if webhook is not None:
+        feed = WebhookFeed(
+            deployment,
+            webhook,
+            counts,
+            instance_id=instance_id,
+            patience=settings.alert_webhook_patience_seconds,
+        )
+        _host_feed(app, feed)
     return app
+
+
+def _host_feed(app: App, feed: WebhookFeed) -> None:
+    """Make `feed` a service of `app` that never ends it: alerts are worth less than admission."""
+
+    @app.service
+    class Posting(Service):
+        """Posts alerts to the webhook."""
+
+        @Service.task
+        async def _post(self) -> None:
+            while not self.should_stop:
+                try:
+                    await feed.run()
+                except Exception:
+                    _log.exception("webhook_interrupted", again_in_seconds=_AGAIN_S)
+                await self.sleep(_AGAIN_S)
 
 
 def _host(app: App, worker: Worker, door: WorkerDoor) -> None:

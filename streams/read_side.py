@@ -7,6 +7,7 @@ every decision carries running totals and its dataset's sequence.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,9 @@ from accountant.following import Following, Run, runs
 from accountant.records import Snapshot, encode
 from accountant.usage import Usage
 from accountant.views import Alert, DatasetView
+from streams.alerts.counts import AlertCounts
+from streams.alerts.pending import Due, Pending
+from streams.alerts.topic import AlertTopic
 from streams.kafka.tail import Tail
 from streams.loggers import get_logger
 from streams.topics import Deployment
@@ -28,8 +32,9 @@ RUNS_PER_TURN: Final = 20  # folded before admission, on the same loop, gets its
 VALUES_PER_TURN: Final = 500
 PAUSE_S: Final = 0.1  # between two looks: a view may be so much behind
 BATCHES_AHEAD: Final = 8  # the channel holds batches: Faust's default of 4096 is gigabytes
-ALERTS_AHEAD: Final = 1_000
+ALERTS_PER_TURN: Final = 100  # sent together, so that a round trip serves them all
 _AGAIN_S: Final = 1.0
+_SENT_S: Final = 30.0
 
 
 class Batch(NamedTuple):
@@ -55,17 +60,36 @@ class LocalTable(faust.Table[Any, Any]):
 
 
 class ReadSide:
-    """The tables of one worker.
+    """The tables of one worker, and the alerts that follow from them.
+
+    Args:
+        owns: whether this worker is deciding a partition now.
+        counts: told of each delivery to the topic.
 
     Attributes:
         budgets: DatasetView by dataset.
         usage: Usage by (dataset, analyst), of the decisions since `history_ms` ago.
     """
 
-    def __init__(self, app: faust.App, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        app: faust.App,
+        deployment: Deployment,
+        *,
+        owns: Callable[[int], bool],
+        counts: AlertCounts,
+    ) -> None:
         self._app = app
+        self._counts = counts
         self._feed = app.channel(maxsize=BATCHES_AHEAD)
-        self._crossings = app.channel(maxsize=ALERTS_AHEAD)
+        self._due = app.channel(maxsize=1)
+        self._pending = Pending(owns)
+        self._crossed = asyncio.Event()
+        self._sent = asyncio.Event()
+        counts.waiting["topic"] = lambda: len(self._pending)
+        self._topic = AlertTopic(
+            deployment, on_alert=self._on_published, on_heard=self._pending.heard
+        )
         self.budgets: TableT[str, DatasetView] = app.Table("budgets")
         self.usage: TableT[tuple[str, str], Usage] = app.Table("usage")
         self._following = Following(self.budgets, self.usage)
@@ -101,6 +125,38 @@ class ReadSide:
                         _log.exception("read_side_interrupted", again_in_seconds=_AGAIN_S)
                     await self.sleep(_AGAIN_S)
 
+            @Service.task
+            async def _look_at_topic(self) -> None:
+                while not self.should_stop:
+                    try:
+                        await read_side._topic.run()
+                    except Exception:
+                        _log.exception("alerts_interrupted", again_in_seconds=_AGAIN_S)
+                    await self.sleep(_AGAIN_S)
+
+            @Service.task
+            async def _send_due(self) -> None:
+                await read_side._topic.known()
+                while not self.should_stop:
+                    await read_side._send_due()
+
+    def _on_published(self, alert: Alert) -> None:
+        self._pending.published(alert.alert_id)
+
+    async def _send_due(self) -> None:
+        """Hand over what is due, and return once it was tried; else wait until some may be."""
+        due = self._pending.due(ALERTS_PER_TURN)
+        if due:
+            self._sent.clear()
+            await self._due.send(value=due)
+            await self._sent.wait()
+            return
+        self._crossed.clear()
+        # What is left to others becomes due by time alone, or as a partition moves here.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_AGAIN_S):
+                await self._crossed.wait()
+
     async def _on_snapshot(self, partition: int, row: Snapshot) -> None:
         await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
 
@@ -118,26 +174,27 @@ class ReadSide:
         async def fold(stream: StreamT[Batch]) -> None:
             async for batch in stream:
                 for row in batch.rows:
-                    await self._taken(batch.partition, row.dataset, self._following.take_row, row)
+                    self._taken(batch.partition, row.dataset, self._following.take_row, row)
                 for n, (name, run) in enumerate(batch.runs.items(), 1):
                     take = self._following.take_run
-                    await self._taken(batch.partition, name, take, name, run)
+                    self._taken(batch.partition, name, take, name, run)
                     if n % RUNS_PER_TURN == 0:
                         await asyncio.sleep(0)
 
-        async def publish(stream: StreamT[Alert]) -> None:
-            async for event in stream.events():
-                # Bounded by the channel, which then holds the tail back; ended by cancelling.
-                while True:
-                    if await self._delivered(topic, event.value, event.message.partition):
-                        break
+        async def publish(stream: StreamT[Sequence[Due]]) -> None:
+            async for due in stream:
+                try:
+                    delivered = await self._deliver(topic, due)
+                finally:
+                    self._sent.set()
+                if not delivered:
                     await asyncio.sleep(_AGAIN_S)
 
         agent: Callable[..., Callable[[Callable[..., Awaitable[None]]], Any]] = self._app.agent
         agent(self._feed, name="budgets")(fold)
-        agent(self._crossings, name="alerts")(publish)
+        agent(self._due, name="alerts")(publish)
 
-    async def _taken(
+    def _taken(
         self, partition: int, dataset: str, take: Callable[..., Iterable[Alert]], *what: object
     ) -> None:
         try:
@@ -146,20 +203,38 @@ class ReadSide:
             # An agent that raises twice in 5 s stands still and loses the batch.
             _log.exception("left_out_of_tables", partition=partition, dataset=dataset)
             return
-        for alert in crossed:
-            await self._crossings.send(value=alert, partition=partition)
+        if self._pending.take(partition, crossed):
+            self._crossed.set()
 
-    async def _delivered(self, topic: Any, alert: Alert, partition: int) -> bool:
+    async def _deliver(self, topic: Any, due: Sequence[Due]) -> bool:
+        """Send alerts together; tell whether all are on the topic. The others stay pending."""
         app: Any = self._app
+        sent: list[tuple[Alert, Any]] = []
+        trouble: BaseException | None = None
         try:
-            if not app.producer.started:
-                await app.add_runtime_dependency(app.producer)
-            key, value = alert.dataset.encode(), encode(alert)
-            await (await topic.send(key=key, value=value, partition=partition))
+            async with asyncio.timeout(_SENT_S):
+                if not app.producer.started:
+                    await app.add_runtime_dependency(app.producer)
+                for partition, alert in due:
+                    key, value = alert.alert_id.encode(), encode(alert)
+                    sent.append(
+                        (alert, await topic.send(key=key, value=value, partition=partition))
+                    )
+                await asyncio.wait([asyncio.ensure_future(each) for _, each in sent])
         except Exception as error:
-            _log.warning("alert_not_delivered", alert=alert.alert_id, why=repr(error))
-            # A producer whose start failed counts as started for ever: replace it.
-            await app.remove_dependency(app.producer)
-            app.producer = app.transport.create_producer(loop=app.loop, beacon=app.beacon)
-            return False
-        return True
+            trouble = error
+        for alert, answer in sent:
+            answered = answer.done() and not answer.cancelled()
+            if answered and answer.exception() is None:
+                self._pending.published(alert.alert_id)
+                self._counts.add("topic", "delivered")
+            else:
+                self._counts.add("topic", "failed")
+                trouble = trouble or (answer.exception() if answered else TimeoutError())
+        if trouble is None:
+            return True
+        _log.warning("alerts_not_delivered", waiting=len(self._pending), why=repr(trouble))
+        # A producer whose start failed counts as started for ever: replace it.
+        await app.remove_dependency(app.producer)
+        app.producer = app.transport.create_producer(loop=app.loop, beacon=app.beacon)
+        return False

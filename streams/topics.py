@@ -47,7 +47,8 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
         "max.message.bytes": "1048588",
     },
     "dead_letters": {"cleanup.policy": "delete"},
-    "alerts": {"cleanup.policy": "delete"},
+    # For ever, and few: who follows it from its beginning knows what was told.
+    "alerts": {"cleanup.policy": "delete", **_FOREVER},
 }
 """What each topic is created with, and what `check` insists on."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 import uvicorn
 from litestar import Litestar, Request, Response, get
+from prometheus_client.registry import Collector
 
 from accountant.records import encode
 from accountant.usage import Usage
@@ -51,8 +52,9 @@ class WorkerDoor:
         *,
         source: MetricsSource,
         readiness: Callable[[], Readiness],
+        more: Sequence[Collector] = (),
     ) -> None:
-        registry = make_registry(source)
+        registry = make_registry(source, *more)
 
         @get("/metrics", sync_to_thread=True)
         def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:

@@ -22,9 +22,10 @@ class WorkerProcess:
         ledger: what it decides.
         instance_id: its name in the group.
         directory: where its log goes.
+        more: settings beside those that every worker of the ledger needs.
     """
 
-    def __init__(self, ledger: Ledger, instance_id: str, directory: Path) -> None:
+    def __init__(self, ledger: Ledger, instance_id: str, directory: Path, **more: str) -> None:
         deployment = ledger.deployment
         self._log = directory / f"{instance_id}.log"
         self._environment = {
@@ -38,6 +39,7 @@ class WorkerProcess:
             "ACCOUNTANT_INSTANCE_ID": instance_id,
             "ACCOUNTANT_METRICS_PORT": "0",
             "ACCOUNTANT_LOG_FORMAT": "json",
+            **more,
         }
         self._process: subprocess.Popen[bytes] | None = None
 

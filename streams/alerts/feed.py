@@ -1,0 +1,165 @@
+"""The topic `alerts` to a webhook: a consumer group whose offsets say what was delivered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka import errors as kafka
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+
+from streams.alerts.counts import AlertCounts
+from streams.alerts.once import Once
+from streams.alerts.topic import FETCH_WAIT_MS, decoded
+from streams.alerts.webhook import Trying, Webhook
+from streams.errors import JournalFault, Refused
+from streams.kafka.errors import translating
+from streams.kafka.reader import stop
+from streams.loggers import get_logger
+from streams.topics import Deployment
+
+_log = get_logger(__name__)
+
+_AGAIN_S: Final = 5.0
+_AT_A_TIME: Final = 20  # each may take 10 s, and the group wants to hear of us within 300 s
+_LOOK_MS: Final = 500
+_MOVED: Final = (kafka.CommitFailedError, kafka.IllegalStateError)
+
+
+class WebhookFeed:
+    """Posts the alerts of the partitions that the group gives this worker, each in its order.
+
+    The topic is the queue: what was not delivered stays there, over restarts, and with another
+    worker where this one ends. An alert that is not taken holds up those of its partition.
+
+    Args:
+        instance_id: of this worker, the same after a restart.
+        patience: seconds after which an alert is given up.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        webhook: Webhook,
+        counts: AlertCounts,
+        *,
+        instance_id: str,
+        patience: float,
+    ) -> None:
+        self._deployment = deployment
+        self._webhook = webhook
+        self._counts = counts
+        self._instance_id = instance_id
+        self._patience = patience
+        self._settled = Once()
+        self._next: dict[TopicPartition, int] = {}
+        self._lags: dict[TopicPartition, int] = {}
+        # Of each partition whose next alert was tried: at which offset, and when to go on.
+        self._trying: dict[TopicPartition, tuple[int, Trying]] = {}
+        self._resting: dict[TopicPartition, float] = {}
+        counts.waiting["webhook"] = lambda: sum(self._lags.copy().values())
+
+    async def run(self) -> None:
+        """Post until cancelled; reconnect where the broker goes away."""
+        try:
+            while True:
+                try:
+                    await self._consume()
+                except (JournalFault, Refused) as error:
+                    _log.warning("webhook_interrupted", why=str(error))
+                    await asyncio.sleep(_AGAIN_S)
+        finally:
+            await self._webhook.close()
+
+    async def _consume(self) -> None:
+        group = f"{self._deployment.application}-webhook"
+        consumer: Any = AIOKafkaConsumer(
+            bootstrap_servers=self._deployment.bootstrap,
+            group_id=group,
+            group_instance_id=f"{self._instance_id}-webhook",
+            partition_assignment_strategy=(RangePartitionAssignor,),
+            isolation_level="read_committed",
+            # A group that is new, or was away for long: everything again, under the same ids.
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=10_000,
+            heartbeat_interval_ms=3_000,
+            request_timeout_ms=15_000,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
+            retry_backoff_ms=100,
+        )
+        consumer.subscribe([self._deployment.topics.alerts])
+        self._resting.clear()
+        try:
+            with translating():
+                await consumer.start()
+            while True:
+                self._wake(consumer)
+                with translating():
+                    got = await consumer.getmany(timeout_ms=_LOOK_MS, max_records=_AT_A_TIME)
+                for tp, records in got.items():
+                    await self._post(consumer, tp, records)
+                self._look_behind(consumer)
+        finally:
+            self._lags.clear()
+            await stop(consumer)
+
+    def _wake(self, consumer: Any) -> None:
+        """Go on with the partitions whose pause is over."""
+        assigned = consumer.assignment()
+        for tp, until in list(self._resting.items()):
+            if tp not in assigned:
+                del self._resting[tp]
+            elif time.monotonic() >= until:
+                del self._resting[tp]
+                consumer.resume(tp)
+
+    async def _post(
+        self, consumer: Any, tp: TopicPartition, records: Sequence[ConsumerRecord]
+    ) -> None:
+        """Post records in their order; where one is not taken, rest before it."""
+        for record in records:
+            if tp not in consumer.assignment():
+                return
+            self._next[tp] = record.offset
+            pause = await self._one(tp, record)
+            if pause is not None:
+                if tp in consumer.assignment():
+                    consumer.seek(tp, record.offset)
+                    consumer.pause(tp)
+                    self._resting[tp] = time.monotonic() + pause
+                return
+            self._next[tp] = record.offset + 1
+            try:
+                with translating():
+                    await consumer.commit({tp: record.offset + 1})
+            except JournalFault as error:
+                if isinstance(error.__cause__, _MOVED):
+                    return  # another worker has the partition now, and does this one again
+                raise
+
+    async def _one(self, tp: TopicPartition, record: ConsumerRecord) -> float | None:
+        """Try a record once; return the pause before the next try, None where it is done."""
+        alert = decoded(record.value)
+        if alert is None or not self._settled.is_new(alert):
+            return None
+        offset, trying = self._trying.get(tp, (-1, None))
+        if trying is None or offset != record.offset:
+            trying = Trying(alert, self._counts, now=time.monotonic(), patience=self._patience)
+            self._trying[tp] = record.offset, trying
+        tried = await self._webhook.post(alert)
+        pause = trying.pause(tried, time.monotonic())
+        if pause is None:
+            self._settled.add(alert)
+            self._trying.pop(tp, None)
+        return pause
+
+    def _look_behind(self, consumer: Any) -> None:
+        """Note how many alerts are known to wait; of a partition that rests, as last seen."""
+        self._lags = {
+            tp: max(0, (consumer.highwater(tp) or 0) - self._next[tp])
+            for tp in consumer.assignment() & self._next.keys()
+        }

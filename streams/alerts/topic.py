@@ -1,0 +1,130 @@
+"""What is on the topic `alerts`: read from its beginning, then followed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from accountant.views import Alert, decode_alert
+from streams.errors import JournalFault, Refused
+from streams.kafka.errors import translating
+from streams.kafka.reader import stop
+from streams.loggers import get_logger
+from streams.topics import Deployment
+
+_log = get_logger(__name__)
+
+_AGAIN_S: Final = 1.0
+_REFUSED_S: Final = 60.0
+_START_S: Final = 10.0
+_AT_A_TIME: Final = 200
+FETCH_WAIT_MS: Final = 500
+"""Longer than for decisions: few alerts come, and nobody waits for this reader."""
+
+
+def decoded(value: bytes | None) -> Alert | None:
+    """Return the alert of a record, None where somebody else has put something else there."""
+    try:
+        return decode_alert(value or b"")
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+class AlertTopic:
+    """Tells of every alert on the topic.
+
+    Args:
+        on_alert: given each, also those from before.
+        on_heard: called each time that all there was has been read.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        on_alert: Callable[[Alert], None],
+        on_heard: Callable[[], None],
+    ) -> None:
+        self._deployment = deployment
+        self._on_alert = on_alert
+        self._on_heard = on_heard
+        self._positions: dict[TopicPartition, int] = {}
+        self._known = asyncio.Event()
+
+    async def known(self) -> None:
+        """Return once what was on the topic at the start is known, or never can be."""
+        await self._known.wait()
+
+    async def run(self) -> None:
+        """Follow until cancelled; reconnect where the broker goes away."""
+        while True:
+            try:
+                await self._follow()
+            except JournalFault as error:
+                _log.warning("alerts_interrupted", why=str(error))
+                await asyncio.sleep(_AGAIN_S)
+            except Refused as error:
+                # Without the right to read, what is there is sent again: better than not at all.
+                _log.warning("alerts_unread", why=str(error), then="alerts may be repeated")
+                self._positions.clear()
+                self._known.set()
+                await asyncio.sleep(_REFUSED_S)
+
+    async def _follow(self) -> None:
+        tps = [
+            TopicPartition(self._deployment.topics.alerts, i)
+            for i in range(self._deployment.partitions)
+        ]
+        follower: Any = AIOKafkaConsumer(
+            bootstrap_servers=self._deployment.bootstrap,
+            isolation_level="read_committed",
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
+            request_timeout_ms=6_000,
+            retry_backoff_ms=100,
+        )
+        try:
+            with translating():
+                async with asyncio.timeout(_START_S):
+                    await follower.start()
+                    follower.assign(tps)
+                    ends = await self._place(follower, tps)
+            while True:
+                if ends and all(self._positions[tp] >= end for tp, end in ends.items()):
+                    ends = {}
+                    self._on_heard()
+                    self._known.set()
+                with translating():
+                    got = await follower.getmany(timeout_ms=1_000, max_records=_AT_A_TIME)
+                    for tp in tps:
+                        # Beyond the last record: what ends a transaction counts, too.
+                        self._positions[tp] = await follower.position(tp)
+                for records in got.values():
+                    for record in records:
+                        alert = decoded(record.value)
+                        if alert is not None:
+                            self._on_alert(alert)
+                await asyncio.sleep(0)
+                if not got:
+                    with translating():
+                        async with asyncio.timeout(_START_S):
+                            await follower.end_offsets(tps[:1])  # is the broker there?
+        finally:
+            await stop(follower)
+
+    async def _place(self, follower: Any, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Seek to where we were, or to the beginning; return where the topic ends now."""
+        begins = await follower.beginning_offsets(tps)
+        ends: dict[TopicPartition, int] = await follower.end_offsets(tps)
+        for tp in tps:
+            start = self._positions.get(tp, begins[tp])
+            if not begins[tp] <= start <= ends[tp]:
+                start = begins[tp]
+            self._positions[tp] = start
+            follower.seek(tp, start)
+        return ends

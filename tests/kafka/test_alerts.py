@@ -1,0 +1,279 @@
+"""Every threshold that is crossed comes out: of workers that are killed, without a broker, idle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.kafka_service import KafkaService
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.ledger import Ledger, request, working
+from tests.faults.ledger import until as soon
+from tests.faults.worker_process import WorkerProcess
+from tests.streams.alerts.receiver import Receiver
+
+RESTARTS = 10
+PATIENCE_S = 90.0
+BASIC = {"filter": "basic", "epsilon": "1"}
+SECRET = "Bearer s3cret-of-the-header"
+
+
+async def until(condition: Any, what: str) -> None:
+    """Return once a condition, asked in a thread, holds."""
+    for _ in range(int(PATIENCE_S / 0.1)):
+        if await asyncio.to_thread(condition):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"after {PATIENCE_S:g} s still not: {what}")
+
+
+def published(ledger: Ledger) -> list[str]:
+    """Return the ids on the topic, in its order, repeats included."""
+    ids = []
+    for partition in oracle.read(ledger.bootstrap, ledger.topic("alerts"), 4):
+        for record in partition:
+            value = json.loads(record.value or b"")
+            triple = f"{value['dataset']}/{value['generation']}/{value['threshold']}"
+            assert record.key == value["alert_id"].encode() == triple.encode()
+            ids.append(value["alert_id"])
+    return ids
+
+
+def crossed(ledger: Ledger) -> set[str]:
+    """Return what the decisions themselves say was crossed."""
+    return {
+        f"{decision['dataset']}/{decision.get('generation', 1)}/{ratio}"
+        for partition in oracle.read(ledger.bootstrap, ledger.topic("decisions"), 4)
+        for record in partition
+        for decision in [json.loads(record.value or b"")]
+        for ratio in decision.get("crossed", ())
+    }
+
+
+async def all_published(ledger: Ledger, least: int) -> list[str]:
+    """Return the ids on the topic once every crossing of the log is there."""
+    await ledger.settle()
+    expected = await asyncio.to_thread(crossed, ledger)
+    assert len(expected) >= least
+    await until(lambda: set(published(ledger)) >= expected, "every crossing published")
+    found = await asyncio.to_thread(published, ledger)
+    assert set(found) == expected
+    return found
+
+
+@contextlib.contextmanager
+def process(ledger: Ledger, directory: Path, name: str, **more: str) -> Iterator[WorkerProcess]:
+    made = WorkerProcess(ledger, name, directory, **more)
+    try:
+        made.start()
+        yield made
+    except BaseException:
+        print(made.log_tail())
+        raise
+    finally:
+        made.kill()
+
+
+@contextlib.asynccontextmanager
+async def load(ledger: Ledger) -> AsyncIterator[None]:
+    """Open one dataset after the other and use each up, until the block ends."""
+
+    async def ask() -> None:
+        number = 0
+        while True:
+            names = [f"d{number + i}" for i in range(10)]
+            number += len(names)
+            await ledger.open(*names, **BASIC)
+            await asyncio.sleep(0.1)  # else requests may be read before what opens their datasets
+            for epsilon in ("0.5", "0.3", "0.1", "0.07", "0.03", "0.01"):
+                await ledger.send_all([request(name, epsilon=epsilon) for name in names])
+                await asyncio.sleep(0.02)
+
+    asking = asyncio.create_task(ask())
+    try:
+        yield
+    finally:
+        asking.cancel()
+        await asyncio.wait([asking])
+
+
+@pytest.mark.faults
+async def test_over_ten_kills_under_load_none_is_lost_and_repeats_are_recognised(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    draw = random.Random(10)
+    async with Ledger(broker.bootstrap, application) as ledger:
+        with process(ledger, tmp_path, "w1") as worker:
+            async with load(ledger):
+                for _ in range(RESTARTS):
+                    await until(lambda: worker.events("partition_refolded"), "it decides")
+                    await asyncio.sleep(draw.uniform(1.5, 5))
+                    worker.kill()
+                    worker.start()
+            await ledger.settle()
+            worker.kill()
+            worker.start()
+            # Nobody asks any more: what the last life owes comes from idle datasets.
+            found = await all_published(ledger, least=100)
+    # A restart repeats nothing that is on the topic; a produce that was on its way may.
+    assert len(found) - len(set(found)) <= RESTARTS
+
+
+async def test_a_dataset_that_is_idle_since_before_the_start_is_told_of(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with Ledger(broker.bootstrap, application) as ledger:
+        async with working(ledger):  # it has no read side
+            await ledger.open("census", "survey", **BASIC)
+            await ledger.settle()
+            await ledger.send_all([request("census", epsilon="0.96")])
+            await ledger.settle()
+        assert published(ledger) == []
+        with process(ledger, tmp_path, "w1") as worker:
+            found = await all_published(ledger, least=3)
+            assert worker.stop() == 0
+        assert sorted(found) == ["census/1/0.5", "census/1/0.8", "census/1/0.95"]
+        with process(ledger, tmp_path, "w1") as worker:
+            await ledger.send_all([request("survey", epsilon="0.6")])
+            found = await all_published(ledger, least=4)
+    assert Counter(found).most_common(1)[0][1] == 1, "a restart repeats nothing"
+
+
+async def test_another_worker_tells_what_an_owner_leaves_untold(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    names = [f"d{i}" for i in range(16)]  # on all four partitions
+    # `mute` is an owner without a read side.
+    async with Ledger(broker.bootstrap, application) as ledger, working(ledger) as mute:
+        await ledger.open(*names, **BASIC)
+        await ledger.settle()
+        with process(ledger, tmp_path, "w2") as worker:
+            await soon(lambda: len(worker.events("partition_refolded")) == 2, "two each")
+            await soon(lambda: len(mute.status.serving) == 2, "two each")
+            await ledger.send_all([request(name, epsilon="0.6") for name in names])
+            found = await all_published(ledger, least=len(names))
+    assert sorted(found) == sorted(f"{name}/1/0.5" for name in names), "each once"
+
+
+async def test_a_broker_that_goes_away_and_a_kill_meanwhile_lose_nothing(
+    own_broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    names = [f"d{i}" for i in range(20)]
+    async with Ledger(own_broker.bootstrap, application) as ledger:
+        with process(ledger, tmp_path, "w1") as worker:
+            await ledger.open(*names, **BASIC)
+            await ledger.settle()
+            for life in range(2):
+                await ledger.send_all([request(name, epsilon="0.45") for name in names])
+                await ledger.settle()
+                await asyncio.to_thread(own_broker.kill)
+                await asyncio.sleep(3)
+                if life:
+                    worker.kill()
+                    worker.start()
+                await asyncio.to_thread(own_broker.start)
+                await ledger.send_all([request(name, epsilon="0.06") for name in names])
+            found = await all_published(ledger, least=3 * len(names))
+            assert worker.is_running
+    assert len(found) - len(set(found)) <= 2 * len(names)
+
+
+def webhook(receiver: Receiver) -> dict[str, str]:
+    return {
+        "ACCOUNTANT_ALERT_WEBHOOK": receiver.url,
+        "ACCOUNTANT_ALERT_WEBHOOK_AUTHORIZATION": SECRET,
+        "ACCOUNTANT_LOG_LEVEL": "debug",
+    }
+
+
+async def test_the_webhook_gets_each_once_over_failures_and_restarts(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    names = [f"d{i}" for i in range(12)]
+    receiver = Receiver(500, 503, 500)
+    async with Ledger(broker.bootstrap, application) as ledger:
+        with process(ledger, tmp_path, "w1", **webhook(receiver)) as worker:
+            await ledger.open(*names, **BASIC)
+            await ledger.settle()
+            await ledger.send_all([request(name, epsilon="0.6") for name in names[:6]])
+            await until(lambda: len(set(receiver.taken)) == 6, "delivered after failures")
+            assert len(receiver.posts) == 6 + 3
+            receiver.down()
+            await ledger.send_all([request(name, epsilon="0.6") for name in names[6:]])
+            await all_published(ledger, least=len(names))
+            await until(lambda: worker.events("alert_not_taken"), "tried in vain")
+            worker.kill()
+            worker.start()
+            receiver.up()
+            await until(lambda: len(set(receiver.taken)) == 12, "delivered after a restart")
+            assert worker.stop() == 0
+            log = (tmp_path / "w1.log").read_text()
+        with process(ledger, tmp_path, "w1", **webhook(receiver)) as worker:
+            await ledger.send_all([request(names[0], epsilon="0.3")])
+            await until(lambda: len(set(receiver.taken)) == 13, "the next one")
+    receiver.down()
+    assert Counter(receiver.taken).most_common(1)[0][1] == 1, "the group's offsets remember"
+    assert {post.authorization for post in receiver.posts} == {SECRET}
+    assert "alert_not_taken" in log
+    assert "s3cret" not in log
+    assert "path-secret" not in log
+
+
+async def test_the_service_and_the_command_show_alerts_of_a_ledger_on_kafka(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application) as ledger, working(ledger):
+        await ledger.open("census", **BASIC)
+        await ledger.settle()
+        service = await KafkaService.start(ledger.deployment)
+        alerts = service.alerts()
+        try:
+            await ledger.send_all([request("census", epsilon="0.85")])
+            seen = [await asyncio.wait_for(anext(alerts), PATIENCE_S) for _ in range(2)]
+        finally:
+            await service.close()
+        assert [alert.alert_id for alert in seen] == ["census/1/0.5", "census/1/0.8"]
+        with pytest.raises(StopAsyncIteration):
+            await anext(alerts)
+        done = await asyncio.to_thread(watched, ledger)
+    assert [json.loads(line) for line in done.splitlines()] == [
+        json.loads(json.dumps(row))
+        for row in (
+            {
+                "alert_id": alert.alert_id,
+                "dataset": "census",
+                "generation": 1,
+                "threshold": alert.threshold,
+                "spent_ratio": alert.spent_ratio,
+                "decided_at": alert.decided_at,
+            }
+            for alert in seen
+        )
+    ]
+
+
+def watched(ledger: Ledger) -> str:
+    where = ledger.deployment
+    command = [sys.executable, "-m", "streams.cli", "watch", "--alerts", "--once", "--json"]
+    given = {
+        "ACCOUNTANT_URL": f"kafka://{where.bootstrap}",
+        "ACCOUNTANT_APPLICATION": where.application,
+        "ACCOUNTANT_TOPIC_PREFIX": where.topics.prefix,
+        "ACCOUNTANT_PARTITIONS": str(where.partitions),
+    }
+    done = subprocess.run(
+        command, env={**os.environ, **given}, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout

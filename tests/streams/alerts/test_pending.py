@@ -1,0 +1,71 @@
+"""Who sends an alert, and when."""
+
+from __future__ import annotations
+
+from streams.alerts.pending import Due, Pending
+from tests.streams.alerts.test_once import alert
+
+
+class Now:
+    """A steady clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+HALF, MOST = alert("0.5"), alert("0.95")
+
+
+def test_the_owner_sends_at_once_and_once() -> None:
+    pending = Pending(lambda partition: partition == 3, clock=Now())
+    assert pending.take(3, [HALF, MOST])
+    assert pending.due(10) == [Due(3, HALF), Due(3, MOST)]
+    assert pending.due(1) == [Due(3, HALF)]
+    assert not pending.take(3, [HALF]), "it waits already"
+    pending.published(HALF.alert_id)
+    assert not pending.take(3, [HALF]), "it is on the topic"
+    assert pending.due(10) == [Due(3, MOST)]
+    assert len(pending) == 1
+
+
+def test_what_is_on_the_topic_before_it_is_seen_to_be_crossed_is_not_sent() -> None:
+    pending = Pending(lambda _: True, clock=Now())
+    pending.published(HALF.alert_id)
+    assert not pending.take(0, [HALF])
+    assert pending.due(10) == []
+
+
+def test_others_send_what_an_owner_has_left_missing_for_some_seconds() -> None:
+    now = Now()
+    pending = Pending(lambda _: False, others_wait=5, clock=now)
+    pending.take(0, [HALF])
+    now.seconds += 4.9
+    assert pending.due(10) == []
+    pending.take(1, [MOST])
+    now.seconds += 0.1
+    assert pending.due(10) == [Due(0, HALF)]
+    now.seconds += 4.9
+    assert pending.due(10) == [Due(0, HALF), Due(1, MOST)]
+
+
+def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
+    owned: set[int] = set()
+    pending = Pending(owned.__contains__, clock=Now())
+    pending.take(2, [HALF])
+    assert pending.due(10) == []
+    owned.add(2)
+    assert pending.due(10) == [Due(2, HALF)]
+
+
+def test_after_the_broker_was_away_its_owner_has_the_first_turn_again() -> None:
+    now = Now()
+    pending = Pending(lambda _: False, others_wait=5, clock=now)
+    pending.take(0, [HALF])
+    now.seconds += 60
+    pending.heard()
+    assert pending.due(10) == []
+    now.seconds += 5
+    assert pending.due(10) == [Due(0, HALF)]
