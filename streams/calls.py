@@ -43,10 +43,12 @@ class Unanswered(Unavailable):
 
     Attributes:
         request_id: to ask again with: that is never charged twice.
+        why: what happened, without what to do about it.
     """
 
-    def __init__(self, message: str, request_id: str) -> None:
-        super().__init__(message)
+    def __init__(self, why: str, then: str, request_id: str) -> None:
+        super().__init__(f"{why}{then}")
+        self.why = why
         self.request_id = request_id
 
 
@@ -265,8 +267,9 @@ def close_call(dataset: str, *, by: str, reason: str, request_id: str) -> Call:
 def undecided(call: Call, wait: float) -> Unanswered:
     """Return the error of a call that was taken in, but not decided in time."""
     return Unanswered(
-        f"not decided within {wait:g} s: look it up by decision({call.dataset!r}, {call.who!r}, "
-        f"{call.request_id!r}), or ask again with that request_id",
+        f"not decided within {wait:g} s",
+        f": look it up by decision({call.dataset!r}, {call.who!r}, {call.request_id!r}), or ask "
+        "again with that request_id",
         call.request_id,
     )
 
@@ -274,7 +277,8 @@ def undecided(call: Call, wait: float) -> Unanswered:
 def unanswered(call: Call, why: str) -> Unanswered:
     """Return the error of a call of which nothing is known."""
     return Unanswered(
-        f"{why}; ask again with request_id {call.request_id}, which is never charged twice",
+        why,
+        f"; ask again with request_id {call.request_id}, which is never charged twice",
         call.request_id,
     )
 

@@ -25,35 +25,54 @@ class NoSuchLedger(Refused):
     """There is no file at this path: a mistyped one must not become a second budget."""
 
 
+def check_there(path: Path) -> None:
+    """Raise unless there is a file that could be a ledger's.
+
+    Raises: NoSuchLedger: nothing is there. Refused: it is a directory.
+    """
+    if path.is_dir():
+        raise Refused(f"{path} is a directory, not a ledger's file")
+    if not path.exists():
+        raise NoSuchLedger(_missing(path))
+
+
+def _missing(path: Path) -> str:
+    return f"no such ledger: {path}; open a dataset first, or check the path"
+
+
 class AbsentLedger:
     """The `Service` of a file that nobody has made: each call raises NoSuchLedger."""
 
     def __init__(self, path: Path) -> None:
-        self._why = f"no such ledger: {path}; open a dataset first, or check the path"
+        self._path = path
+
+    @property
+    def _missing(self) -> NoSuchLedger:
+        return NoSuchLedger(_missing(self._path))
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
-        raise NoSuchLedger(self._why)
+        raise self._missing
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        raise NoSuchLedger(self._why)
+        raise self._missing
 
     async def datasets(self) -> list[DatasetView]:
-        raise NoSuchLedger(self._why)
+        raise self._missing
 
     async def dataset(self, name: str) -> DatasetView | None:
-        raise NoSuchLedger(self._why)
+        raise self._missing
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        raise NoSuchLedger(self._why)
+        raise self._missing
 
     def events(self) -> AsyncIterator[Decision]:
-        raise NoSuchLedger(self._why)
+        raise self._missing
 
     def alerts(self) -> AsyncIterator[Alert]:
-        raise NoSuchLedger(self._why)
+        raise self._missing
 
     def readiness(self) -> Readiness:
-        return Readiness(ready=False, reasons=[self._why])
+        return Readiness(ready=False, reasons=[str(self._missing)])
 
     async def close(self) -> None:
         """There is nothing to let go of."""

@@ -116,6 +116,8 @@ class EmbeddedService:
             LogDamaged: the log in it contradicts itself.
         """
         clock = clock or SystemClock()
+        if path.is_dir():  # before a lock is left beside it
+            raise Refused(f"{path} is a directory, not a ledger's file")
         lock = sqlite_file.FileLock(path)
         try:
             lock.take()

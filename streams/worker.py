@@ -239,14 +239,18 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             for topic in (names.decisions, names.state, names.requests, names.admin)
         ]
         probe = plain_consumer(self._deployment.bootstrap, committed=False)
+        reached = False
         try:
             with translating():
                 async with asyncio.timeout(_PROBE_S):
                     await probe.start()
+                    reached = True
                     ends = await probe.end_offsets(tps) if tps else {}
         except JournalFault as error:
-            self.status.trouble("broker", f"the broker does not answer: {error}")
-            self._away = True
+            # A topic that is gone has no end to tell, however well the broker is.
+            if not (reached and await self._topics_wrong()):
+                self.status.trouble("broker", f"the broker does not answer: {error}")
+                self._away = True
             return
         finally:
             await stop(probe)
@@ -271,6 +275,11 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
     def _forget_ends(self, partition: int) -> None:
         for tp in [tp for tp in self._ends if tp.partition == partition]:
             del self._ends[tp]
+
+    async def _topics_wrong(self) -> bool:
+        """Check the topics at once; tell whether that is what is wrong."""
+        await self._check_again()
+        return self._held
 
     async def _check_again(self) -> None:
         """Compare the topics' settings; serve nothing until they are right."""

@@ -42,9 +42,8 @@ def ask(
     from streams.calls import new_id
     from streams.cli.tables import verdict
     from streams.cli.tell import tell
-    from streams.client import Accountant
+    from streams.client import Accountant, Unanswered
     from streams.clock import SystemClock
-    from streams.errors import Unavailable
 
     with explained():
         wanted = parse_claim(claim)
@@ -63,10 +62,10 @@ def ask(
                     request_id=sent_id,
                     wait=wait,
                 )
-            except Unavailable as error:
+            except Unanswered as error:
                 # Whether it will be decided is unknown: only the same id is safe to send.
                 hint = f"the same command with --id {sent_id}; it is never charged twice"
-                fail(Exit.UNAVAILABLE, str(error), hint=hint)
+                fail(Exit.UNAVAILABLE, error.why, hint=hint)
     tell(decision, as_json=json)
     outcome, _ = verdict(decision)
     raise typer.Exit(Exit.OK if outcome is Outcome.GRANTED else Exit.FAILED)

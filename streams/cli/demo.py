@@ -27,7 +27,11 @@ def demo(
         bool, typer.Option("--kafka", help="Start a real one-node Kafka and a worker for it.")
     ] = False,
     url: Annotated[
-        str | None, typer.Option("--url", help="Use a running ledger, such as a gateway.")
+        str | None,
+        typer.Option(
+            "--url",
+            help="Use a running ledger, where its datasets stay. Through a gateway: no audit.",
+        ),
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="Keep the ledger in this file; default a temporary one.")
@@ -56,6 +60,8 @@ def demo(
     suffix = (
         "" if url is None and file is None else f"-{time.time_ns() // 1_000_000 & 0xFFFFFF:06x}"
     )
+    if url is not None:
+        _say_what_stays(console, url, suffix)
     with explained(), _place(console, kafka=kafka, url=url, file=file) as where:
         asyncio.run(_run(where, asks, screen, suffix))
         audit, audited = _audited(where)
@@ -128,6 +134,21 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
                 screen.decided(batch)
                 bars.advance(task, len(batch))
         await _show(ledger, names, screen, day)
+
+
+def _say_what_stays(console: Console, url: str, suffix: str) -> None:
+    """Say what the demo leaves in a ledger of others, and what it cannot do there."""
+    from streams.settings import ledger_url
+
+    with explained():
+        where = ledger_url(url)
+    names = ", ".join(opening.dataset + suffix for opening in _openings())
+    console.print(f"[dim]opens {names} at {url}; they stay there, as every dataset does[/]")
+    if where.kind == "http":
+        console.print(
+            "[dim]a gateway does not serve the whole log, so this ends without an audit: "
+            "`accountant audit --url` takes the ledger's file or its broker[/]"
+        )
 
 
 def _openings() -> tuple[Opening, ...]:

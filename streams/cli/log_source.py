@@ -151,7 +151,7 @@ def _values(runner: asyncio.Runner, records: AsyncIterator[Any]) -> Iterator[byt
 def log_source(address: str) -> LogSource:
     """Return the log that a path or an address names.
 
-    Raises: AddressInvalid: it names none; FileNotFoundError.
+    Raises: AddressInvalid: it names none; NoSuchLedger, Refused: of an address; FileNotFoundError.
     """
     from streams.settings import ledger_url, load
 
@@ -159,7 +159,12 @@ def log_source(address: str) -> LogSource:
         return _of_file(Path(address))
     where = ledger_url(address)
     if where.kind == "sqlite":
-        return _of_file(Path(where.target))
+        path = Path(where.target)
+        if not path.is_file():
+            from streams.connect import check_there
+
+            check_there(path)
+        return _of_file(path)
     if where.kind == "kafka":
         from streams.topics import deployment_of
 

@@ -124,17 +124,17 @@ class _ClientViews(Views):
 def open_views(url: str) -> Views:
     """Return the views of the ledger at an address.
 
-    Raises: AddressInvalid, Unavailable, FileNotFoundError.
+    Raises: AddressInvalid, Unavailable, NoSuchLedger, Refused.
     """
     from streams.settings import ledger_url
 
     where = ledger_url(url)
     if where.kind == "sqlite":
         path = Path(where.target)
-        if not path.exists():
-            raise FileNotFoundError(2, "no such ledger", where.target)
-        if path.is_dir():
-            raise IsADirectoryError(21, "no ledger", where.target)
+        if not path.is_file():
+            from streams.connect import check_there
+
+            check_there(path)
         return _FileViews(path)
     from streams.client import Accountant
 

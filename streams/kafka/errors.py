@@ -54,7 +54,8 @@ def translated(error: BaseException, *, committing: bool = False) -> JournalFaul
     cause = error.__cause__
     if type(error) is kafka.KafkaError and isinstance(cause, Exception):
         error = cause  # the client's sender so wraps whatever has ended it
-    what = f"{type(error).__name__}: {error}"
+    name, said = type(error).__name__, str(error)
+    what = said if name in said else f"{name}: {said}" if said else name
     if isinstance(error, _FENCED):
         return Fenced(what)
     if committing and isinstance(error, _REJECTED):

@@ -89,6 +89,29 @@ async def test_a_worker_whose_state_topic_is_gone_goes_on_when_it_is_back(
         assert verdict.outcomes["granted"] == 2 * len(DATASETS)
 
 
+async def test_an_idle_worker_whose_state_topic_is_gone_says_which_and_not_that_nobody_answers(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger, check_every=3600.0) as worker:
+            await opened(ledger)
+            Operator(ledger).delete("state")
+            said: set[str] = set()
+
+            def told() -> bool:
+                said.update(worker.status.readiness().reasons)
+                return any("missing topics" in reason for reason in said)
+
+            await until(told, "told")
+            assert any(ledger.topic("state") in reason for reason in said)
+            assert not any("does not answer" in reason for reason in said), said
+            await topics.create(ledger.deployment)
+            await until(lambda: is_ready(worker), "ready")
+            await spend(ledger)
+        verdict = await ledger.judged()
+        assert verdict.outcomes["granted"] == 2 * len(DATASETS)
+
+
 async def test_a_state_that_is_behind_is_not_believed(
     broker: LocalBroker, application: str
 ) -> None:

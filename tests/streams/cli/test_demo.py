@@ -31,6 +31,21 @@ def test_a_file_keeps_the_ledger_for_audit_and_watch(accountant):
     assert accountant("demo", "--file", "week.db", "--requests", "50").code == 0
 
 
+def test_a_running_ledger_is_told_what_stays_there_and_what_is_not_done(opened, tmp_path):
+    serve = opened.start("serve", "--port", "0")
+    try:
+        address = serve.stdout.readline().split()[-1]
+        done = opened("demo", "--url", address, "--requests", "5", "--json")
+    finally:
+        serve.terminate()
+        serve.communicate(timeout=30)
+    assert (done.code, done.json["audit"]) == (0, "skipped"), done.err
+    names = done.out.split("opens ", 1)[1].split(" at ")[0].split(", ")
+    assert "ends without an audit" in done.out
+    listed = [row["dataset"] for row in opened("dataset", "list", "--json").rows]
+    assert sorted(listed) == sorted(["census", *names])
+
+
 def test_more_requests_tell_the_same_story(accountant):
     done = accountant("demo", "--requests", "3000", "--json")
     assert (done.code, done.json["requests"], done.json["audit"]) == (0, 3000, "ok")

@@ -249,7 +249,7 @@ def test_a_file_that_is_no_ledger_is_an_operators_matter(accountant):
 @pytest.mark.parametrize(
     ("url", "code"),
     [
-        ("sqlite:///nowhere.db", 2),
+        ("sqlite:///nowhere.db", 4),
         ("nonsense", 2),
         ("ftp://host", 2),
         ("http://user:secret@host:1", 2),
@@ -264,7 +264,7 @@ def test_a_wrong_address_is_told_from_one_that_does_not_answer(accountant, url, 
 
 def test_the_address_comes_from_the_environment(accountant):
     done = accountant("audit", ACCOUNTANT_URL="sqlite:///elsewhere.db")
-    assert done.code == 2
+    assert done.code == 4
     assert "elsewhere.db" in done.err
 
 

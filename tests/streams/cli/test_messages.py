@@ -32,22 +32,48 @@ def test_an_expired_id_says_where_its_first_answer_is(opened):
     assert f"accountant log export --id {old}`" in done.out
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ASK,
-        ("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6"),
-        ("dataset", "list"),
-        ("watch", "--once"),
-        ("audit",),
-        ("log", "export"),
-    ],
-)
+READING = [
+    ("dataset", "list"),
+    ("dataset", "show", "census"),
+    ("watch", "--once"),
+    ("audit",),
+    ("log", "export"),
+    ("plan", "--error", "1", "--sensitivity", "1", "--dataset", "census"),
+]
+ASKING = [ASK, ("dataset", "close", "census"), ("dataset", "amend", "census", "--horizon", "P1D")]
+OPENING = ("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
+
+
+@pytest.mark.parametrize("arguments", [*READING, *ASKING, OPENING])
 def test_a_directory_is_no_ledger(accountant, arguments):
-    done = accountant(*arguments, "--url", f"sqlite:///{accountant.directory}")
-    assert done.code in {2, 4}
-    assert done.out == ""
-    assert done.err.startswith("error: ")
+    directory = accountant.directory / "there"
+    directory.mkdir()
+    done = accountant(*arguments, "--url", f"sqlite:///{directory}")
+    assert (done.code, done.out) == (4, "")
+    assert done.err == f"error: {directory} is a directory, not a ledger's file\n"
+    assert [path.name for path in accountant.directory.iterdir()] == ["there"]
+
+
+@pytest.mark.parametrize("arguments", [*READING, *ASKING])
+def test_a_mistyped_path_is_the_same_error_everywhere_and_makes_nothing(accountant, arguments):
+    done = accountant(*arguments, "--url", "sqlite:///mistyped.db")
+    assert (done.code, done.out) == (4, "")
+    why = "no such ledger: mistyped.db; open a dataset first, or check the path"
+    assert done.err == f"error: {why}\n"
+    assert list(accountant.directory.iterdir()) == []
+
+
+def test_a_log_to_audit_that_is_not_there_is_wrong_usage(accountant):
+    done = accountant("audit", "nowhere.jsonl")
+    assert (done.code, done.err) == (2, "error: no such file: nowhere.jsonl\n")
+
+
+def test_a_request_without_an_answer_names_its_id_once(accountant):
+    done = accountant(*ASK, "--url", "http://127.0.0.1:9", "--wait", "0")
+    assert (done.code, done.out) == (3, "")
+    name = done.err.split("--id ", 1)[1].split(";")[0]
+    assert issued_at(name) is not None
+    assert done.err.count(name) == 1
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,6 @@ def test_a_proportion_may_be_asked_for_by_randomized_response(accountant):
         ((*WISH, "--epsilon", "1", "--filter", "magic"), "--filter"),
         ((*WISH, "--epsilon", "1", "--filter", "split"), "--policy"),
         ((*WISH, "--policy", "nowhere.json"), "nowhere.json"),
-        ((*WISH, "--dataset", "census", "--url", "sqlite:///none.db"), "none.db"),
         (("--error", "1e-30", "--sensitivity", "1"), "sensitivity / scale"),
     ],
 )
