@@ -18,6 +18,7 @@ from rich.table import Table
 
 from benchmarks import (
     adjudication,
+    alerts,
     charges,
     embedded,
     http_door,
@@ -38,6 +39,7 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "http": http_door.rows,
     "worker": worker.rows,
     "latency": latency.rows,
+    "alerts": alerts.rows,
     "scrape": scrape.rows,
 }
 _RESULTS = Path(__file__).parent / "results" / "latest.json"
