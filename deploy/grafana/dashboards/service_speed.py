@@ -156,6 +156,46 @@ def trouble(board: Board) -> None:
         width=8,
         height=8,
     )
+    _told(board)
+
+
+def _told(board: Board) -> None:
+    board.add(
+        lines(
+            "Threshold alerts waiting",
+            "Records of thresholds that datasets crossed, known to a process and not yet taken by "
+            "the topic or the webhook. Nearly always 0; none is lost while it is not: they are "
+            "given again after a restart. Not the alerts of Prometheus.",
+            [query(f"sum by (to) (privacy_alerts_waiting{{{WORKER}}})", "{{to}}")],
+            stepped=True,
+            decimals=0,
+            bounds=(0, 1),
+        ),
+        panel_id=34,
+        width=12,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Threshold alerts told",
+            "Tries to give them to the topic or the webhook, since each process began. A repeat "
+            "counts again; who listens knows it by its id. What failed is tried again.",
+            [
+                query(
+                    f"sum by (to, outcome) (privacy_alert_deliveries_total{{{WORKER}}})",
+                    "{{to}}, {{outcome}}",
+                )
+            ],
+            stepped=True,
+            decimals=0,
+            bounds=(0, 1),
+            calcs=("lastNotNull",),
+            beside=True,
+        ),
+        panel_id=35,
+        width=12,
+        height=8,
+    )
 
 
 def processes(board: Board) -> None:
