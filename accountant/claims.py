@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
@@ -307,7 +307,7 @@ class CheckedClaim:
             raise RequestInvalid("claim", "must hold at most 1e9 mechanisms", self.mechanisms)
         self.keys = _keys(claim)
         self.only_for = max((atom.only_for for atom, _ in atoms(claim)), default="")
-        self.prices: dict[tuple[str, ...], object] = {}
+        self.prices: dict[tuple[str, ...], Any] = {}
 
 
 def _keys(claim: Claim) -> int:
@@ -323,13 +323,18 @@ def _keys(claim: Claim) -> int:
     return 1 + len(fields) - len(at_default)
 
 
+_NESTED: Final = (Repeat, AllOf)
+
+
 def checked(claim: Claim) -> CheckedClaim:
     """Return the claim with its fields checked.
 
     Raises: RequestInvalid: a field breaks its rule.
     """
     # A batch may take 64 KiB, so batches are not kept: their parts' prices are.
-    return CheckedClaim(claim) if _is_batch(claim) else _checked(claim)
+    if isinstance(claim, _NESTED) and _is_batch(claim):
+        return CheckedClaim(claim)
+    return _checked(claim)
 
 
 @lru_cache(maxsize=16_384)

@@ -27,6 +27,7 @@ _SHOWN: Final = 200
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LONGEST_NAME: Final = 100
+_NAME_RULE: Final = "must be 1 to 100 letters, digits, '.', '_' or '-'"
 _SPACE: Final = b" \t\r\n"
 
 
@@ -171,9 +172,11 @@ def _check_names(request_id: str, dataset: str, who_field: str, who: str) -> int
     issued = issued_at(request_id)
     if issued is None:
         raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
-    for name, field in ((dataset, "dataset"), (who, who_field)):
-        if len(name) > _LONGEST_NAME or not is_name(name):  # no cache of long texts
-            raise RequestInvalid(field, "must be 1 to 100 letters, digits, '.', '_' or '-'", name)
+    # No cache of long texts.
+    if len(dataset) > _LONGEST_NAME or not is_name(dataset):
+        raise RequestInvalid("dataset", _NAME_RULE, dataset)
+    if len(who) > _LONGEST_NAME or not is_name(who):
+        raise RequestInvalid(who_field, _NAME_RULE, who)
     return issued
 
 

@@ -162,7 +162,8 @@ class Draft:
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
         self._ids: dict[str, tuple[int, Remembered]] = {}
         self._opened = 0
-        self._room = 0  # for at least so many more ids, once they were counted
+        # For at least so many more ids.
+        self._room = partition.ids.most - len(partition.ids)
         self._undo_ledger: tuple[str, Ledger | None, int] | None = None
         self._undo_id: str | None = None
 

@@ -43,6 +43,7 @@ class Plan:
     """
 
     __slots__ = (
+        "_reads",
         "additive",
         "budget_wire",
         "capacity",
@@ -82,6 +83,7 @@ class Plan:
         self.needed = len(kind.needs)
         self.capacity = capacity
         self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
+        self._reads = tuple(reader.read for reader in self.readers)
         self.reader_names = tuple(reader.name for reader in self.readers)
         self.thresholds = _thresholds(policy.alert_at, int(capacity[0]))
         nearly = -(-int(capacity[0]) * _NEARLY[0] // _NEARLY[1])
@@ -107,7 +109,10 @@ class Plan:
 
     def readings(self, totals: tuple[Units, ...]) -> tuple[float, ...]:
         """Return every odometer's reading in nats, rounded up."""
-        return tuple([reader.read(totals) for reader in self.readers])
+        reads = self._reads
+        if len(reads) == 1:  # as nearly always; a comprehension takes as long as the reading
+            return (reads[0](totals),)
+        return tuple([read(totals) for read in reads])
 
 
 def _thresholds(alert_at: tuple[str, ...], capacity: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
@@ -131,10 +131,10 @@ class Price:
 
 def price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
     """Return what a claim adds to `sums`; the same object for the same claim and sums."""
-    known = claim.prices.get(sums)
+    known: Price | None = claim.prices.get(sums)
     if known is None:
         known = claim.prices[sums] = _price(claim, sums)
-    return cast("Price", known)
+    return known
 
 
 def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
