@@ -33,6 +33,7 @@ VALUES_PER_TURN: Final = 500
 PAUSE_S: Final = 0.1  # between two looks: a view may be so much behind
 BATCHES_AHEAD: Final = 8  # the channel holds batches: Faust's default of 4096 is gigabytes
 ALERTS_PER_TURN: Final = 100  # sent together, so that a round trip serves them all
+TURNS_AHEAD: Final = 4  # round trips at a time: on a busy machine one alone takes long
 _AGAIN_S: Final = 1.0
 _SENT_S: Final = 30.0
 
@@ -85,7 +86,9 @@ class ReadSide:
         self._due = app.channel(maxsize=1)
         self._pending = Pending(owns)
         self._crossed = asyncio.Event()
-        self._sent = asyncio.Event()
+        self._turns = asyncio.Semaphore(TURNS_AHEAD)
+        self._starting = asyncio.Lock()
+        self._sending: set[asyncio.Task[None]] = set()
         counts.waiting["topic"] = lambda: len(self._pending)
         self._topic = AlertTopic(
             deployment, on_alert=self._on_published, on_heard=self._pending.heard
@@ -140,16 +143,18 @@ class ReadSide:
                 while not self.should_stop:
                     await read_side._send_due()
 
+            async def on_stop(self) -> None:
+                for task in read_side._sending:
+                    task.cancel()
+
     def _on_published(self, alert: Alert) -> None:
         self._pending.published(alert.alert_id)
 
     async def _send_due(self) -> None:
-        """Hand over what is due, and return once it was tried; else wait until some may be."""
+        """Hand over what is due; where nothing is, wait until some may be."""
         due = self._pending.due(ALERTS_PER_TURN)
         if due:
-            self._sent.clear()
             await self._due.send(value=due)
-            await self._sent.wait()
             return
         self._crossed.clear()
         # What is left to others becomes due by time alone, or as a partition moves here.
@@ -183,12 +188,10 @@ class ReadSide:
 
         async def publish(stream: StreamT[Sequence[Due]]) -> None:
             async for due in stream:
-                try:
-                    delivered = await self._deliver(topic, due)
-                finally:
-                    self._sent.set()
-                if not delivered:
-                    await asyncio.sleep(_AGAIN_S)
+                await self._turns.acquire()
+                task = asyncio.create_task(self._turn(topic, due))
+                self._sending.add(task)
+                task.add_done_callback(self._sending.discard)
 
         agent: Callable[..., Callable[[Callable[..., Awaitable[None]]], Any]] = self._app.agent
         agent(self._feed, name="budgets")(fold)
@@ -206,15 +209,29 @@ class ReadSide:
         if self._pending.take(partition, crossed):
             self._crossed.set()
 
+    async def _turn(self, topic: Any, due: Sequence[Due]) -> None:
+        try:
+            if not await self._deliver(topic, due):
+                await asyncio.sleep(_AGAIN_S)
+        except Exception:
+            _log.exception("alerts_not_delivered", then="tried again")
+            await asyncio.sleep(_AGAIN_S)
+        finally:
+            self._pending.back(due)
+            self._crossed.set()
+            self._turns.release()
+
     async def _deliver(self, topic: Any, due: Sequence[Due]) -> bool:
         """Send alerts together; tell whether all are on the topic. The others stay pending."""
         app: Any = self._app
+        producer = app.producer
         sent: list[tuple[Alert, Any]] = []
         trouble: BaseException | None = None
         try:
             async with asyncio.timeout(_SENT_S):
-                if not app.producer.started:
-                    await app.add_runtime_dependency(app.producer)
+                async with self._starting:  # it counts as started as soon as it begins to be
+                    if not producer.started:
+                        await app.add_runtime_dependency(producer)
                 for partition, alert in due:
                     key, value = alert.alert_id.encode(), encode(alert)
                     sent.append(
@@ -234,7 +251,8 @@ class ReadSide:
         if trouble is None:
             return True
         _log.warning("alerts_not_delivered", waiting=len(self._pending), why=repr(trouble))
-        # A producer whose start failed counts as started for ever: replace it.
-        await app.remove_dependency(app.producer)
-        app.producer = app.transport.create_producer(loop=app.loop, beacon=app.beacon)
+        # A producer whose start failed counts as started for ever: replace it, but only once.
+        if app.producer is producer:
+            app.producer = app.transport.create_producer(loop=app.loop, beacon=app.beacon)
+            await app.remove_dependency(producer)
         return False

@@ -11,6 +11,9 @@ from accountant.views import Alert
 OTHERS_WAIT_S: Final = 5.0
 """How long a worker leaves an alert to the owner of its partition."""
 
+_TAKEN_S: Final = 60.0
+"""After which what was handed out and never heard of again is handed out once more."""
+
 
 class Due(NamedTuple):
     """An alert and the partition of its dataset."""
@@ -48,6 +51,7 @@ class Pending:
         self._clock = clock
         self._published: set[str] = set()
         self._waiting: dict[str, _Waiting] = {}
+        self._taken: dict[str, float] = {}  # handed out, and until when that holds
         self._heard_since = 0.0
         self._partitions: set[int] = set()
 
@@ -69,6 +73,12 @@ class Pending:
         """Note that an alert is on the topic, whoever sent it."""
         self._published.add(alert_id)
         self._waiting.pop(alert_id, None)
+        self._taken.pop(alert_id, None)
+
+    def back(self, due: Iterable[Due]) -> None:
+        """Note that a try has ended: what of it is not on the topic is due again."""
+        for _, alert in due:
+            self._taken.pop(alert.alert_id, None)
 
     def heard(self) -> None:
         """Note that the topic can be read, after it could not.
@@ -78,13 +88,17 @@ class Pending:
         self._heard_since = self._clock()
 
     def due(self, most: int) -> list[Due]:
-        """Return what this worker is to send now, at most so many, the oldest first."""
-        left_to_owners = self._clock() - self._others_wait
+        """Hand out what this worker is to send now, at most so many, the oldest first."""
+        now = self._clock()
+        left_to_owners = now - self._others_wait
         owned = {number for number in self._partitions if self._owns(number)}
         found: list[Due] = []
-        for due, since in self._waiting.values():
+        for name, (due, since) in self._waiting.items():
+            if name in self._taken and now < self._taken[name]:
+                continue
             late = max(since, self._heard_since) <= left_to_owners
             if late or due.partition in owned:
+                self._taken[name] = now + _TAKEN_S
                 found.append(due)
                 if len(found) == most:
                     break

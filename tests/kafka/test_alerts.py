@@ -274,6 +274,11 @@ def watched(ledger: Ledger) -> str:
         "ACCOUNTANT_PARTITIONS": str(where.partitions),
     }
     done = subprocess.run(
-        command, env={**os.environ, **given}, capture_output=True, text=True, check=True, timeout=60
+        command,
+        env={**os.environ, **given},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
     )
     return done.stdout

@@ -22,13 +22,27 @@ HALF, MOST = alert("0.5"), alert("0.95")
 def test_the_owner_sends_at_once_and_once() -> None:
     pending = Pending(lambda partition: partition == 3, clock=Now())
     assert pending.take(3, [HALF, MOST])
-    assert pending.due(10) == [Due(3, HALF), Due(3, MOST)]
     assert pending.due(1) == [Due(3, HALF)]
+    assert pending.due(10) == [Due(3, MOST)]
+    assert pending.due(10) == [], "both are on their way"
     assert not pending.take(3, [HALF]), "it waits already"
     pending.published(HALF.alert_id)
     assert not pending.take(3, [HALF]), "it is on the topic"
-    assert pending.due(10) == [Due(3, MOST)]
     assert len(pending) == 1
+
+
+def test_what_did_not_get_there_is_due_again() -> None:
+    now = Now()
+    pending = Pending(lambda _: True, clock=now)
+    pending.take(0, [HALF, MOST])
+    handed = pending.due(10)
+    pending.published(HALF.alert_id)
+    pending.back(handed)
+    assert pending.due(10) == [Due(0, MOST)]
+    now.seconds += 59
+    assert pending.due(10) == []
+    now.seconds += 1
+    assert pending.due(10) == [Due(0, MOST)], "whoever had it was never heard of again"
 
 
 def test_what_is_on_the_topic_before_it_is_seen_to_be_crossed_is_not_sent() -> None:
@@ -48,7 +62,7 @@ def test_others_send_what_an_owner_has_left_missing_for_some_seconds() -> None:
     now.seconds += 0.1
     assert pending.due(10) == [Due(0, HALF)]
     now.seconds += 4.9
-    assert pending.due(10) == [Due(0, HALF), Due(1, MOST)]
+    assert pending.due(10) == [Due(1, MOST)]
 
 
 def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
