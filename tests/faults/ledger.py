@@ -87,7 +87,8 @@ class Ledger:
             acks="all",
             linger_ms=2,
             max_request_size=1 << 20,
-            request_timeout_ms=60_000,
+            # Also how long a record waits for a broker that is away, on a machine at its limit.
+            request_timeout_ms=180_000,
         )
         self._followers: dict[str, Follower] = {}
         self._decisions: dict[Place, bytes] = {}
