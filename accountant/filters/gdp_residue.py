@@ -32,6 +32,10 @@ _SINGLY: Final = 1_000
 _LOOSE: Final = 10**12
 _LOOSE_LARGE: Final = 10**5
 _WITHOUT_END: Final = 10**60
+# Of a count of batches: how many mechanisms of the last batches are charged one by one, and
+# how many batches at least.
+_AT_THE_END: Final = 500
+_TRIED: Final = 4
 
 _MU_SQUARED, _DELTA, _PURE = range(3)
 
@@ -117,8 +121,9 @@ class GdpResidue(Filter):
     ) -> int | None:
         """Return how many such claims fit one after another, None if without end.
 
-        Exactly for the first 1,000 of pure claims; beyond that, a number that is proved to
-        fit and at most about 2e-6 of it too small (1e-5 if the claim is such a batch).
+        Exactly for the first 1,000 of single pure claims; beyond that, a number that is proved
+        to fit and at most about 2e-6 of it too small. Of batches, a number that is proved to
+        fit, by a few at most too small (1e-5 of it for batches beyond 1,000 mechanisms).
         """
         if not self.accepts(price):
             return 0
@@ -169,16 +174,55 @@ def _batch_cost(mechanisms: int, parts: Parts, room: int) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _count(mechanisms: int, amounts: tuple[Units, ...], parts: Parts, room: int, most: int) -> int:
-    """Return how many times a claim with a pure part fits into m^2 = room.
+    """Return how many times a claim with a pure part fits into m^2 = room."""
+    if mechanisms == 1:
+        cost = partial(_cost, amounts[_MU_SQUARED], amounts[_PURE])
+        return repeated(room, cost, most, singly=_SINGLY)[1]
+    return _count_batches(mechanisms, parts, room, most)
 
-    As each mechanism's cost falls as the state grows, so does that of all of them together:
-    a state that is higher before one of them is higher by more after it (docs/theory.md P10).
+
+def _count_batches(mechanisms: int, parts: Parts, room: int, most: int) -> int:
+    """Return how many times a batch fits, by a number of steps that grows as its logarithm.
+
+    Each step takes as many at once as fit into half of the state if every mechanism costs what
+    it costs at the end: costs fall as the state grows (docs/theory.md P10), so none of them
+    costs more. That is about a twelfth of the batch's largest mechanism more than they do
+    cost, since a cost at s is about epsilon^2 (1 + epsilon^2/(6 s)).
     """
-
-    def cost(state: int) -> int | None:
-        if mechanisms == 1:
-            return _cost(amounts[_MU_SQUARED], amounts[_PURE], state)
-        return _batch_cost(mechanisms, parts, state)
-
     loose = _LOOSE if mechanisms <= _SINGLY else _LOOSE_LARGE
-    return repeated(room, cost, most, singly=_SINGLY // mechanisms, loose=loose)[1]
+    state, done, part = room, 0, 2
+    while done < most:
+        each = _at_most(parts, state, loose)
+        if each is None:
+            return done
+        if state // each * mechanisms <= _AT_THE_END:
+            break
+        low = state - state // part
+        each = _at_most(parts, low, loose)
+        if each is None:  # refused down there: a smaller step
+            part *= 2
+            continue
+        many = min(most - done, (state - low) // each)
+        if not many:
+            break
+        state, done, part = state - many * each, done + many, 2
+    for _ in range(min(most - done, max(_TRIED, _AT_THE_END // mechanisms))):
+        cost = _batch_cost(mechanisms, parts, state)
+        if cost is None:
+            break
+        state, done = state - cost, done + 1
+    return done
+
+
+def _at_most(parts: Parts, state: int, loose: int) -> int | None:
+    """Return what a batch costs at most that leaves at least `state`, None if it is refused."""
+    total = 0
+    for worth, times in parts:
+        if worth.mu_squared is not None:
+            total += cost_up(worth.mu_squared) * times
+        elif worth.pure_epsilon:
+            cost = pure_cost(state, pure_step(cost_up(worth.pure_epsilon)))
+            if cost is None:
+                return None
+            total += (cost + cost // loose + 1) * times
+    return total

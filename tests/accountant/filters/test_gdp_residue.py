@@ -214,6 +214,30 @@ def test_the_count_of_large_batches_is_proved_to_fit() -> None:
         assert count > 20
 
 
+def test_as_many_batches_as_no_one_could_run_are_counted() -> None:
+    limits = capacity()
+    room = Fraction(int(limits[0]), UNIT)
+    for epsilon, times in (("1e-12", 10**6), ("1e-9", 1000), ("1e-7", 2)):
+        found = KIND.count(limits, (0, 0), asked(c.Repeat(c.Pure(epsilon), times)))
+        assert found is not None
+        # The cost of each is epsilon^2 but for 1e-10 of it, until next to nothing is left.
+        most = room / (times * Fraction(epsilon) ** 2)
+        assert most * (1 - Fraction(11, 10**6)) < found < most
+
+
+def test_batches_of_many_sizes_are_counted_nearly_exactly() -> None:
+    limits = capacity()
+    for batch in (
+        c.AllOf(tuple(c.Pure(f"1e-{2 + k % 10}") for k in range(100))),
+        c.AllOf((c.Pure("0.5"), c.Pure("1e-4"))),
+        c.Repeat(c.Pure("0.003"), 3),
+    ):
+        count, _ = one_by_one(limits, batch)
+        found = KIND.count(limits, (0, 0), asked(batch))
+        assert found is not None
+        assert count - 1 <= found <= count
+
+
 def test_what_is_left_fits_as_a_gaussian() -> None:
     limits = capacity(claims="1e-6")
     spent = KIND.charge(limits, (0, 0), asked(c.Approximate("0.1", "1e-7")))
