@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final, Self
 
-from accountant.claims import Claim
-from accountant.policy import Neighbours, Policy
 from accountant.records import Decision, decode_decision
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
+from streams.asking import Asking
 from streams.calls import (
     GRACE_S,
     Call,
     Patience,
-    amend_call,
-    call_of,
-    close_call,
     is_echo,
-    new_id,
-    open_call,
-    request_call,
     unanswered,
     undecided,
     words,
@@ -33,11 +26,10 @@ from streams.errors import Unavailable
 from streams.service import Answer, Service
 from streams.settings import Settings, load
 
-WAIT_S: Final = 5.0
 CONNECT_S: Final = 10.0
 
 
-class AsyncAccountant:
+class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
     """A ledger, for programs with an event loop; use it as an `async with` context.
 
     Outcomes are values: a refusal is a `Decision` with a reason, and `fits` says what would
@@ -116,85 +108,6 @@ class AsyncAccountant:
         if not isinstance(self._service, AbsentLedger):
             return self._service
         return await asyncio.to_thread(self.look, make=make)
-
-    async def ask(
-        self,
-        dataset: str,
-        claim: str | Claim,
-        *,
-        analyst: str,
-        purpose: str = "",
-        unit: str = "person",
-        neighbours: Neighbours = "add_remove",
-        request_id: str | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """As `Accountant.ask`."""
-        call = request_call(
-            dataset,
-            claim,
-            analyst=analyst,
-            purpose=purpose,
-            unit=unit,
-            neighbours=neighbours,
-            request_id=request_id or new_id(self.clock),
-        )
-        return await self.decided(call, wait)
-
-    async def submit(self, body: bytes, *, wait: float = WAIT_S) -> Decision:
-        """As `Accountant.submit`."""
-        return await self.decided(call_of(body), wait)
-
-    async def open(
-        self,
-        dataset: str,
-        policy: Policy | Mapping[str, Any],
-        *,
-        by: str,
-        reason: str = "",
-        request_id: str | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """As `Accountant.open`."""
-        request_id = request_id or new_id(self.clock)
-        call = open_call(dataset, policy, by=by, reason=reason, request_id=request_id)
-        return await self.decided(call, wait)
-
-    async def amend(
-        self,
-        dataset: str,
-        *,
-        alert_at: Sequence[str] | None = None,
-        horizon: str | None = None,
-        by: str,
-        reason: str = "",
-        request_id: str | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """As `Accountant.amend`."""
-        call = amend_call(
-            dataset,
-            alert_at=alert_at,
-            horizon=horizon,
-            by=by,
-            reason=reason,
-            request_id=request_id or new_id(self.clock),
-        )
-        return await self.decided(call, wait)
-
-    async def close(
-        self,
-        dataset: str,
-        *,
-        by: str,
-        reason: str = "",
-        request_id: str | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """As `Accountant.close`."""
-        request_id = request_id or new_id(self.clock)
-        call = close_call(dataset, by=by, reason=reason, request_id=request_id)
-        return await self.decided(call, wait)
 
     async def datasets(self) -> list[DatasetView]:
         """Return every dataset, by name."""

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Self, TypeVar
 
-from accountant.claims import Claim
-from accountant.policy import Neighbours, Policy
 from accountant.records import Decision
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
-from streams.async_client import CONNECT_S, WAIT_S, AsyncAccountant
+from streams.asking import Asking
+from streams.async_client import CONNECT_S, AsyncAccountant
 from streams.calls import (
     Call,
     Patience,
     Unanswered,
-    amend_call,
-    call_of,
-    close_call,
     is_echo,
-    new_id,
-    open_call,
-    request_call,
     unanswered,
     undecided,
     words,
@@ -39,7 +32,7 @@ __all__ = ["Accountant", "AsyncAccountant", "Unanswered"]
 T = TypeVar("T")
 
 
-class Accountant:
+class Accountant(Asking[Decision]):
     """A ledger, for notebooks and scripts; connected once made, let go by `disconnect`.
 
     The same as `AsyncAccountant` without an event loop. With a sqlite URL the ledger runs in
@@ -58,10 +51,10 @@ class Accountant:
         wait: float = CONNECT_S,
     ) -> None:
         self._client = AsyncAccountant(url, settings=settings, clock=clock, wait=wait)
-        self._clock = self._client.clock
+        self.clock = self._client.clock
         self._portal: Portal | None = None
         self._connected = False
-        here = connect_here(self._client.settings, self._clock)
+        here = connect_here(self._client.settings, self.clock)
         self._client.attach(here or self._call(self._client.connect_kafka()))
         self._connected = True
 
@@ -79,110 +72,6 @@ class Accountant:
         if self._portal is not None:
             self._portal.close()
             self._portal = None
-
-    def ask(
-        self,
-        dataset: str,
-        claim: str | Claim,
-        *,
-        analyst: str,
-        purpose: str = "",
-        unit: str = "person",
-        neighbours: Neighbours = "add_remove",
-        request_id: str | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Ask to run one mechanism on a dataset.
-
-        Args:
-            dataset: its name.
-            claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`)
-                or as a value of `accountant.claims`.
-            analyst: who asks.
-            purpose: for people, at most 200 characters.
-            unit, neighbours: what the promise is for; those of the dataset's policy.
-            request_id: of an earlier call, to ask again; without it a new one.
-            wait: seconds to wait for the decision, retries included; a call that is under way
-                then takes at most about two more.
-        Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
-        """
-        call = request_call(
-            dataset,
-            claim,
-            analyst=analyst,
-            purpose=purpose,
-            unit=unit,
-            neighbours=neighbours,
-            request_id=request_id or new_id(self._clock),
-        )
-        return self._decided(call, wait)
-
-    def submit(self, body: bytes, *, wait: float = WAIT_S) -> Decision:
-        """Send a body of your own, a request or an admin record; retries send the same bytes."""
-        return self._decided(call_of(body), wait)
-
-    def open(
-        self,
-        dataset: str,
-        policy: Policy | Mapping[str, Any],
-        *,
-        by: str,
-        reason: str = "",
-        request_id: str | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Open a dataset under a policy; the budget is fixed then.
-
-        Args:
-            policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
-            by: its owner.
-        """
-        request_id = request_id or new_id(self._clock)
-        call = open_call(dataset, policy, by=by, reason=reason, request_id=request_id)
-        return self._decided(call, wait)
-
-    def amend(
-        self,
-        dataset: str,
-        *,
-        alert_at: Sequence[str] | None = None,
-        horizon: str | None = None,
-        by: str,
-        reason: str = "",
-        request_id: str | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Change a dataset's alert thresholds or horizon; its budget never changes.
-
-        Args:
-            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None keeps
-                those there are.
-            horizon: how long the budget is to last, such as `P365D`; None keeps it.
-            by: its owner.
-        """
-        call = amend_call(
-            dataset,
-            alert_at=alert_at,
-            horizon=horizon,
-            by=by,
-            reason=reason,
-            request_id=request_id or new_id(self._clock),
-        )
-        return self._decided(call, wait)
-
-    def close(
-        self,
-        dataset: str,
-        *,
-        by: str,
-        reason: str = "",
-        request_id: str | None = None,
-        wait: float = WAIT_S,
-    ) -> Decision:
-        """Close a dataset: nothing more is granted."""
-        request_id = request_id or new_id(self._clock)
-        call = close_call(dataset, by=by, reason=reason, request_id=request_id)
-        return self._decided(call, wait)
 
     def datasets(self) -> list[DatasetView]:
         """Return every dataset, by name."""
@@ -222,7 +111,11 @@ class Accountant:
             except StopAsyncIteration:
                 return
 
-    def _decided(self, call: Call, wait: float) -> Decision:
+    def decided(self, call: Call, wait: float) -> Decision:
+        """Send a call until it is answered, the same bytes each time.
+
+        Raises: Unanswered: it never was, or not in time.
+        """
         service = self._client.look(make=call.opens)
         if not isinstance(service, EmbeddedService):
             return self._call(self._client.decided(call, wait))

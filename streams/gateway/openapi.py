@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
 import msgspec
 from litestar import Litestar
@@ -48,46 +48,37 @@ _RESPONSES: Final = {
 
 @dataclass
 class _Submission(Operation):
+    takes: ClassVar[str]
+
     def __post_init__(self) -> None:
+        self.request_body = _body(self.takes)
         self.responses = {
             status: OpenAPIResponse(description=what) for status, what in _RESPONSES.items()
         }
 
 
-@dataclass
 class RequestOperation(_Submission):
     """POST /requests."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.request_body = _body("MechanismRequest")
+    takes = "MechanismRequest"
 
 
-@dataclass
 class OpenOperation(_Submission):
     """POST /datasets."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.request_body = _body("Open")
+    takes = "Open"
 
 
-@dataclass
 class AmendOperation(_Submission):
     """POST /datasets/{dataset}/amend."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.request_body = _body("Amend")
+    takes = "Amend"
 
 
-@dataclass
 class CloseOperation(_Submission):
     """POST /datasets/{dataset}/close."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.request_body = _body("Close")
+    takes = "Close"
 
 
 def openapi_config(version: str) -> OpenAPIConfig:

@@ -76,6 +76,14 @@ def test_the_openapi_document_names_every_route_and_body(door: Door) -> None:
     asked = document["paths"]["/requests"]["post"]["requestBody"]["content"]["application/json"]
     name = asked["schema"]["$ref"].rpartition("/")[2]
     assert "claim" in document["components"]["schemas"][name]["properties"]
+    for path, body in (
+        ("/datasets", "Open"),
+        ("/datasets/{dataset}/amend", "Amend"),
+        ("/datasets/{dataset}/close", "Close"),
+    ):
+        content = document["paths"][path]["post"]["requestBody"]["content"]
+        assert content["application/json"]["schema"]["$ref"].rpartition("/")[2] == body
+        assert body in document["components"]["schemas"]
     assert {"200", "202", "400", "409", "413", "422", "503"} <= set(
         document["paths"]["/requests"]["post"]["responses"]
     )
