@@ -60,7 +60,7 @@ def test_alerts_come_beside_decisions_each_with_its_id(door: Door) -> None:
 
 def test_who_connects_again_can_begin_with_what_was_crossed_meanwhile(door: Door) -> None:
     door.ask(claim={"type": "pure", "epsilon": "0.6"})
-    stream = Stream(door, 4, "?crossed=true")
+    stream = Stream(door, 3, "?crossed=true")
     door.ask(claim={"type": "pure", "epsilon": "0.3"})
     stream.join(20)
     kinds = [kind for kind, _ in stream.seen]
