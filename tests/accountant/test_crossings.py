@@ -116,3 +116,15 @@ def test_an_alert_has_the_time_and_the_ratio_of_its_own_decision() -> None:
     assert found[0].decided_at == crossing[0].decided_at
     assert found[0].spent_ratio == read(world.log)[0].spent_ratio
     assert 0.6 <= found[0].spent_ratio < 0.61
+
+
+def test_an_amendment_can_cross_another_threshold_where_as_many_were_crossed_before() -> None:
+    world = opened(**BASIC)
+    world.ask("pure:0.6")
+    crossings = Crossings()
+    assert [alert.threshold for alert in crossings.begin(world.state.ledgers)] == ["0.5"]
+    world.amend(alert_at=["0.3", "0.9"])
+    found = crossings.take([encoded(world.log[-1])], world.state.ledgers)
+    assert [alert.alert_id for alert in found] == ["census/1/0.3"]
+    world.amend(alert_at=["0.5"])
+    assert crossings.take([encoded(world.log[-1])], world.state.ledgers) == [], "told before"
