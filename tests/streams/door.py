@@ -70,36 +70,27 @@ def request(
     }
 
 
-def opening(clock: Clock, dataset: str = "census", **policy: Any) -> dict[str, Any]:
+def _owners(clock: Clock, kind: str, dataset: str, **fields: Any) -> dict[str, Any]:
     return {
         "version": 1,
-        "type": "open",
-        "request_id": new_id(clock),
-        "dataset": dataset,
-        "by": "owner",
-        "policy": {"filter": "basic", "epsilon": "1", **policy},
-    }
-
-
-def closing(clock: Clock, dataset: str = "census") -> dict[str, Any]:
-    return {
-        "version": 1,
-        "type": "close",
-        "request_id": new_id(clock),
-        "dataset": dataset,
-        "by": "owner",
-    }
-
-
-def amending(clock: Clock, dataset: str = "census", **fields: Any) -> dict[str, Any]:
-    return {
-        "version": 1,
-        "type": "amend",
+        "type": kind,
         "request_id": new_id(clock),
         "dataset": dataset,
         "by": "owner",
         **fields,
     }
+
+
+def opening(clock: Clock, dataset: str = "census", **policy: Any) -> dict[str, Any]:
+    return _owners(clock, "open", dataset, policy={"filter": "basic", "epsilon": "1", **policy})
+
+
+def amending(clock: Clock, dataset: str = "census", **fields: Any) -> dict[str, Any]:
+    return _owners(clock, "amend", dataset, **fields)
+
+
+def closing(clock: Clock, dataset: str = "census") -> dict[str, Any]:
+    return _owners(clock, "close", dataset)
 
 
 def eventually(true: Callable[[], bool], *, seconds: float = 20.0) -> None:
