@@ -15,7 +15,7 @@ import faust
 from faust.types import StreamT, TableT
 from mode import Service
 
-from accountant.following import Following, Run, runs
+from accountant.following import Following, Line, Run, decode_line, runs_of
 from accountant.records import Snapshot, encode
 from accountant.usage import Usage
 from accountant.views import Alert, DatasetView
@@ -29,9 +29,9 @@ from streams.topics import Deployment
 _log = get_logger(__name__)
 
 RUNS_PER_TURN: Final = 20  # folded before admission, on the same loop, gets its turn
-VALUES_PER_TURN: Final = 500
+VALUES_PER_TURN: Final = 200
 PAUSE_S: Final = 0.1  # between two looks: a view may be so much behind
-BATCHES_AHEAD: Final = 8  # the channel holds batches: Faust's default of 4096 is gigabytes
+BATCHES_AHEAD: Final = 4  # the channel holds batches: Faust's default of 4096 is gigabytes
 ALERTS_PER_TURN: Final = 100  # sent together, so that a round trip serves them all
 TURNS_AHEAD: Final = 4  # round trips at a time: on a busy machine one alone takes long
 _AGAIN_S: Final = 1.0
@@ -166,10 +166,13 @@ class ReadSide:
         await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> None:
+        lines: list[Line] = []
         for i in range(0, len(values), VALUES_PER_TURN):
-            batch = Batch(partition, runs=runs(values[i : i + VALUES_PER_TURN]))
-            await self._feed.send(value=batch, partition=partition)
+            lines += map(decode_line, values[i : i + VALUES_PER_TURN])
             await asyncio.sleep(0)
+        # All at once: the longer a dataset's run, the less of it is decoded whole.
+        batch = Batch(partition, runs=runs_of(lines, values))
+        await self._feed.send(value=batch, partition=partition)
 
     def _declare_agents(self, deployment: Deployment) -> None:
         topic = self._app.topic(

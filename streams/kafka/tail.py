@@ -19,6 +19,7 @@ from streams.topics import Deployment
 
 _log = get_logger(__name__)
 _AGAIN_S: Final = 1.0
+_MOST_AT_A_TIME: Final = 8_000  # decisions, about a kilobyte each
 
 OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]
 OnDecisions = Callable[[int, list[bytes]], Awaitable[None]]
@@ -87,7 +88,7 @@ class Tail:
             self.trouble = None
             while True:
                 with translating():
-                    got = await follower.getmany(timeout_ms=1_000, max_records=2_000)
+                    got = await follower.getmany(timeout_ms=1_000, max_records=_MOST_AT_A_TIME)
                 for tp, records in got.items():
                     await self._on_decisions(tp.partition, [record.value for record in records])
                     self._positions[tp] = records[-1].offset + 1
