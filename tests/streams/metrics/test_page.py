@@ -42,7 +42,7 @@ def live(file: Path, clock: TestClock) -> Families:
         door.ask()
         door.ask(analyst="bea")
         door.service.submit_sync("requests", b"{", 5)
-        registry = make_registry(door.service.standing)
+        registry = make_registry(door.service.standing, door.service.alert_counts)
         text, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
         standing = door.service.standing
         for error in Fenced("another"), Unavailable("away"):
