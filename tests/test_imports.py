@@ -33,6 +33,7 @@ LAYERS = (
     # Never used to decide: nothing above may import it.
     {"comparators"},
     {"games"},
+    {"mechanisms"},
 )
 # What would let in the world: it comes as an argument instead.
 IMPURE = {

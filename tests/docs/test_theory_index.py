@@ -17,7 +17,7 @@ from accountant.totals import FAMILIES, SUMS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
-PACKAGES = ("filters", "odometers", "conversions", "comparators")
+PACKAGES = ("filters", "odometers", "conversions", "comparators", "mechanisms")
 # What rules are built on and states none itself.
 BUILT_ON = {"__init__", "base", "additive", "summed", "required"}
 ARITHMETIC = {"outward", "roots", "renyi_arithmetic", "normal", "runs"}
