@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 
@@ -123,12 +122,21 @@ def test_no_answer_where_not_even_the_first_fits():
     assert done.spent == (0, 0)
 
 
-def test_a_session_that_never_passes_pays_what_it_showed():
-    """Of a count of 0 every scale is shown that fits; 1/3000 times 2^(k/2) at the last."""
-    setting = Setting(LAPLACE.rule, counts=(0,), first=Decimal(3000))
-    done = with_laplace_reduction(setting, policy_of("ex_post"), np.random.default_rng(2))
+@pytest.mark.parametrize(
+    ("run", "name", "spent"),
+    [
+        # 2^(k/2)/3000, and 2^k/(2 3000^2) once or for every round: at the last that fits.
+        (with_laplace_reduction, "ex_post", 2**11.5 / 3000),
+        (with_brownian, "zcdp_tight", 2**18 / 18e6),
+        (with_doubling, "zcdp_tight", (2**18 - 1) / 18e6),
+    ],
+)
+def test_a_count_that_never_passes_pays_what_was_shown_and_ends_the_run(run, name, spent):
+    """A count of 0 is shown with ever less noise; then 30000, which would fit, is not asked."""
+    setting = Setting(setting_of(run).rule, counts=(0, 30000))
+    done = run(setting, policy_of(name), np.random.default_rng(2))
     assert done.answers == ()
-    assert int(done.spent[0]) / UNIT == pytest.approx(2**11.5 / 3000, rel=1e-12)
+    assert int(done.spent[0]) / UNIT == pytest.approx(spent, rel=1e-12)
 
 
 @pytest.mark.slow
