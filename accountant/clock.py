@@ -16,8 +16,13 @@ _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}
 @lru_cache(maxsize=4096)
 def iso(at: int) -> str:
     """Return `2026-11-21T10:00:00.012Z` for a time in milliseconds since 1970."""
-    moment = _EPOCH + timedelta(milliseconds=at)
-    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+    second, millisecond = divmod(at, 1000)
+    return f"{_second(second)}.{millisecond:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(at: int) -> str:
+    return (_EPOCH + timedelta(seconds=at)).isoformat()[:-6]
 
 
 @lru_cache(maxsize=4096)

@@ -100,8 +100,7 @@ class SqliteJournal:
     async def commit(self, commit: Commit) -> None:
         db = self._connection
         try:
-            db.execute("BEGIN IMMEDIATE")
-            epoch = int(db.execute("SELECT epoch FROM owner").get)
+            epoch = int(db.execute("BEGIN IMMEDIATE; SELECT epoch FROM owner").get)
             if epoch != self._epoch:
                 db.execute("ROLLBACK")
                 raise Fenced(f"another process owns {self._path} now")
