@@ -7,6 +7,7 @@ the same broker, and a session fixture is shared only below the conftest that de
 from __future__ import annotations
 
 import re
+import signal
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -25,6 +26,15 @@ _SLOW = (
     _HERE / "streams/test_simulation.py",
     _HERE / "streams/journal/test_side_by_side.py",
 )
+
+
+def pytest_configure() -> None:
+    """Listen to interrupts, so that the commands which tests interrupt do, too.
+
+    What a script starts in the background is born deaf to them, and so are its children.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
