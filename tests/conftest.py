@@ -19,8 +19,11 @@ from streams.testing import LocalBroker
 _BROKERS = ("broker", "own_broker")
 _HERE = Path(__file__).parent
 _KAFKA_TESTS = _HERE / "kafka"
-# Whole commands as processes, and long random lives.
+# Whole commands as processes, long random lives, games and independent computations.
 _SLOW = (
+    _HERE / "accountant/conversions",
+    _HERE / "accountant/games",
+    _HERE / "accountant/mechanisms",
     _HERE / "examples",
     _HERE / "streams/cli",
     _HERE / "streams/test_simulation.py",
