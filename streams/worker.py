@@ -17,6 +17,7 @@ from streams.clock import Clock
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.journal.kafka import KafkaJournal
 from streams.kafka.errors import translating
+from streams.kafka.inbox import Inbox
 from streams.kafka.reader import consumer as plain_consumer
 from streams.kafka.reader import stop
 from streams.lease import Lease
@@ -68,6 +69,8 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         self._reach = reach
         self._check_every = check_every
         self._inputs: Any = None
+        self._inbox: Inbox | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._generation = 0
         self._assigned: set[int] = set()
         self._away = False
@@ -97,6 +100,9 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             main.cancel()
             await asyncio.wait([main])
         await self._release(list(self._tasks))
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
         inputs, self._inputs = self._inputs, None
         if inputs is not None:
             await stop(inputs)
@@ -156,6 +162,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         )
         inputs.subscribe([deployment.topics.requests, deployment.topics.admin], listener=self)
         self._inputs = inputs
+        self._inbox = Inbox(inputs)
         try:
             with translating():
                 await inputs.start()
@@ -163,6 +170,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             self._inputs = None
             await stop(inputs)
             raise
+        self._reading = asyncio.create_task(self._inbox.run(), name="inbox")
         self.status.trouble("start", None)
         _log.info("worker_joined", group=deployment.application, instance=self._instance_id)
 
@@ -171,6 +179,8 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         partitions = {tp.partition for tp in revoked}
         self._assigned -= partitions
         await self._release(partitions)
+        if self._inbox is not None:
+            self._inbox.forget(set(revoked))
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Serve what is assigned, in a new generation."""
@@ -192,6 +202,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
     def _serve(self, partition: int) -> None:
         if partition in self._tasks:
             return
+        assert self._inbox is not None  # made before anything is assigned
         lease = Lease(lambda: self._generation)
         deployment = self._deployment
         journal = KafkaJournal(
@@ -199,7 +210,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             deployment.application,
             deployment.topics,
             partition,
-            self._inputs,
+            self._inbox,
         )
         processor = Processor(
             journal,
@@ -302,11 +313,12 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
 
     async def _hint(self) -> None:
         """Commit the group's offsets, for lag displays only, and note the lag ourselves."""
+        assert self._inbox is not None
         positions, lags = {}, []
         for tp in self._inputs.assignment():
             if tp.partition in self.status.serving:
                 with contextlib.suppress(Exception):
-                    positions[tp] = await self._inputs.position(tp)
+                    positions[tp] = await self._inbox.position(tp)
                     behind = (self._inputs.highwater(tp) or positions[tp]) - positions[tp]
                     lags.append(Lag(tp.topic, tp.partition, max(0, behind)))
         self._lags = lags

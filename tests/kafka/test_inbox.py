@@ -1,0 +1,99 @@
+"""Inputs read ahead, on a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import errors as kafka
+
+from streams import topics
+from streams.kafka.inbox import Inbox
+from streams.testing import LocalBroker
+from streams.topics import Deployment, TopicNames
+
+PATIENCE_S = 30.0
+
+
+@contextlib.asynccontextmanager
+async def inputs(
+    broker: LocalBroker, name: str
+) -> AsyncIterator[tuple[Inbox, AIOKafkaProducer, list[TopicPartition]]]:
+    """Yield an inbox on two partitions of an empty topic, both sought to 0, and a producer."""
+    where = Deployment(
+        bootstrap=broker.bootstrap, application=name, topics=TopicNames(f"{name}."), partitions=2
+    )
+    await topics.create(where)
+    tps = [TopicPartition(where.topics.requests, i) for i in range(2)]
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=broker.bootstrap, auto_offset_reset="none", enable_auto_commit=False
+    )
+    producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap)
+    await consumer.start()
+    await producer.start()
+    consumer.assign(tps)
+    inbox = Inbox(consumer)
+    reading = asyncio.create_task(inbox.run())
+    try:
+        for tp in tps:
+            inbox.seek(tp, 0)
+        yield inbox, producer, tps
+    finally:
+        reading.cancel()
+        await consumer.stop()
+        await producer.stop()
+
+
+async def send(producer: AIOKafkaProducer, tp: TopicPartition, values: list[bytes]) -> None:
+    for value in values:
+        await producer.send(tp.topic, value, partition=tp.partition)
+    await producer.flush()
+
+
+async def take(inbox: Inbox, tp: TopicPartition, count: int) -> list[bytes]:
+    values: list[bytes] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while len(values) < count:
+            got = await inbox.getmany(tp, timeout_ms=1_000, max_records=count - len(values))
+            values += [record.value for record in got.get(tp, [])]
+    return values
+
+
+async def test_a_partition_whose_records_nobody_takes_holds_up_no_other(
+    broker: LocalBroker, application: str
+) -> None:
+    async with inputs(broker, application) as (inbox, producer, (busy, other)):
+        await send(producer, busy, [b"%d" % i for i in range(6_000)])
+        for turn in range(3):
+            sent = [b"%d.%d" % (turn, i) for i in range(3)]
+            await send(producer, other, sent)
+            assert await take(inbox, other, 3) == sent
+        assert await take(inbox, busy, 6_000) == [b"%d" % i for i in range(6_000)]
+        assert await inbox.position(busy) == 6_000
+
+
+async def test_a_seek_drops_what_waits_and_the_position_is_of_what_was_taken(
+    broker: LocalBroker, application: str
+) -> None:
+    async with inputs(broker, application) as (inbox, producer, (tp, _)):
+        await send(producer, tp, [b"%d" % i for i in range(10)])
+        assert await take(inbox, tp, 4) == [b"0", b"1", b"2", b"3"]
+        assert await inbox.position(tp) == 4
+        inbox.seek(tp, 2)
+        assert await take(inbox, tp, 2) == [b"2", b"3"]
+        inbox.forget({tp})
+        assert await inbox.getmany(tp, timeout_ms=50) == {}
+
+
+async def test_an_error_reaches_the_partition_that_it_is_of(
+    broker: LocalBroker, application: str
+) -> None:
+    async with inputs(broker, application) as (inbox, producer, (beyond, other)):
+        await send(producer, other, [b"fine"])
+        inbox.seek(beyond, 1_000)
+        with pytest.raises(kafka.OffsetOutOfRangeError):
+            await take(inbox, beyond, 1)
+        assert await take(inbox, other, 1) == [b"fine"]
