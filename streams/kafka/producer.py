@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaProducer
@@ -38,6 +38,8 @@ sender.BACKOFF_OVERRIDE = RETRY_BACKOFF_MS / 1000
 # Below the smallest topic limit, 1 MiB, with room for a batch's own header.
 BATCH_BYTES: Final = 900_000
 _PATIENCE_S: Final = 15.0
+# While nobody answers, RETRY_BACKOFF_MS would keep a core busy with asking.
+_AWAY_S: Final = 0.1
 
 T = TypeVar("T")
 
@@ -79,6 +81,12 @@ class TransactionalProducer:
             linger_ms=0,
         )
         self._last: dict[str, int] = {}
+        self._ask_slowly_while_away()
+
+    def _ask_slowly_while_away(self) -> None:
+        client: Any = self._producer.client
+        for name in ("_metadata_update", "ready"):
+            setattr(client, name, _slow_to_fail(getattr(client, name)))
 
     async def start(self) -> None:
         """Connect, fence the predecessor and abort what it left open.
@@ -209,6 +217,16 @@ class TransactionalProducer:
         for future in futures:
             if future is not None:
                 future.add_done_callback(_forget)
+
+
+def _slow_to_fail(ask: Callable[..., Awaitable[bool]]) -> Callable[..., Awaitable[bool]]:
+    async def asked(*what: Any, **options: Any) -> bool:
+        answered = await ask(*what, **options)
+        if not answered:
+            await asyncio.sleep(_AWAY_S)
+        return answered
+
+    return asked
 
 
 def _forget(future: asyncio.Future[Any]) -> None:
