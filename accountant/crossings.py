@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from accountant.encoded import Encoded
 from accountant.ledger import Ledger
-from accountant.partition import Encoded
 from accountant.views import Alert, alerts, fold_decision, view_of_ledger
 
 

@@ -14,13 +14,14 @@ from accountant.adjudication import Verdict, adjudicate
 from accountant.administer import administer
 from accountant.amounts import INFINITE
 from accountant.clock import iso
+from accountant.encoded import Encoded
 from accountant.errors import RequestInvalid
 from accountant.grants import grant
 from accountant.ids import Remembered, id_key
 from accountant.inputs import Checked, Input, Undecodable, canonical, check
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome, Reason
-from accountant.partition import Draft, Encoded
+from accountant.partition import Draft
 from accountant.partitioning import partition_of
 from accountant.records import (
     Decision,
@@ -162,6 +163,7 @@ def _grant(
         after.sequence,
         analyst,
         0 if after.totals[0] == INFINITE else after.totals[0] - before.totals[0],
+        bool(verdict.crossed),
     )
     draft.put(after, amounts)
     _remember(draft, identity, encoded, verdict.cost)

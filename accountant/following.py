@@ -1,7 +1,7 @@
 """Budgets and usage of many datasets, kept by following their decisions.
 
 Every decision carries running totals, so of a run of them on one dataset only the last is
-decoded whole; the others are counted by the few fields of a `Line`. What a run comes down to
+decoded whole; the others are counted by the few fields of an `Entry`. What a run comes down to
 is what `views.fold_decision` gives for one after another.
 """
 
@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 
 import msgspec
 
-from accountant.amounts import parse_units
-from accountant.clock import from_iso
+from accountant.amounts import Units, parse_units
+from accountant.clock import from_iso, iso
+from accountant.encoded import Encoded
 from accountant.outcomes import Outcome, Reason
 from accountant.records import NO_REQUEST, Origin, Snapshot, decode_decision
 from accountant.usage import Usage, analyst_in
 from accountant.views import Alert, DatasetView, alerts, fold_decision, fold_numbered, fold_snapshot
-
-_PLAIN = frozenset({Outcome.GRANTED, Outcome.REFUSED})
 
 
 class Line(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
@@ -36,25 +35,97 @@ class Line(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     source: Origin | None = None
 
 
-Run = Sequence[tuple[Line, bytes]]
-"""Decisions on one dataset in the order of the log, each with its bytes."""
-
-
 decode_line = msgspec.json.Decoder(Line).decode
 
 
-def runs(values: Sequence[bytes]) -> dict[str, Run]:
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One decision on a dataset, as far as counting takes it.
+
+    Attributes:
+        partition_sequence, outcome, reason, dataset, sequence: as in `records.Decision`.
+        crossed: whether it crossed a threshold.
+        decided_at: milliseconds since 1970.
+        value: its bytes.
+        analyst: whose request was granted or refused, None of any other decision.
+        charged: what a grant cost of the budget's first sum, in units of 1e-40; else None.
+    """
+
+    partition_sequence: int
+    outcome: Outcome
+    reason: Reason | None
+    dataset: str
+    sequence: int | None
+    crossed: bool
+    decided_at: int
+    value: bytes
+    analyst: str | None
+    charged: Units | None
+
+
+Run = Sequence[Entry]
+"""Decisions on one dataset in the order of the log."""
+
+
+def entry(line: Line, value: bytes) -> Entry | None:
+    """Return the entry of a decision that was read, None if it names no dataset."""
+    if line.dataset is None:
+        return None
+    analyst, charged = None, None
+    granted = line.outcome is Outcome.GRANTED
+    if line.sequence is not None and (granted or line.outcome is Outcome.REFUSED):
+        analyst = analyst_in(line.request)
+        if granted:
+            # The sum that is the budget's first is the first of a cost, too.
+            charged = parse_units(next(iter((line.cost or {}).values()), "0"))
+    return Entry(
+        line.partition_sequence,
+        line.outcome,
+        line.reason,
+        line.dataset,
+        line.sequence,
+        bool(line.crossed),
+        from_iso(line.decided_at),
+        value,
+        analyst,
+        charged,
+    )
+
+
+def entry_of(encoded: Encoded) -> Entry | None:
+    """Return the entry of a decision that this process has made, None if it names no dataset."""
+    if encoded.dataset is None:
+        return None
+    analyst, charged = encoded.analyst, None
+    if encoded.outcome is Outcome.GRANTED:
+        charged = encoded.charged
+    elif encoded.sequence is not None and encoded.outcome is Outcome.REFUSED:
+        analyst = analyst_in(encoded.decision.request)
+    return Entry(
+        encoded.partition_sequence,
+        encoded.outcome,
+        encoded.reason,
+        encoded.dataset,
+        encoded.sequence,
+        encoded.crossed,
+        encoded.timestamp,
+        encoded.value,
+        analyst,
+        charged,
+    )
+
+
+def runs(entries: Iterable[Entry | None]) -> dict[str, Run]:
     """Return decisions of one partition by dataset, without those that have none."""
-    return runs_of(map(decode_line, values), values)
-
-
-def runs_of(lines: Iterable[Line], values: Sequence[bytes]) -> dict[str, Run]:
-    """As `runs`, of decisions whose lines are decoded."""
-    found: dict[str, list[tuple[Line, bytes]]] = {}
-    for line, value in zip(lines, values, strict=True):
-        if line.dataset is not None:
-            found.setdefault(line.dataset, []).append((line, value))
+    found: dict[str, list[Entry]] = {}
+    for each in entries:
+        if each is not None:
+            found.setdefault(each.dataset, []).append(each)
     return dict(found)
+
+
+def runs_of(values: Iterable[bytes]) -> dict[str, Run]:
+    """As `runs`, of decisions as the log has them."""
+    return runs([entry(decode_line(value), value) for value in values])
 
 
 class Following:
@@ -98,35 +169,30 @@ class Following:
         return crossed
 
     def _count(self, dataset: str, view: DatasetView, run: Run) -> None:
-        unit = next(iter(view.budget))
-        for line, _ in run:
-            sequence = line.sequence
-            if sequence is None or line.outcome not in _PLAIN:
-                continue
-            analyst = analyst_in(line.request)
-            if analyst is None:
-                continue  # an owner's record that was refused
+        for each in run:
+            analyst, sequence = each.analyst, each.sequence
+            if analyst is None or sequence is None:
+                continue  # an owner's record
             use = self.usage.get((dataset, analyst))
             if use is None:
+                unit = next(iter(view.budget))
                 use = self.usage[dataset, analyst] = Usage(unit, view.generation)
-            granted = line.outcome is Outcome.GRANTED
-            charged = parse_units((line.cost or {}).get(unit, "0")) if granted else None
-            use.take(sequence, from_iso(line.decided_at), charged)
+            use.take(sequence, each.decided_at, each.charged)
 
 
 def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:
     """Yield the view after each decision that may change more than sums, and after the last."""
-    counted: list[tuple[Line, bytes]] = []
-    for line, value in run:
-        if view is not None and not _is_special(view, line):
-            counted.append((line, value))
+    counted: list[Entry] = []
+    for each in run:
+        if view is not None and not _is_special(view, each):
+            counted.append(each)
             continue
         if counted:
             assert view is not None
             view = _fold_counted(view, counted)
             yield view
             counted = []
-        after = fold_decision(view, decode_decision(value))
+        after = fold_decision(view, decode_decision(each.value))
         if after is not None:
             yield after
         view = after
@@ -135,33 +201,33 @@ def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:
         yield _fold_counted(view, counted)
 
 
-def _is_special(view: DatasetView, line: Line) -> bool:
-    if line.crossed:
+def _is_special(view: DatasetView, each: Entry) -> bool:
+    if each.crossed:
         return True
-    if line.outcome is Outcome.REFUSED:
+    if each.outcome is Outcome.REFUSED:
         # The first that do not fit may exhaust the dataset, or halt it.
-        return line.reason is Reason.EXHAUSTED and not view.exhausted
-    return line.sequence is not None and line.outcome is not Outcome.GRANTED
+        return each.reason is Reason.EXHAUSTED and not view.exhausted
+    return each.sequence is not None and each.outcome is not Outcome.GRANTED
 
 
 def _fold_counted(view: DatasetView, counted: Run) -> DatasetView:
     outcomes, reasons = dict(view.outcomes), dict(view.reasons)
     last_number, last_sequence = view.partition_sequence, view.sequence
-    at, last = view.last_decided_at, None
-    for line, value in counted:
-        sequence = line.sequence
+    at, last = 0, None
+    for each in counted:
+        sequence = each.sequence
         if (
-            line.reason is Reason.WRONG_PARTITION
-            or line.partition_sequence <= last_number
+            each.reason is Reason.WRONG_PARTITION
+            or each.partition_sequence <= last_number
             or (sequence is not None and sequence <= last_sequence)
         ):
             continue
-        last_number, at = line.partition_sequence, line.decided_at
-        outcomes[line.outcome.value] = outcomes.get(line.outcome.value, 0) + 1
-        if line.reason is not None:
-            reasons[line.reason.value] = reasons.get(line.reason.value, 0) + 1
+        last_number, at = each.partition_sequence, each.decided_at
+        outcomes[each.outcome.value] = outcomes.get(each.outcome.value, 0) + 1
+        if each.reason is not None:
+            reasons[each.reason.value] = reasons.get(each.reason.value, 0) + 1
         if sequence is not None:
-            last_sequence, last = sequence, value
+            last_sequence, last = sequence, each.value
     if last_number == view.partition_sequence:
         return view
     moved = msgspec.structs.replace(
@@ -169,6 +235,6 @@ def _fold_counted(view: DatasetView, counted: Run) -> DatasetView:
         partition_sequence=last_number,
         outcomes=outcomes,
         reasons=reasons,
-        last_decided_at=at,
+        last_decided_at=iso(at),
     )
     return moved if last is None else fold_numbered(moved, decode_decision(last))

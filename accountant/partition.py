@@ -11,11 +11,10 @@ import hashlib
 from collections import Counter
 from typing import Final
 
-import msgspec
-
 from accountant.amounts import Units
 from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.clock import iso
+from accountant.encoded import Encoded
 from accountant.grants import Amounts, row
 from accountant.ids import (
     IdTable,
@@ -32,7 +31,6 @@ from accountant.records import (
     NextOffsets,
     PartitionRow,
     Source,
-    decode_decision,
     encode,
     partition_row_key,
 )
@@ -42,40 +40,6 @@ NO_PREVIOUS: Final = "sha256:" + "0" * 64
 
 _SPARED_MS: Final = 60_000
 """A full table of ids never forgets those of the last minute."""
-
-
-class Encoded(msgspec.Struct, gc=False):
-    """One decision as it goes into the log, with what the busiest readers need of it.
-
-    Attributes:
-        key: the record's key: the dataset, or the input's key where there is none.
-        value: the decision's bytes, which the next one's hash covers.
-        timestamp: decided_at, milliseconds since 1970.
-        digest: SHA-256 of the value.
-        partition_sequence, outcome, reason, dataset, sequence: as in `records.Decision`.
-        analyst: who asked, of a granted request.
-        charged: what it added to the first of the dataset's totals, in units of 1e-40.
-    """
-
-    key: bytes | None
-    value: bytes
-    timestamp: int
-    digest: bytes
-    partition_sequence: int
-    outcome: Outcome
-    reason: Reason | None = None
-    dataset: str | None = None
-    sequence: int | None = None
-    analyst: str | None = None
-    charged: Units = 0
-    made: Decision | None = None
-
-    @property
-    def decision(self) -> Decision:
-        """The whole decision; decoded when it is first asked for, if it was never built."""
-        if self.made is None:
-            self.made = decode_decision(self.value)
-        return self.made
 
 
 Mark = tuple[int, str, int, int, dict[Source, int]]
@@ -252,6 +216,7 @@ class Draft:
             decision.reason,
             decision.dataset,
             decision.sequence,
+            crossed=bool(decision.crossed),
             made=decision,
         )
 
@@ -265,6 +230,7 @@ class Draft:
         sequence: int | None,
         analyst: str | None = None,
         charged: Units = 0,
+        crossed: bool = False,
         made: Decision | None = None,
     ) -> Encoded:
         """Take a decision's bytes as the next of the log; see `Encoded` for the rest."""
@@ -283,6 +249,7 @@ class Draft:
             sequence,
             analyst,
             charged,
+            crossed,
             made,
         )
 

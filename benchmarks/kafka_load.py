@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Iterable
 
 from aiokafka import AIOKafkaProducer
 
-from accountant.partition import Encoded, Partition
+from accountant.encoded import Encoded
+from accountant.partition import Partition
 from accountant.partitioning import partition_of
 from accountant.records import encode
 from accountant.snapshots import snapshot

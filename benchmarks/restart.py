@@ -12,8 +12,9 @@ from itertools import islice
 from pathlib import Path
 
 from accountant.decide import decide
+from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.partition import Draft, Encoded, genesis_decision
+from accountant.partition import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.refold import Refold, state_rows
 from benchmarks import requests

@@ -24,6 +24,7 @@ from streams.alerts.webhook import webhook_of
 from streams.loggers import get_logger
 from streams.logs import configure
 from streams.metrics.standing import Standing
+from streams.own_decisions import OwnDecisions
 from streams.processor import Tuning
 from streams.read_side import LocalTable, ReadSide
 from streams.settings import Settings, load
@@ -108,11 +109,12 @@ def build(settings: Settings) -> App:
         partitions=settings.partitions,
         analysts=settings.metrics_analysts,
     )
+    own = OwnDecisions()
     instance_id = settings.instance_id or socket.gethostname()
     app.worker = Worker(
         deployment,
         instance_id=instance_id,
-        observers=[standing],
+        observers=[standing, own] if settings.read_side else [standing],
         tuning=Tuning(batch=settings.batch, wait=settings.wait_seconds),
     )
     app.settings_of_worker = settings
@@ -127,7 +129,11 @@ def build(settings: Settings) -> App:
     _host(app, app.worker, door)
     if settings.read_side:
         app.read_side = ReadSide(
-            app, deployment, owns=lambda number: number in app.worker.status.serving, counts=counts
+            app,
+            deployment,
+            owns=lambda number: number in app.worker.status.serving,
+            own=own,
+            counts=counts,
         )
         door.show(app.read_side.budgets, app.read_side.usage)
     webhook = webhook_of(settings)

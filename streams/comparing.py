@@ -11,11 +11,11 @@ from typing import Final, Literal
 
 import msgspec
 
+from accountant.encoded import Encoded
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
 from accountant.outcomes import Outcome, Reason
-from accountant.partition import Encoded
 from accountant.plan import open_plan
 from accountant.policy import MOST_ODOMETERS, Policy, resolve
 from streams.offline import OfflineLedger

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from aiokafka import AIOKafkaProducer
 
 from accountant.clock import issued_at
-from accountant.following import Following, Line, decode_line, runs_of
+from accountant.following import Following, Line, decode_line, entry, runs
 from accountant.ids import decode_identity
 from accountant.outcomes import Outcome
 from accountant.partitioning import partition_of
@@ -196,12 +196,12 @@ class KafkaService:
     async def _take_snapshot(self, _partition: int, row: Snapshot) -> None:
         self._views_of.take_row(row)
 
-    async def _take_decisions(self, partition: int, values: list[bytes]) -> None:
+    async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
         lines = [decode_line(value) for value in values]
         for line, value in zip(lines, values, strict=True):
             self._take(partition, line, value)
         crossed: list[Alert] = []
-        for dataset, run in runs_of(lines, values).items():
+        for dataset, run in runs(map(entry, lines, values)).items():
             crossed += self._views_of.take_run(dataset, run)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])
@@ -210,6 +210,7 @@ class KafkaService:
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
         self._forget_old()
+        return False
 
     def _take(self, partition: int, line: Line, value: bytes) -> None:
         source = line.source

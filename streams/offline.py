@@ -10,10 +10,11 @@ import msgspec
 
 from accountant import decide as adjudication
 from accountant.clock import issued_at, uuid7
+from accountant.encoded import Encoded
 from accountant.errors import BudgetError
 from accountant.inputs import Input, canonical, check
 from accountant.ledger import Ledger
-from accountant.partition import Draft, Encoded, Partition, genesis_decision, hash_of
+from accountant.partition import Draft, Partition, genesis_decision, hash_of
 from accountant.policy import Policy
 from accountant.records import VERSION, Genesis, Open, Source, encode
 from accountant.refold import apply

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from accountant.decide import decide, decide_internal_error
+from accountant.encoded import Encoded
 from accountant.errors import LedgerFault, LogDamaged
 from accountant.inputs import Input
 from accountant.outcomes import Reason
-from accountant.partition import Draft, Encoded, Partition
+from accountant.partition import Draft, Partition
 from accountant.records import Genesis
 from accountant.refold import Refold, StateMismatch, state_rows
 from streams.clock import CheckedClock, Clock, SystemClock

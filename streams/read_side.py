@@ -15,7 +15,7 @@ import faust
 from faust.types import StreamT, TableT
 from mode import Service
 
-from accountant.following import Following, Line, Run, decode_line, runs_of
+from accountant.following import Entry, Following, Run, decode_line, entry, entry_of, runs
 from accountant.records import Snapshot, encode
 from accountant.usage import Usage
 from accountant.views import Alert, DatasetView
@@ -24,6 +24,7 @@ from streams.alerts.pending import Due, Pending
 from streams.alerts.topic import AlertTopic
 from streams.kafka.tail import Tail
 from streams.loggers import get_logger
+from streams.own_decisions import OwnDecisions
 from streams.topics import Deployment
 
 _log = get_logger(__name__)
@@ -31,6 +32,8 @@ _log = get_logger(__name__)
 RUNS_PER_TURN: Final = 20  # folded before admission, on the same loop, gets its turn
 VALUES_PER_TURN: Final = 200
 PAUSE_S: Final = 0.1  # between two looks: a view may be so much behind
+MOST_PAUSE_S: Final = 1.0  # where decisions come faster than they are worth a look at each
+PAUSE_FOR_EACH_S: Final = 1e-4
 BATCHES_AHEAD: Final = 4  # the channel holds batches: Faust's default of 4096 is gigabytes
 ALERTS_PER_TURN: Final = 100  # sent together, so that a round trip serves them all
 TURNS_AHEAD: Final = 4  # round trips at a time: on a busy machine one alone takes long
@@ -65,6 +68,7 @@ class ReadSide:
 
     Args:
         owns: whether this worker is deciding a partition now.
+        own: what it has decided, which is not read back.
         counts: told of each delivery to the topic.
 
     Attributes:
@@ -78,9 +82,12 @@ class ReadSide:
         deployment: Deployment,
         *,
         owns: Callable[[int], bool],
+        own: OwnDecisions,
         counts: AlertCounts,
     ) -> None:
         self._app = app
+        self._own = own
+        self._order = asyncio.Lock()  # of what is sent to the feed
         self._counts = counts
         self._feed = app.channel(maxsize=BATCHES_AHEAD)
         self._due = app.channel(maxsize=1)
@@ -100,6 +107,7 @@ class ReadSide:
             deployment,
             on_snapshot=self._on_snapshot,
             on_decisions=self._on_decisions,
+            read_on=own.read_on,
             history_ms=deployment.window_ms,
             pause=PAUSE_S,
         )
@@ -127,6 +135,17 @@ class ReadSide:
                         # Views are worth less than admission: the worker goes on.
                         _log.exception("read_side_interrupted", again_in_seconds=_AGAIN_S)
                     await self.sleep(_AGAIN_S)
+
+            @Service.task
+            async def _take_own(self) -> None:
+                taken = 0
+                while not self.should_stop:
+                    pause = max(PAUSE_S, min(taken * PAUSE_FOR_EACH_S, MOST_PAUSE_S))
+                    await read_side._own.wait(pause)
+                    try:
+                        taken = await read_side._take_own()
+                    except Exception:
+                        _log.exception("left_out_of_tables")
 
             @Service.task
             async def _look_at_topic(self) -> None:
@@ -165,13 +184,34 @@ class ReadSide:
     async def _on_snapshot(self, partition: int, row: Snapshot) -> None:
         await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
 
-    async def _on_decisions(self, partition: int, values: list[bytes]) -> None:
-        lines: list[Line] = []
+    async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
+        entries: list[Entry | None] = []
+        last = -1
         for i in range(0, len(values), VALUES_PER_TURN):
-            lines += map(decode_line, values[i : i + VALUES_PER_TURN])
+            for value in values[i : i + VALUES_PER_TURN]:
+                line = decode_line(value)
+                last = line.partition_sequence
+                entries.append(entry(line, value))
             await asyncio.sleep(0)
+        async with self._order:
+            await self._send(partition, entries)
+            return self._own.reach(partition, last)
+
+    async def _take_own(self) -> int:
+        """Fold what was decided here; return how many decisions that was."""
+        async with self._order:
+            taken = self._own.take()
+            for partition, decided in taken.items():
+                entries: list[Entry | None] = []
+                for i in range(0, len(decided), VALUES_PER_TURN):
+                    entries += map(entry_of, decided[i : i + VALUES_PER_TURN])
+                    await asyncio.sleep(0)
+                await self._send(partition, entries)
+            return sum(map(len, taken.values()))
+
+    async def _send(self, partition: int, entries: Sequence[Entry | None]) -> None:
         # All at once: the longer a dataset's run, the less of it is decoded whole.
-        batch = Batch(partition, runs=runs_of(lines, values))
+        batch = Batch(partition, runs=runs(entries))
         await self._feed.send(value=batch, partition=partition)
 
     def _declare_agents(self, deployment: Deployment) -> None:

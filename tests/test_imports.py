@@ -25,7 +25,7 @@ LAYERS = (
     {"ledger"},
     {"adjudication", "records", "settlement"},
     {"administer", "inputs", "ids", "snapshots"},
-    {"grants"},
+    {"encoded", "grants"},
     {"partition"},
     {"decide", "refold", "log_sums", "usage"},
     {"audit", "views"},

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.partition import Encoded
 from accountant.records import Source
 from streams.errors import Unavailable
 

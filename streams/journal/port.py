@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.partition import Encoded
 from accountant.records import Source
 
 

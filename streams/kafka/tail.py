@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +22,15 @@ _AGAIN_S: Final = 1.0
 _MOST_AT_A_TIME: Final = 8_000  # decisions, about a kilobyte each
 
 OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]
-OnDecisions = Callable[[int, list[bytes]], Awaitable[None]]
+OnDecisions = Callable[[int, list[bytes]], Awaitable[bool]]
+"""Takes the next decisions of a partition; tells whether its later ones come from elsewhere."""
+
+ReadOn = Callable[[], Mapping[int, int]]
+"""Returns the partitions to be read again, and since when, in milliseconds since 1970."""
+
+
+def _nothing_to_read_on() -> Mapping[int, int]:
+    return {}
 
 
 class Tail:
@@ -32,6 +40,7 @@ class Tail:
     decision carries running totals and its dataset's sequence.
 
     Args:
+        read_on: asked at each look; see `ReadOn`.
         pause: seconds to leave between two looks at the decisions, so that they come in few
             large batches where nobody waits for them.
     """
@@ -42,6 +51,7 @@ class Tail:
         *,
         on_snapshot: OnSnapshot,
         on_decisions: OnDecisions,
+        read_on: ReadOn = _nothing_to_read_on,
         history_ms: int = 0,
         pause: float = 0.0,
         clock: Clock | None = None,
@@ -49,10 +59,13 @@ class Tail:
         self._deployment = deployment
         self._on_snapshot = on_snapshot
         self._on_decisions = on_decisions
+        self._read_on = read_on
         self._history_ms = history_ms
         self._pause = pause
         self._clock = clock or SystemClock()
         self._positions: dict[TopicPartition, int] = {}
+        self._since: dict[TopicPartition, int] = {}  # where no position is known any more
+        self._left: set[TopicPartition] = set()
         self._caught_up = asyncio.Event()
         self.trouble: str | None = "starting"
 
@@ -87,11 +100,16 @@ class Tail:
                 self._caught_up.set()
             self.trouble = None
             while True:
+                await self._return(follower)
                 with translating():
                     got = await follower.getmany(timeout_ms=1_000, max_records=_MOST_AT_A_TIME)
                 for tp, records in got.items():
-                    await self._on_decisions(tp.partition, [record.value for record in records])
+                    values = [record.value for record in records]
+                    leave = await self._on_decisions(tp.partition, values)
                     self._positions[tp] = records[-1].offset + 1
+                    if leave:
+                        self._left.add(tp)
+                        follower.pause(tp)
                 if not got:
                     with translating():
                         async with asyncio.timeout(6):
@@ -100,10 +118,24 @@ class Tail:
         finally:
             await stop(follower)
 
+    async def _return(self, follower: Any) -> None:
+        """Read on in partitions that had been left."""
+        topic = self._deployment.topics.decisions
+        again = {TopicPartition(topic, i): at for i, at in self._read_on().items()}
+        if not again:
+            return
+        self._since |= again
+        for tp in again:
+            self._positions.pop(tp, None)
+        self._left -= again.keys()
+        with translating():
+            await self._place(follower, list(again))
+
     async def _place(self, follower: Any, decisions: list[TopicPartition]) -> None:
-        """Seek to where we were, or the first time to `history_ms` ago."""
-        since = max(0, self._clock.now() - self._history_ms)
-        found = await follower.offsets_for_times(dict.fromkeys(decisions, since))
+        """Seek to where we were, or since when to read, the first time `history_ms` ago."""
+        first = max(0, self._clock.now() - self._history_ms)
+        since = {tp: self._since.get(tp, first) for tp in decisions}
+        found = await follower.offsets_for_times(since)
         ends = await follower.end_offsets(decisions)
         begins = await follower.beginning_offsets(decisions)
         for tp in decisions:
@@ -111,7 +143,12 @@ class Tail:
             if start is None or not begins[tp] <= start <= ends[tp]:
                 start = ends[tp] if found[tp] is None else found[tp].offset
             self._positions[tp] = start
+            self._since.pop(tp, None)
             follower.seek(tp, start)
+            if tp in self._left:
+                follower.pause(tp)
+            else:
+                follower.resume(tp)
 
     async def _read_snapshots(self) -> None:
         names = self._deployment.topics

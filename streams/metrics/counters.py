@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.outcomes import Outcome
-from accountant.partition import Encoded, Partition
+from accountant.partition import Partition
 from streams.errors import Fenced
 from streams.metrics.histogram import RECORDS, SECONDS, Histogram
 from streams.metrics.source import PartitionView

@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.samples import Exemplar
 
 from accountant.clock import issued_at
-from accountant.partition import Encoded
+from accountant.encoded import Encoded
 from streams.metrics.histogram import Buckets
 from streams.metrics.source import Snapshot
 

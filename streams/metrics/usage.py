@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from accountant.amounts import format_units
+from accountant.encoded import Encoded
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome
-from accountant.partition import Encoded
 from accountant.usage import Usage, UsageView, analyst_in
 from streams.metrics.source import AnalystUse
 

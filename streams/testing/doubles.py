@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.partition import Encoded, Partition
+from accountant.partition import Partition
 from streams.errors import CommitUnknown
 from streams.journal.memory import MemoryJournal, MemoryLog
 from streams.processor import Committed

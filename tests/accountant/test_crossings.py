@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.crossings import Crossings, crossed
-from accountant.partition import Encoded, Partition
+from accountant.encoded import Encoded
+from accountant.partition import Partition
 from accountant.records import Decision, decode_decision
 from accountant.refold import Refold
 from accountant.views import Alert, DatasetView, alerts, fold_decision

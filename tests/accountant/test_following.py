@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.following import Following, decode_line, fold_run, runs
+from accountant.following import Following, decode_line, entry, entry_of, fold_run, runs_of
 from accountant.records import decode_decision, encode
 from accountant.usage import UsageView, decode_usage_view
 from accountant.views import DatasetView, alerts, fold_decision
@@ -22,7 +22,7 @@ def followed(values: list[bytes], cuts: list[int]) -> tuple[Following, list[str]
     following, sent = Following({}, {}), []
     edges = [0, *sorted(cut % (len(values) + 1) for cut in cuts), len(values)]
     for begin, end in itertools.pairwise(edges):
-        for dataset, run in runs(values[begin:end]).items():
+        for dataset, run in runs_of(values[begin:end]).items():
             sent += [alert.alert_id for alert in following.take_run(dataset, run)]
     return following, sent
 
@@ -63,16 +63,27 @@ def test_what_is_read_again_changes_nothing(
     following, _ = followed(values, cuts)
     before = following.budgets.copy()
     used = {pair: use.view(*pair) for pair, use in following.usage.items()}
-    for dataset, run in runs(values).items():
+    for dataset, run in runs_of(values).items():
         assert following.take_run(dataset, run) == []
     assert following.budgets == before
     assert {pair: use.view(*pair) for pair, use in following.usage.items()} == used
 
 
+@settings(max_examples=100, deadline=None)
+@given(worlds())
+def test_what_was_decided_here_is_counted_as_what_was_read(
+    history: tuple[World, list[bytes]],
+) -> None:
+    made = history[0].encoded
+    assert [entry_of(each) for each in made] == [
+        entry(decode_line(each.value), each.value) for each in made
+    ]
+
+
 def test_a_run_before_the_opening_was_seen_is_no_view() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.1")
-    late = [(decode_line(value), value) for value in world.log[2:]]
+    late = runs_of(world.log[2:])["census"]
     assert list(fold_run(None, late)) == []
     assert Following({}, {}).take_run("census", late) == []
 
@@ -83,7 +94,7 @@ def test_a_threshold_crossed_within_a_run_is_told_with_its_own_time() -> None:
         world.now += 1000
         world.ask(claim)
     following = Following({}, {})
-    (alert,) = following.take_run("census", runs(world.log)["census"])
+    (alert,) = following.take_run("census", runs_of(world.log)["census"])
     assert alert.alert_id == "census/1/0.5"
     assert alert.decided_at == world.decisions[-2].decided_at
 

@@ -10,9 +10,10 @@ import msgspec
 from accountant.claim_text import parse_claim
 from accountant.clock import uuid7
 from accountant.decide import decide
+from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.ledger import Ledger
-from accountant.partition import Draft, Encoded, Partition, genesis_decision
+from accountant.partition import Draft, Partition, genesis_decision
 from accountant.records import Decision, Genesis, Source
 from accountant.refold import Refold, state_rows
 
@@ -41,6 +42,7 @@ class World:
         self.most_ids = most_ids
         self.batch = batch
         first = genesis_decision(self.genesis, START)
+        self.encoded = [first]
         self.log = [first.value]
         self.decisions = [first.decision]
         self.state = self.refolded()
@@ -77,6 +79,7 @@ class World:
         return self.took(decide(self.draft, record, self.now))
 
     def took(self, encoded: Encoded) -> Decision:
+        self.encoded.append(encoded)
         self.log.append(encoded.value)
         self.decisions.append(encoded.decision)
         self._open += 1

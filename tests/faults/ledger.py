@@ -14,8 +14,9 @@ from typing import Any, Self
 from aiokafka import AIOKafkaProducer
 
 from accountant.clock import uuid7
+from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.partition import Encoded, Partition
+from accountant.partition import Partition
 from accountant.partitioning import partition_of
 from streams import topics
 from streams.processor import Committed

@@ -9,8 +9,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from accountant.decide import decide
+from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.partition import Draft, Encoded
+from accountant.partition import Draft
 from accountant.partitioning import partition_of
 from streams.testing import LocalBroker
 from tests.faults import oracle

@@ -13,9 +13,10 @@ import msgspec
 import pytest
 
 from accountant.decide import decide
+from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.outcomes import Reason
-from accountant.partition import Draft, Encoded
+from accountant.partition import Draft
 from accountant.records import decode_decision
 from streams.client import Accountant
 from streams.embedded import EmbeddedService

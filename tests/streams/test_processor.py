@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from accountant.decide import decide
+from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.partition import Draft, Encoded
+from accountant.partition import Draft
 from streams.errors import ClockOutOfRange, CommitRejected, Fenced
 from streams.journal import Commit
 from streams.processor import MOST_DECISION_BYTES, AlwaysEntitled, Processor, Tuning

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from accountant.decide import decide
+from accountant.encoded import Encoded
 from accountant.errors import LedgerFault
 from accountant.inputs import Input
-from accountant.partition import Draft, Encoded
+from accountant.partition import Draft
 from streams.errors import CommitUnknown, Unavailable
 from streams.journal import Commit
 from streams.testing import Crash, CrashPoints, MemoryJournal

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from accountant.decide import decide
+from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.partition import Draft, Encoded
+from accountant.partition import Draft
 from tests.streams.door import (
     Door,
     TestClock,

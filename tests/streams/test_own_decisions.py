@@ -1,0 +1,180 @@
+"""Decisions made here join those that were read, without a gap."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.encoded import Encoded
+from accountant.following import Following, entry_of, runs
+from accountant.inputs import Input
+from accountant.partition import Partition
+from streams.own_decisions import OwnDecisions
+from streams.processor import Committed
+from tests.accountant.histories import worlds
+from tests.accountant.test_views import BASIC
+from tests.accountant.world import World, opened
+
+
+class Stage:
+    """A log that grows, its reader, and a view that is fed by both as the read side feeds it."""
+
+    def __init__(self, log: list[Encoded], world: World, most_waiting: int) -> None:
+        self.log = log
+        self.partition = Partition(world.genesis)
+        self.own = OwnDecisions(most_waiting)
+        self.following = Following({}, {})
+        self.committed = 1  # the genesis
+        self.position = 0
+        self.left = False
+        self.owns = False
+
+    def feed(self, decided: list[Encoded]) -> None:
+        for dataset, run in runs(map(entry_of, decided)).items():
+            self.following.take_run(dataset, run)
+
+    def move_on(self) -> None:
+        last = self.log[self.committed - 1]
+        self.partition.sequence = last.partition_sequence
+        self.partition.decided_at = last.timestamp
+
+    def commit(self, count: int) -> None:
+        new = self.log[self.committed : self.committed + count]
+        self.committed += len(new)
+        self.move_on()
+        if new and self.owns:
+            record = Input("requests", 0, None, None, 0)
+            self.own.committed(Committed(self.partition, [(record, each) for each in new], 0.0))
+
+    def refold(self) -> None:
+        if not self.owns:
+            self.own.refolded(self.partition, 0.0)
+            self.owns = True
+
+    def drop(self) -> None:
+        self.own.dropped(0, None)
+        self.owns = False
+
+    def read(self, most: int) -> None:
+        for since in self.own.read_on().values():
+            self.left = False
+            self.position = next(i for i, each in enumerate(self.log) if each.timestamp >= since)
+        if self.left:
+            return
+        got = self.log[self.position : min(self.committed, self.position + most)]
+        if got:
+            self.position += len(got)
+            self.feed(got)
+            self.left = self.own.reach(0, got[-1].partition_sequence)
+
+    def take(self) -> None:
+        for decided in self.own.take().values():
+            self.feed(list(decided))
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), st.integers(1, 8)),
+        st.tuples(st.just("read"), st.integers(1, 12)),
+        st.tuples(st.just("take")),
+        st.tuples(st.just("refold")),
+        st.tuples(st.just("drop")),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(worlds(), STEPS, st.sampled_from([3, 1000]))
+def test_nothing_is_missed_however_reading_owning_and_dropping_interleave(
+    history: tuple[World, list[bytes]], steps: list[tuple[str, int]], most_waiting: int
+) -> None:
+    world = history[0]
+    stage = Stage(world.encoded, world, most_waiting)
+    for step, *count in steps:
+        getattr(stage, step)(*count)
+    stage.commit(len(world.encoded))
+    for _ in range(2):  # what waits is taken, and what had to be left out of that is read
+        stage.take()
+        stage.read(len(world.encoded))
+    stage.take()
+
+    every = Following({}, {})
+    for dataset, run in runs(map(entry_of, world.encoded)).items():
+        every.take_run(dataset, run)
+    assert stage.following.budgets == every.budgets
+    found, wanted = (
+        {pair: use.view(*pair) for pair, use in each.usage.items()}
+        for each in (stage.following, every)
+    )
+    assert found == wanted
+
+
+@pytest.fixture
+def owned() -> tuple[Stage, World]:
+    """Return a stage whose reader has left the partition to its owner."""
+    world = opened(**BASIC)
+    for _ in range(5):
+        world.now += 1000
+        world.ask("pure:0.01")
+    stage = Stage(world.encoded, world, 1000)
+    stage.commit(2)
+    stage.refold()
+    stage.read(2)
+    assert not stage.left
+    stage.read(100)
+    assert stage.left
+    return stage, world
+
+
+def test_what_is_decided_here_is_not_read_once_the_reader_has_come_to_it(
+    owned: tuple[Stage, World],
+) -> None:
+    stage, world = owned
+    stage.commit(2)
+    (taken,) = stage.own.take().values()
+    assert [each.value for each in taken] == world.log[3:5]
+    assert stage.own.read_on() == {}
+
+
+def test_a_partition_that_is_dropped_is_read_on_from_its_last_decision_taken(
+    owned: tuple[Stage, World],
+) -> None:
+    stage, _ = owned
+    stage.commit(2)
+    stage.take()
+    stage.drop()
+    assert stage.own.read_on() == {0: stage.log[4].timestamp}
+    assert stage.own.read_on() == {}
+
+
+def test_of_what_waits_the_first_is_read_on_from(owned: tuple[Stage, World]) -> None:
+    stage, _ = owned
+    stage.commit(2)
+    stage.own.halted(0, RuntimeError())
+    assert stage.own.read_on() == {0: stage.log[3].timestamp}
+    assert stage.own.take() == {}
+
+
+def test_a_crossed_threshold_does_not_wait_for_the_pause() -> None:
+    world = opened(**BASIC)
+    world.ask("pure:0.01")
+    world.ask("pure:0.9")
+    stage = Stage(world.encoded, world, 1000)
+    stage.commit(1)
+    stage.refold()
+    stage.read(100)
+    stage.commit(1)
+
+    async def crossing() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await stage.own.wait(600)
+        stage.commit(1)
+        assert stage.log[stage.committed - 1].crossed
+        await stage.own.wait(600)  # ends at once
+
+    asyncio.run(crossing())
