@@ -30,6 +30,7 @@ _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
 _ACK_S: Final = 10.0
 _STOP_S: Final = 1.0
+_PAUSE_S: Final = 0.05  # between two looks at the decisions while nobody waits for one
 
 _FINAL: Final = frozenset(
     {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
@@ -62,8 +63,11 @@ class KafkaService:
             on_snapshot=self._take_snapshot,
             on_decisions=self._take_decisions,
             history_ms=deployment.window_ms,
+            pause=self._until_wanted,
             clock=clock,
         )
+        self._waiting = 0  # calls of `submit`
+        self._wanted = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
     @classmethod
@@ -124,6 +128,16 @@ class KafkaService:
             raise Unavailable(self._tail.trouble or "not connected: retry with the same bytes")
         if len(self._pending) >= MOST_PENDING:
             raise Unavailable(f"{MOST_PENDING} requests wait already: retry with the same bytes")
+        self._waiting += 1
+        self._wanted.set()
+        try:
+            return await self._submit(source, body, dataset, partition, wait)
+        finally:
+            self._waiting -= 1
+
+    async def _submit(
+        self, source: Source, body: bytes, dataset: str, partition: int, wait: float
+    ) -> Answer:
         with translating():
             async with asyncio.timeout(_ACK_S):
                 metadata = await self._producer.send_and_wait(
@@ -148,6 +162,18 @@ class KafkaService:
             return None
         finally:
             self._pending.pop(place, None)
+
+    async def _until_wanted(self) -> None:
+        """Return at once where a decision is waited for, else when one may be, or after a while.
+
+        Each look costs about a millisecond of two processes, however little there is to see.
+        """
+        if self._waiting or self._events.heard or self._alerts.heard:
+            return
+        self._wanted.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PAUSE_S):
+                await self._wanted.wait()
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
         return self._index.get((dataset, who, request_id))

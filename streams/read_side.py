@@ -109,7 +109,7 @@ class ReadSide:
             on_decisions=self._on_decisions,
             read_on=own.read_on,
             history_ms=deployment.window_ms,
-            pause=PAUSE_S,
+            pause=lambda: asyncio.sleep(PAUSE_S),
         )
         self._declare_agents(deployment)
         self._declare_service()

@@ -41,8 +41,8 @@ class Tail:
 
     Args:
         read_on: asked at each look; see `ReadOn`.
-        pause: seconds to leave between two looks at the decisions, so that they come in few
-            large batches where nobody waits for them.
+        pause: awaited between two looks at the decisions, so that they come in few large
+            batches where nobody waits for them.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Tail:
         on_decisions: OnDecisions,
         read_on: ReadOn = _nothing_to_read_on,
         history_ms: int = 0,
-        pause: float = 0.0,
+        pause: Callable[[], Awaitable[None]],
         clock: Clock | None = None,
     ) -> None:
         self._deployment = deployment
@@ -114,7 +114,7 @@ class Tail:
                     with translating():
                         async with asyncio.timeout(6):
                             await follower.end_offsets(decisions[:1])
-                await asyncio.sleep(self._pause)
+                await self._pause()
         finally:
             await stop(follower)
 
