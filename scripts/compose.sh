@@ -27,26 +27,17 @@ command -v apt-get >/dev/null 2>&1 || say_what_to_install "Neither docker compos
 mkdir -p "$(dirname "$cache")"
 work=$(mktemp -d "$cache.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/root"
-: >"$work/status"
+mkdir -p "$work/root"
+sh "$(dirname "$0")/apt_of_our_own.sh" "$work"
 # A stable release may have the first version only, which was another program; so the package is
 # taken from testing, of the mirror that this machine uses. The keys are the machine's.
 mirror=$(apt-get indextargets --format '$(SITE)' 2>/dev/null | head -n 1)
 [ -n "$mirror" ] || say_what_to_install "apt knows no mirror."
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror testing main" \
     >"$work/sources.list"
-cat >"$work/apt.conf" <<TEXT
+cat >>"$work/apt.conf" <<TEXT
 Dir::Etc::sourcelist "$work/sources.list";
 Dir::Etc::sourceparts "/dev/null";
-Dir::State "$work";
-Dir::State::lists "$work/lists";
-Dir::State::status "$work/status";
-Dir::Cache "$work";
-APT::Sandbox::User "";
-Acquire::Languages "none";
-#clear APT::Update::Pre-Invoke;
-#clear APT::Update::Post-Invoke;
-#clear APT::Update::Post-Invoke-Success;
 TEXT
 (
     cd "$work"
@@ -58,5 +49,6 @@ TEXT
 dpkg-deb --extract "$work"/docker-compose_*.deb "$work/root"
 rm -rf "$cache"
 mv "$work/root" "$cache"
+rm -rf "$work"  # no trap runs after exec
 "$plugin" version >/dev/null || say_what_to_install "The plugin of the package does not run here."
 exec "$plugin" "$@"

@@ -44,20 +44,8 @@ command -v dpkg-deb >/dev/null 2>&1 || say_what_to_install "dpkg-deb is not here
 mkdir -p "$(dirname "$cache")"
 work=$(mktemp -d "$cache.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/state/lists/partial" "$work/cache/archives/partial" "$work/packages" "$work/root"
-: >"$work/state/status"
-# Sources, keys, proxies and credentials are the machine's; state, cache and hooks are not.
-cat >"$work/apt.conf" <<TEXT
-Dir::State "$work/state";
-Dir::State::lists "$work/state/lists";
-Dir::State::status "$work/state/status";
-Dir::Cache "$work/cache";
-APT::Sandbox::User "";
-Acquire::Languages "none";
-#clear APT::Update::Pre-Invoke;
-#clear APT::Update::Post-Invoke;
-#clear APT::Update::Post-Invoke-Success;
-TEXT
+mkdir -p "$work/packages" "$work/root"
+sh "$(dirname "$0")/apt_of_our_own.sh" "$work"
 (
     cd "$work/packages"
     apt-get -c "$work/apt.conf" -qq update &&
