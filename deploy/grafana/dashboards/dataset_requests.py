@@ -5,7 +5,7 @@ from __future__ import annotations
 from deploy.grafana.dashboards import levels
 from deploy.grafana.dashboards.board import Board, override
 from deploy.grafana.dashboards.panels import NEUTRAL, bars, lines, number, query
-from deploy.grafana.dashboards.shared import COUNTED, DASHED, EXHAUSTION, ONE, outcomes
+from deploy.grafana.dashboards.shared import COUNTED, DASHED, EXHAUSTION, ONE, decisions_by_outcome
 
 
 def pace(board: Board) -> None:
@@ -73,18 +73,8 @@ def pace(board: Board) -> None:
 def requests(board: Board) -> None:
     """Add what was asked and not granted."""
     board.row("Requests", panel_id=40)
-    rate = f"rate(privacy_requests_total{{{ONE}}}[$__rate_interval])"
     board.add(
-        lines(
-            "Decisions by outcome",
-            f"Decided records per second. `repeated` is a retry: it spends nothing. {COUNTED}",
-            [query(f"sum by (outcome) ({rate})", "{{outcome}}")],
-            unit="reqps",
-            stacked=True,
-            overrides=outcomes(),
-            beside=True,
-            calcs=("max",),
-        ),
+        decisions_by_outcome(ONE),
         panel_id=41,
         width=12,
         height=9,

@@ -13,7 +13,13 @@ from deploy.grafana.dashboards.panels import (
     rows,
     words,
 )
-from deploy.grafana.dashboards.shared import CHOSEN, CLOSED, COUNTED, EXHAUSTED, outcomes
+from deploy.grafana.dashboards.shared import (
+    CHOSEN,
+    CLOSED,
+    COUNTED,
+    EXHAUSTED,
+    decisions_by_outcome,
+)
 
 
 def overview() -> Board:
@@ -162,18 +168,8 @@ def _alerts(board: Board) -> None:
 
 def _requests(board: Board) -> None:
     board.row("Requests", panel_id=20)
-    rate = f"rate(privacy_requests_total{{{CHOSEN}}}[$__rate_interval])"
     board.add(
-        lines(
-            "Decisions by outcome",
-            f"Decided records per second. `repeated` is a retry: it spends nothing. {COUNTED}",
-            [query(f"sum by (outcome) ({rate})", "{{outcome}}")],
-            unit="reqps",
-            stacked=True,
-            overrides=outcomes(),
-            beside=True,
-            calcs=("max",),
-        ),
+        decisions_by_outcome(CHOSEN),
         panel_id=21,
         width=12,
         height=8,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from grafana_foundation_sdk.builders import timeseries
+
 from deploy.grafana.dashboards.board import override
-from deploy.grafana.dashboards.panels import Overrides
+from deploy.grafana.dashboards.panels import Overrides, lines, query
 
 CHOSEN: Final = 'dataset=~"$dataset"'
 EXHAUSTED: Final = f"max by (dataset) (privacy_filter_exhausted{{{CHOSEN}}})"
@@ -43,3 +45,18 @@ COUNTED: Final = (
     "between two scrapes: the first decision of a kind may be missing here. "
     "`accountant audit` counts the log itself."
 )
+
+
+def decisions_by_outcome(selector: str) -> timeseries.Panel:
+    """Return the rate of decisions of the datasets selected."""
+    rate = f"rate(privacy_requests_total{{{selector}}}[$__rate_interval])"
+    return lines(
+        "Decisions by outcome",
+        f"Decided records per second. `repeated` is a retry: it spends nothing. {COUNTED}",
+        [query(f"sum by (outcome) ({rate})", "{{outcome}}")],
+        unit="reqps",
+        stacked=True,
+        overrides=outcomes(),
+        beside=True,
+        calcs=("max",),
+    )
