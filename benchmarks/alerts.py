@@ -11,10 +11,9 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from accountant.clock import from_iso
-from accountant.partitioning import partition_of
 from accountant.views import Alert, decode_alert
 from benchmarks import requests
-from benchmarks.kafka_load import append, deploy, producer
+from benchmarks.kafka_load import append, ask_steadily, deploy, producer
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
 from streams.testing import LocalBroker
@@ -76,19 +75,8 @@ async def _ask(deployment: Deployment, seconds: float) -> None:
     """Ask at a steady rate, whatever comes back."""
     names = requests.names(_DATASETS)
     async with producer(deployment.bootstrap, linger_ms=0) as client:
-        begun = time.perf_counter()
-        for i in range(int(seconds * _RATE)):
-            ahead = begun + i / _RATE - time.perf_counter()
-            if ahead > 0:
-                await asyncio.sleep(ahead)
-            name = names[i % _DATASETS]
-            key = name.encode()
-            await client.send(
-                deployment.topics.requests,
-                requests.request(name, requests.now(), i),
-                key=key,
-                partition=partition_of(key, _PARTITIONS),
-            )
+        async for _ in ask_steadily(client, deployment, names, _RATE, seconds):
+            pass
 
 
 async def _crossings(deployment: Deployment, asked: int) -> set[str]:

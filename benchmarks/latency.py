@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from accountant.partitioning import partition_of
 from benchmarks import requests
-from benchmarks.kafka_load import deploy, open_all, producer
+from benchmarks.kafka_load import ask_steadily, deploy, open_all, producer
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
 from streams.kafka.producer import RETRY_BACKOFF_MS
@@ -94,18 +93,8 @@ async def _open_loop(deployment: Deployment, seconds: float) -> list[float]:
     seen: dict[str, float] = {}
     watching = asyncio.create_task(_watch(consumer, seen))
     async with producer(deployment.bootstrap, linger_ms=0) as client:
-        begun = time.perf_counter()
-        for i in range(int(seconds * _RATE)):
-            ahead = begun + i / _RATE - time.perf_counter()
-            if ahead > 0:
-                await asyncio.sleep(ahead)
-            name = names[i % _DATASETS]
-            body = requests.request(name, requests.now(), i)
-            key = name.encode()
-            sent[msgspec.json.decode(body, type=_Id).request_id] = await client.send(
-                deployment.topics.requests, body, key=key, partition=partition_of(key, _PARTITIONS)
-            )
-        await client.flush()
+        async for body, appended in ask_steadily(client, deployment, names, _RATE, seconds):
+            sent[msgspec.json.decode(body, type=_Id).request_id] = appended
         for _ in range(200):
             if sent.keys() <= seen.keys():
                 break
