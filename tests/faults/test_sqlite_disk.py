@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -60,6 +61,20 @@ def ask_until_failed(service: EmbeddedService, bodies: list[bytes]) -> tuple[int
     return len(bodies), ""
 
 
+def each_operation(tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """Yield (n, file in a directory of its own) for n = 1, 2 and so on."""
+    for nth in range(1, 200):
+        directory = tmp_path / str(nth)
+        directory.mkdir()
+        yield nth, directory / "ledger.db"
+
+
+def with_census(file: Path, at: int) -> EmbeddedService:
+    service = EmbeddedService.open(file, Settings())
+    service.submit_sync("admin", opening("census", at, 0), 10)
+    return service
+
+
 @pytest.mark.parametrize("half", [False, True])
 def test_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(
     tmp_path: Path, half: bool
@@ -67,13 +82,9 @@ def test_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(
     at = born()
     bodies = [asking("census", at, number) for number in range(REQUESTS)]
     failed = 0
-    for nth in range(1, 200):
-        directory = tmp_path / str(nth)
-        directory.mkdir()
-        file = directory / "ledger.db"
+    for nth, file in each_operation(tmp_path):
         with Disk() as disk:
-            service = EmbeddedService.open(file, Settings())
-            service.submit_sync("admin", opening("census", at, 0), 10)
+            service = with_census(file, at)
             failing(disk, nth, apsw.FullError, half=half)
             answered, why = ask_until_failed(service, bodies)
             disk.counting = False
@@ -85,7 +96,7 @@ def test_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(
                 for body in bodies[answered:]:
                     service.submit_sync("requests", body, 10)
             service.close_sync()
-        model = verdict(file, directory / "copy")
+        model = verdict(file, file.with_name("copy"))
         assert model.accounts["census"].grants == REQUESTS
         if not why:
             break
@@ -117,13 +128,9 @@ def test_an_io_error_ends_the_ledger_and_the_next_start_finds_it_sound(
     at = born()
     bodies = [asking("census", at, number) for number in range(REQUESTS)]
     failed = 0
-    for nth in range(1, 200):
-        directory = tmp_path / str(nth)
-        directory.mkdir()
-        file = directory / "ledger.db"
+    for nth, file in each_operation(tmp_path):
         with Disk() as disk:
-            service = EmbeddedService.open(file, Settings())
-            service.submit_sync("admin", opening("census", at, 0), 10)
+            service = with_census(file, at)
             failing(disk, nth, apsw.IOError, half=half)
             answered, why = ask_until_failed(service, bodies)
             service.close_sync()
@@ -135,7 +142,7 @@ def test_an_io_error_ends_the_ledger_and_the_next_start_finds_it_sound(
             for body in bodies[answered:]:
                 service.submit_sync("requests", body, 10)
             service.close_sync()
-        model = verdict(file, directory / "copy")
+        model = verdict(file, file.with_name("copy"))
         assert model.accounts["census"].grants == REQUESTS
         if not why:
             break
