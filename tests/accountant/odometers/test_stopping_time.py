@@ -16,6 +16,7 @@ import pytest
 from accountant import claims as c
 from accountant.amounts import UNIT
 from accountant.claims import checked
+from accountant.games.stopping_time import crossing_probability
 from accountant.odometers import Odometer, Reader, sums_of
 from accountant.odometers.advanced_2016 import Advanced2016
 from accountant.odometers.advanced_2016_n import Advanced2016N
@@ -30,22 +31,9 @@ from accountant.totals import price
 EPSILON, DELTA, ROUNDS = 0.1, 0.05, 10_000
 
 
-def crossing(boundary: Callable[[int], float], rounds: int = ROUNDS) -> float:
-    """Return P(exists n <= rounds: loss after n > boundary(n))."""
-    up = math.exp(EPSILON) / (1 + math.exp(EPSILON))
-    # walk[k]: probability of k steps up so far, never having crossed.
-    walk = np.zeros(rounds + 2)
-    walk[0] = 1.0
-    crossed = 0.0
-    for n in range(1, rounds + 1):
-        walk[1 : n + 1] = up * walk[:n] + (1 - up) * walk[1 : n + 1]
-        walk[0] *= 1 - up
-        # Loss (2k - n) epsilon lies above the boundary for k from here on.
-        first = max(0, math.floor((boundary(n) / EPSILON + n) / 2 * (1 + 1e-13)) + 1)
-        if first <= n:
-            crossed += float(walk[first : n + 1].sum())
-            walk[first : n + 1] = 0
-    return crossed
+def crossing(boundary: Callable[[int], float]) -> float:
+    """Return P(exists n <= ROUNDS: loss after n > boundary(n))."""
+    return crossing_probability(EPSILON, np.array([boundary(n) for n in range(1, ROUNDS + 1)]))
 
 
 V = ROUNDS * EPSILON**2
