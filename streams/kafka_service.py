@@ -169,6 +169,7 @@ class KafkaService:
         Each look costs about a millisecond of two processes, however little there is to see.
         """
         if self._waiting or self._events.heard or self._alerts.heard:
+            await asyncio.sleep(0)  # a backlog must not keep all others from their turn
             return
         self._wanted.clear()
         with contextlib.suppress(TimeoutError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from accountant.encoded import Encoded
@@ -121,3 +121,12 @@ class OwnDecisions:
                 taken[number] = list(own.waiting)
                 own.waiting.clear()
         return taken
+
+    def give_back(self, taken: Mapping[int, Sequence[Encoded]]) -> None:
+        """Have what was taken in vain read from the log."""
+        for number, decided in taken.items():
+            own = self._owned.get(number)
+            if own is not None:
+                own.reached = False
+            since = self._read_on.get(number, decided[0].timestamp)
+            self._read_on[number] = min(since, decided[0].timestamp)

@@ -17,7 +17,7 @@ from accountant.partition import Draft, Partition
 from accountant.records import Genesis
 from accountant.refold import Refold, StateMismatch, state_rows
 from streams.clock import CheckedClock, Clock, SystemClock
-from streams.errors import CommitRejected, Fenced, Refused
+from streams.errors import CommitRejected, Fenced, Refused, Unavailable
 from streams.journal.port import Commit, DeadLetter, Journal
 from streams.loggers import get_logger
 from streams.poison import Poison
@@ -194,6 +194,7 @@ class Processor:
         else:
             if not keys and partition.ledgers:
                 await self._rewrite(partition, keys)
+        self._check_entitled()
         await self._journal.seek(partition.next)
         seconds = time.perf_counter() - started
         self._log.info(
@@ -236,6 +237,7 @@ class Processor:
             # Also while idle: a clock that jumps is told at once, not with the next request.
             now = self._clock.now(partition.decided_at)
             if records:
+                _check_going_on(partition, records)
                 self._poison.suspect(records)
                 await self._commit(partition, records, now)
                 self._poison.cleared(len(records))
@@ -296,3 +298,18 @@ class Processor:
         self._log.error("internal_error", source=record.source, offset=record.offset, error=what)
         draft.rewind(mark)
         return decide_internal_error(draft, record, now)
+
+
+def _check_going_on(partition: Partition, records: Sequence[Input]) -> None:
+    """Refuse inputs that were decided already: whatever sent them again, to refold is safe.
+
+    Raises: Unavailable.
+    """
+    following = dict(partition.next)
+    for record in records:
+        if record.offset < following[record.source]:
+            raise Unavailable(
+                f"{record.source}: offset {record.offset} came where "
+                f"{following[record.source]} is next"
+            )
+        following[record.source] = record.offset + 1

@@ -201,12 +201,16 @@ class ReadSide:
         """Fold what was decided here; return how many decisions that was."""
         async with self._order:
             taken = self._own.take()
-            for partition, decided in taken.items():
-                entries: list[Entry | None] = []
-                for i in range(0, len(decided), VALUES_PER_TURN):
-                    entries += map(entry_of, decided[i : i + VALUES_PER_TURN])
-                    await asyncio.sleep(0)
-                await self._send(partition, entries)
+            try:
+                for partition, decided in taken.items():
+                    entries: list[Entry | None] = []
+                    for i in range(0, len(decided), VALUES_PER_TURN):
+                        entries += map(entry_of, decided[i : i + VALUES_PER_TURN])
+                        await asyncio.sleep(0)
+                    await self._send(partition, entries)
+            except Exception:
+                self._own.give_back(taken)
+                raise
             return sum(map(len, taken.values()))
 
     async def _send(self, partition: int, entries: Sequence[Entry | None]) -> None:

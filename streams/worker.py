@@ -155,6 +155,9 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             session_timeout_ms=6_000,
             heartbeat_interval_ms=1_000,
             rebalance_timeout_ms=8_000,
+            # Else a member that is given no partition, or is refolding for long, would leave the
+            # group for good: the client takes one that asks for no records for dead.
+            max_poll_interval_ms=2**31 - 1,
             request_timeout_ms=10_000,
             retry_backoff_ms=100,
             fetch_max_wait_ms=20,

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from typing import Any, Final
 
 from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 
-_AT_A_TIME: Final = 500  # records unpacked before other tasks get their turn
+from streams.loggers import get_logger
+
+_log = get_logger(__name__)
+
+_MOST: Final = 500  # records unpacked before other tasks get their turn
 _MOST_RECORDS: Final = 2_000  # waiting of one partition of a topic
 _MOST_BYTES: Final = 4 << 20
-_WAIT_MS: Final = 200
+_WAIT_MS: Final = 20  # also the longest time until a queue that has room again is read
 _AGAIN_S: Final = 0.1
+_SINGLY_S: Final = 60.0  # that partitions are read one by one, after an error of one of them
+_NOWHERE: Final = TopicPartition("", 0)
 
 
 class _Queue:
@@ -30,13 +37,28 @@ class _Queue:
 
     def put(self, records: list[ConsumerRecord]) -> None:
         self.records.extend(records)
-        self.bytes += sum([record.serialized_value_size for record in records])
+        self.bytes += sum(map(_size, records))
 
     def take(self, most: int) -> list[ConsumerRecord]:
         records = self.records
         taken = [records.popleft() for _ in range(min(most, len(records)))]
-        self.bytes -= sum([record.serialized_value_size for record in taken])
+        self.bytes -= sum(map(_size, taken))
         return taken
+
+
+def _size(record: ConsumerRecord) -> int:
+    size: int = record.serialized_key_size + record.serialized_value_size
+    if record.headers:
+        size += sum([len(name) + len(value or b"") for name, value in record.headers])
+    return size
+
+
+def _partitions_of(error: Exception) -> set[TopicPartition] | None:
+    """Return the partitions that an error says it is of, None if it does not say."""
+    named = error.args[0] if error.args else None
+    if isinstance(error, kafka.OffsetOutOfRangeError) and isinstance(named, dict):
+        return set(named)
+    return None
 
 
 class Inbox:
@@ -55,6 +77,7 @@ class Inbox:
         self._errors: dict[TopicPartition, Exception] = {}
         self._filled: dict[int, asyncio.Event] = {}
         self._taken = asyncio.Event()
+        self._singly_until = 0.0
 
     async def run(self) -> None:
         """Read ahead until cancelled. Errors go to whoever reads the partition."""
@@ -62,29 +85,55 @@ class Inbox:
             try:
                 await self._read_ahead()
             except Exception as error:
-                self._tell(error)
+                of = _partitions_of(error)
+                if of is None:
+                    # The client has lost what it had taken of others, too: they seek anew, as
+                    # all do who are told. Then the one whose error it is gets it alone.
+                    self._singly_until = time.monotonic() + _SINGLY_S
+                    of = set(self._queues)
+                self._tell(of, error)
+                _log.warning("inputs_not_read", error=type(error).__name__, why=str(error))
                 await asyncio.sleep(_AGAIN_S)
 
     async def _read_ahead(self) -> None:
         self._taken.clear()
         wanted = [tp for tp, queue in self._queues.items() if queue.has_room]
         if not wanted:
-            await self._taken.wait()
-            return
-        # Nothing comes between what this returns and its place in the queue, no `seek` either.
-        got = await self._consumer.getmany(*wanted, timeout_ms=_WAIT_MS, max_records=_AT_A_TIME)
+            # The client's group tells its errors only to those who ask for records.
+            await self._consumer.getmany(_NOWHERE, timeout_ms=0)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._taken.wait()
+        elif time.monotonic() < self._singly_until:
+            await self._read_singly(wanted)
+        else:
+            # Nothing comes between what this returns and its place in a queue, no `seek` either.
+            self._put(await self._consumer.getmany(*wanted, timeout_ms=_WAIT_MS, max_records=_MOST))
+            await asyncio.sleep(0)
+
+    async def _read_singly(self, wanted: list[TopicPartition]) -> None:
+        came = 0
+        for tp in wanted:
+            try:
+                got = await self._consumer.getmany(tp, timeout_ms=0, max_records=_MOST)
+            except Exception as error:
+                self._singly_until = time.monotonic() + _SINGLY_S
+                self._tell({tp}, error)
+            else:
+                self._put(got)
+                came += len(got)
+        await asyncio.sleep(0 if came else _WAIT_MS / 1000)
+
+    def _put(self, got: dict[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in got.items():
             if tp in self._queues:
                 self._queues[tp].put(records)
                 self._wake(tp)
-        if got:
-            await asyncio.sleep(0)
 
-    def _tell(self, error: Exception) -> None:
-        of = set(self._queues)
-        if isinstance(error, kafka.OffsetOutOfRangeError) and isinstance(error.args[0], dict):
-            of &= error.args[0].keys()
-        for tp in of:
+    def _tell(self, of: set[TopicPartition], error: Exception) -> None:
+        for tp in of & self._queues.keys():
+            # Not read again before a `seek`: an error that lasts must not hold up the others.
+            del self._queues[tp]
             self._errors[tp] = error
             self._wake(tp)
 

@@ -135,8 +135,10 @@ class Tail:
         """Seek to where we were, or since when to read, the first time `history_ms` ago."""
         first = max(0, self._clock.now() - self._history_ms)
         since = {tp: self._since.get(tp, first) for tp in decisions}
-        found = await follower.offsets_for_times(since)
+        # In this order: what is committed may become visible only now, and a time after which
+        # nothing was found must not make us begin behind it.
         ends = await follower.end_offsets(decisions)
+        found = await follower.offsets_for_times(since)
         begins = await follower.beginning_offsets(decisions)
         for tp in decisions:
             start = self._positions.get(tp)

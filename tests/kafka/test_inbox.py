@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -20,7 +21,7 @@ PATIENCE_S = 30.0
 
 @contextlib.asynccontextmanager
 async def inputs(
-    broker: LocalBroker, name: str
+    broker: LocalBroker, name: str, *, damaged: int | None = None
 ) -> AsyncIterator[tuple[Inbox, AIOKafkaProducer, list[TopicPartition]]]:
     """Yield an inbox on two partitions of an empty topic, both sought to 0, and a producer."""
     where = Deployment(
@@ -35,7 +36,7 @@ async def inputs(
     await consumer.start()
     await producer.start()
     consumer.assign(tps)
-    inbox = Inbox(consumer)
+    inbox = Inbox(consumer if damaged is None else Damaged(consumer, tps[damaged]))
     reading = asyncio.create_task(inbox.run())
     try:
         for tp in tps:
@@ -97,3 +98,41 @@ async def test_an_error_reaches_the_partition_that_it_is_of(
         with pytest.raises(kafka.OffsetOutOfRangeError):
             await take(inbox, beyond, 1)
         assert await take(inbox, other, 1) == [b"fine"]
+
+
+class Damaged:
+    """A consumer to which one partition is damaged, whatever else it is asked for."""
+
+    def __init__(self, consumer: AIOKafkaConsumer, damaged: TopicPartition) -> None:
+        self._consumer = consumer
+        self._damaged = damaged
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+    async def getmany(self, *tps: TopicPartition, **options: int) -> Any:
+        got = await self._consumer.getmany(*tps, **options)
+        if self._damaged in tps:
+            raise kafka.CorruptRecordException("Invalid CRC")
+        return got
+
+
+async def test_an_error_of_nobody_knows_which_partition_stays_with_the_one_in_the_end(
+    broker: LocalBroker, application: str
+) -> None:
+    async with inputs(broker, application, damaged=1) as (inbox, producer, (sound, damaged)):
+        await send(producer, sound, [b"%d" % i for i in range(20)])
+        values: list[bytes] = []
+        failures = 0
+        async with asyncio.timeout(PATIENCE_S):
+            while len(values) < 20:
+                try:
+                    values += await take(inbox, sound, 1)
+                except kafka.CorruptRecordException:
+                    failures += 1
+                    inbox.seek(sound, len(values))
+                with contextlib.suppress(kafka.CorruptRecordException):
+                    await inbox.getmany(damaged, timeout_ms=20)
+                inbox.seek(damaged, 0)
+        assert values == [b"%d" % i for i in range(20)]
+        assert failures <= 1

@@ -159,6 +159,15 @@ def test_of_what_waits_the_first_is_read_on_from(owned: tuple[Stage, World]) -> 
     assert stage.own.take() == {}
 
 
+def test_what_was_taken_in_vain_is_read(owned: tuple[Stage, World]) -> None:
+    stage, _ = owned
+    stage.commit(2)
+    stage.own.give_back(stage.own.take())
+    stage.commit(1)
+    assert stage.own.take() == {}
+    assert stage.own.read_on() == {0: stage.log[3].timestamp}
+
+
 def test_a_crossed_threshold_does_not_wait_for_the_pause() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.01")

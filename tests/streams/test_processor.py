@@ -201,6 +201,40 @@ def test_a_fault_elsewhere_makes_no_record_a_suspect() -> None:
     play(story())
 
 
+def test_an_input_that_comes_again_is_not_decided_again() -> None:
+    class Repeating(MemoryJournal):
+        """Once gives inputs that were decided already, as a reader at a wrong place would."""
+
+        kept: Sequence[Input] = ()
+
+        async def read(self, most: int, wait: float) -> list[Input]:
+            kept, self.kept = self.kept, ()
+            if kept:
+                return list(kept)
+            records = await super().read(most, wait)
+            if self.owned == 1:
+                self.kept = records
+            return records
+
+        owned = 0
+
+        async def own(self) -> None:
+            self.owned += 1
+            self.kept = ()
+            await super().own()
+
+    async def story() -> None:
+        stage = Stage()
+        stage.open()
+        stage.ask(4)
+        journal = Repeating(stage.log)
+        await stage.settle(journal=journal)
+        assert journal.owned == 2
+        assert outcomes(stage) == {"opened": 1, "granted": 4}
+
+    play(story())
+
+
 def decided_at(stage: Stage) -> Sequence[Any]:
     return [json.loads(value)["decided_at"] for value in stage.log.decisions]
 
