@@ -41,7 +41,7 @@ class Crossings:
             self._ledgers[name] = after
             if before is None or before.crossed != after.crossed or before.plan is not after.plan:
                 found += _folded(before, [each for each in records if each.dataset == name])
-        return self._new(found)
+        return self._new(found) if found else found
 
     def _new(self, found: Sequence[Alert]) -> list[Alert]:
         new = [alert for alert in found if alert.alert_id not in self._told]

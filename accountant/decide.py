@@ -52,6 +52,8 @@ def decide(draft: Draft, record: Input, clock: int) -> Encoded:
     overloaded, unknown_dataset or already_opened, then `adjudicate`'s.
     """
     _take_up(draft, record, clock)
+    if record.checked is not None and record.value is not None:
+        return _decide_checked(draft, record, record.value, record.checked)
     try:
         body = canonical(record.value)
         checked = check(record.source, body)

@@ -50,24 +50,6 @@ class Undecodable(BudgetError):
         super().__init__(what)
 
 
-class Input(msgspec.Struct, frozen=True, gc=False):
-    """One record of an input, as the journal hands it over.
-
-    Attributes:
-        source: requests or admin.
-        offset: its place in that input.
-        key: the record's key, None if it has none.
-        value: the body, None if it has none.
-        append_time: when the journal took it in, milliseconds since 1970.
-    """
-
-    source: Source
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    append_time: int
-
-
 class Checked(msgspec.Struct, frozen=True, gc=False):
     """A request whose every field obeys its rule.
 
@@ -82,6 +64,27 @@ class Checked(msgspec.Struct, frozen=True, gc=False):
     who: str
     issued: int
     claim: CheckedClaim | None
+
+
+class Input(msgspec.Struct, frozen=True, gc=False):
+    """One record of an input, as the journal hands it over.
+
+    Attributes:
+        source: requests or admin.
+        offset: its place in that input.
+        key: the record's key, None if it has none.
+        value: the body, None if it has none.
+        append_time: when the journal took it in, milliseconds since 1970.
+        checked: what `check` has given for this very value, which is canonical then; None where
+            nobody has asked yet.
+    """
+
+    source: Source
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    append_time: int
+    checked: Checked | None = None
 
 
 def canonical(value: bytes | None) -> bytes:

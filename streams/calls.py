@@ -81,6 +81,8 @@ class Call(NamedTuple):
     Attributes:
         who: the analyst, or the owner.
         opens: it opens a dataset, so that a ledger may be made for it.
+        checked: what the body asks for, where that is known of the body as a whole, which is
+            canonical then.
     """
 
     source: Source
@@ -89,6 +91,7 @@ class Call(NamedTuple):
     who: str
     request_id: str
     opens: bool = False
+    checked: Checked | None = None
 
 
 class _Kind(msgspec.Struct):
@@ -126,10 +129,11 @@ def call_of(body: bytes) -> Call:
     Raises: Undecodable, RequestInvalid.
     """
     source = source_of(body)
-    checked = check_body(source, body)
+    body = canonical(body)
+    checked = check(source, body)
     request = checked.body
     opens = isinstance(request, Open)
-    return Call(source, body, request.dataset, checked.who, request.request_id, opens)
+    return Call(source, body, request.dataset, checked.who, request.request_id, opens, checked)
 
 
 def new_id(clock: Clock) -> str:

@@ -142,7 +142,10 @@ def _in_process(ledger: EmbeddedService, call: Call, wait: float) -> tuple[Decis
     retried = False
     while True:
         try:
-            return ledger.decide_sync(call.source, call.body, patience.left), retried
+            decided = ledger.decide_sync(
+                call.source, call.body, patience.left, checked=call.checked
+            )
+            return decided, retried
         except Unavailable as error:
             retried = True
             pause = patience.pause()

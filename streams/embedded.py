@@ -14,6 +14,7 @@ from accountant.clock import issued_at
 from accountant.crossings import Crossings, crossed
 from accountant.decide import decide as decide_record
 from accountant.ids import id_key
+from accountant.inputs import Checked
 from accountant.partition import Partition, hash_of
 from accountant.records import Decision, Genesis, Source
 from accountant.usage import UsageView
@@ -152,10 +153,17 @@ class EmbeddedService:
         value = None if decided is None else decided.value
         return Answer(decision=value, partition=0, offset=ticket.offset)
 
-    def decide_sync(self, source: Source, body: bytes, wait: float) -> Decision | None:
-        """Do as `submit_sync`, and return the decision itself, None if not in time."""
+    def decide_sync(
+        self, source: Source, body: bytes, wait: float, *, checked: Checked | None = None
+    ) -> Decision | None:
+        """Do as `submit_sync`, and return the decision itself, None if not in time.
+
+        Args:
+            checked: what `accountant.inputs.check` has given for this body, if it was asked.
+        """
         ticket = BlockingTicket()
-        self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=True)
+        entry = Entry(source, body, self._clock.now(), ticket, checked)
+        self._writer.submit(entry, here=True)
         decided = ticket.wait(wait)
         return None if decided is None else decided.decision
 

@@ -9,8 +9,8 @@ import random
 import pytest
 
 from accountant.clock import from_iso
-from accountant.decide import decide_internal_error
-from accountant.inputs import Input
+from accountant.decide import decide, decide_internal_error
+from accountant.inputs import Input, canonical, check
 from accountant.outcomes import Outcome, Reason
 from accountant.partition import Draft
 from accountant.partitioning import partition_of
@@ -281,3 +281,18 @@ def test_purpose_and_reason_stand_in_the_log_as_they_came() -> None:
     decision = world.ask(purpose="weekly: retention")
     assert json.loads(bytes(decision.request))["purpose"] == "weekly: retention"
     assert world.now == START
+
+
+def test_a_body_that_was_checked_before_is_decided_to_the_same_bytes() -> None:
+    def decided(*, checked: bool) -> list[bytes]:
+        world = opened(**BASIC)
+        bodies = [world.request("pure:0.1"), world.request("pure:5"), world.request(unit="house")]
+        for raw in [*bodies, bodies[0]]:
+            body = canonical(raw)
+            known = check("requests", body) if checked else None
+            offset = world.draft.next["requests"]
+            record = Input("requests", offset, b"key", body, world.now, known)
+            world.took(decide(world.draft, record, world.now))
+        return world.log
+
+    assert decided(checked=True) == decided(checked=False)
