@@ -29,7 +29,7 @@ test: $(READY)  ## run every test, those on a real Kafka broker included
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
-	$(BIN)/python -m pytest -m "not kafka and not faults and not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not kafka and not faults and not slow" -n auto $(PYTEST_ARGS)
 
 test-observability: $(READY)  ## run the alerts' tests on a real Prometheus and Alertmanager (from apt)
 	bin=$$(sh scripts/observability.sh) && \

@@ -99,6 +99,7 @@ def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_call_to_a_server_that_hangs_is_not_made_again_once_its_wait_is_over() -> None:
     mine = new_id(TestClock())
     with hanging() as (url, taken), Accountant(url) as ledger:
@@ -118,6 +119,7 @@ def test_an_address_where_nobody_answers_gives_the_id_to_ask_again_with() -> Non
     assert raised.value.request_id in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_away_is_named_with_the_reason() -> None:
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1 does not answer within 2 s: .*Error"):
         Accountant("kafka://127.0.0.1:1", wait=0)

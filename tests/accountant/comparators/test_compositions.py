@@ -118,6 +118,7 @@ class TestTheOptimum:
         assert due <= exact.real(Fraction(ours)) * (1 + mpmath.mpf(10) ** -60)
         brackets(ours, due)
 
+    @pytest.mark.slow
     def test_it_is_stable_at_ten_thousand(self) -> None:
         k, e = 10_000, mpmath.mpf(1) / 100
         for target in ("0", "4", "99.9"):
@@ -152,6 +153,7 @@ class TestTheOptimum:
         names = ("epsilon", "target", "delta")
         assert optimal_count(**dict(zip(names, arguments, strict=True))) == fit
 
+    @pytest.mark.slow
     @settings(max_examples=100, deadline=None)
     @given(st.integers(1, 200), epsilons, deltas)
     def test_its_epsilon_is_the_least_that_holds(

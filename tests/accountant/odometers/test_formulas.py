@@ -71,6 +71,7 @@ def brackets(ours: float, due: Any) -> None:
     assert due <= mpmath.mpf(ours) <= due * (1 + mpmath.mpf(10) ** -9)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(singles, amounts, amounts)
 def test_a_reading_is_the_formula_rounded_up(odometer: Odometer, v: int, mean: int) -> None:

@@ -108,6 +108,7 @@ def test_what_a_receiver_did_not_take_is_given_again_after_a_restart(file: Path)
     assert {post.key for post in receiver.posts} == set(ALL[:2])
 
 
+@pytest.mark.slow
 def test_a_receiver_that_is_down_and_comes_back_gets_what_it_missed(file: Path) -> None:
     receiver = Receiver()
     receiver.down()
@@ -123,6 +124,7 @@ def test_a_receiver_that_is_down_and_comes_back_gets_what_it_missed(file: Path) 
     receiver.down()
 
 
+@pytest.mark.slow
 def test_a_slow_receiver_holds_nobody_up(file: Path) -> None:
     with Receiver(slow=3600) as receiver:
         with Life(file, settings(receiver)) as life:
