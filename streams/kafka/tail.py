@@ -9,11 +9,11 @@ from typing import Any, Final
 import msgspec
 from aiokafka import TopicPartition
 
-from accountant.records import Snapshot, decode_snapshot, partition_row_key
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault
 from streams.kafka.errors import translating
-from streams.kafka.reader import StableReader, consumer, stop
+from streams.kafka.reader import consumer, stop
+from streams.kafka.state_rows import OnSnapshot, StateRows
 from streams.loggers import get_logger
 from streams.topics import Deployment
 
@@ -21,7 +21,6 @@ _log = get_logger(__name__)
 _AGAIN_S: Final = 1.0
 _MOST_AT_A_TIME: Final = 8_000  # decisions, about a kilobyte each
 
-OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]
 OnDecisions = Callable[[int, list[bytes]], Awaitable[bool]]
 """Takes the next decisions of a partition; tells whether its later ones come from elsewhere."""
 
@@ -34,7 +33,7 @@ def _nothing_to_read_on() -> Mapping[int, int]:
 
 
 class Tail:
-    """Reads every snapshot once, then every decision from `history_ms` ago on, for ever.
+    """Reads every row of a dataset, then every decision from `history_ms` ago on, for ever.
 
     Events may come twice and, across a reconnection, the callbacks must not mind: every
     decision carries running totals and its dataset's sequence.
@@ -57,7 +56,7 @@ class Tail:
         clock: Clock | None = None,
     ) -> None:
         self._deployment = deployment
-        self._on_snapshot = on_snapshot
+        self._rows = StateRows(deployment, on_snapshot)
         self._on_decisions = on_decisions
         self._read_on = read_on
         self._history_ms = history_ms
@@ -75,13 +74,21 @@ class Tail:
 
     async def run(self) -> None:
         """Follow until cancelled; reconnect where the broker goes away."""
-        while True:
-            try:
-                await self._follow()
-            except (JournalFault, msgspec.MsgspecError) as error:
-                self.trouble = f"decisions cannot be read: {type(error).__name__}: {error}"
-                _log.warning("tail_interrupted", why=str(error))
-                await asyncio.sleep(_AGAIN_S)
+        completing = asyncio.create_task(self._complete_rows(), name="state rows")
+        try:
+            while True:
+                try:
+                    await self._follow()
+                except (JournalFault, msgspec.MsgspecError) as error:
+                    self.trouble = f"decisions cannot be read: {type(error).__name__}: {error}"
+                    _log.warning("tail_interrupted", why=str(error))
+                    await asyncio.sleep(_AGAIN_S)
+        finally:
+            completing.cancel()
+
+    async def _complete_rows(self) -> None:
+        await self._caught_up.wait()
+        await self._rows.complete()
 
     async def _follow(self) -> None:
         deployment = self._deployment
@@ -96,7 +103,7 @@ class Tail:
                     follower.assign(decisions)
                     await self._place(follower, decisions)
             if not self._caught_up.is_set():
-                await self._read_snapshots()
+                await self._rows.read()
                 self._caught_up.set()
             self.trouble = None
             while True:
@@ -151,18 +158,3 @@ class Tail:
                 follower.pause(tp)
             else:
                 follower.resume(tp)
-
-    async def _read_snapshots(self) -> None:
-        names = self._deployment.topics
-        tps = [TopicPartition(names.state, i) for i in range(self._deployment.partitions)]
-        async with StableReader(self._deployment.bootstrap, tps) as reader:
-            for tp in tps:
-                rows: dict[bytes, bytes] = {}
-                async for record in reader.read(tp, reader.spans[tp].begin):
-                    if record.value is None:
-                        rows.pop(record.key, None)
-                    else:
-                        rows[record.key] = record.value
-                rows.pop(partition_row_key(tp.partition), None)
-                for value in rows.values():
-                    await self._on_snapshot(tp.partition, decode_snapshot(value))

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaProducer
 
 from streams import topics
 from streams.errors import Refused
+from streams.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
@@ -49,6 +50,30 @@ async def test_a_state_topic_recreated_between_two_runs_is_made_again(
             await spend(ledger, DATASETS[:3])
         verdict = await ledger.judged()
         assert verdict.outcomes["granted"] == len(DATASETS) + 3
+
+
+async def test_who_reads_state_before_it_is_made_again_sees_idle_datasets_soon_after(
+    broker: LocalBroker, application: str
+) -> None:
+    # The window is short, so that the decisions which opened them are too old to be read back.
+    options = {"partitions": 2, "window_ms": 5_000, "skew_ms": 1_000}
+    async with Ledger(broker.bootstrap, application, **options) as ledger:
+        async with working(ledger):
+            await opened(ledger)
+        await asyncio.sleep(6)
+        Operator(ledger).delete("state")
+        await topics.create(ledger.deployment)
+        service = await KafkaService.start(ledger.deployment)
+        try:
+            assert await service.datasets() == []
+            async with working(ledger):
+                deadline = asyncio.get_running_loop().time() + 60
+                while len(views := await service.datasets()) < len(DATASETS):
+                    assert asyncio.get_running_loop().time() < deadline, views
+                    await asyncio.sleep(0.1)
+            assert {view.totals["mechanisms"] for view in views} == {1}
+        finally:
+            await service.close()
 
 
 async def test_a_state_topic_recreated_under_a_running_worker_is_noticed(

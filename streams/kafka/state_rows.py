@@ -1,0 +1,88 @@
+"""The rows of `state`, as those who follow a ledger from beside it take them in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+import msgspec
+from aiokafka import TopicPartition
+
+from accountant.checksum import crc_of_row, text_of
+from accountant.records import (
+    PartitionRow,
+    Snapshot,
+    decode_partition_row,
+    decode_snapshot,
+    partition_row_key,
+)
+from streams.errors import JournalFault
+from streams.kafka.reader import StableReader
+from streams.loggers import get_logger
+from streams.topics import Deployment
+
+_log = get_logger(__name__)
+_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds, the last for ever
+
+OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]
+"""Takes a partition and a row of one of its datasets; a row may come twice."""
+
+
+class StateRows:
+    """Hands over the row of every dataset, and looks again where some may be missing.
+
+    An owner that has found `state` lost or wrong writes it anew, in several transactions, its
+    own row last. Whoever reads meanwhile gets some of the rows, or none; a dataset whose opening
+    is too long ago to be read among the decisions would stay unknown to it.
+    """
+
+    def __init__(self, deployment: Deployment, on_snapshot: OnSnapshot) -> None:
+        self._bootstrap = deployment.bootstrap
+        self._on_snapshot = on_snapshot
+        topic = deployment.topics.state
+        self._missing = [TopicPartition(topic, i) for i in range(deployment.partitions)]
+
+    async def read(self) -> None:
+        """Hand over the rows of those partitions that were not read whole yet.
+
+        Raises: JournalFault; MsgspecError: a row cannot be read.
+        """
+        missing = list(self._missing)
+        async with StableReader(self._bootstrap, missing) as reader:
+            for tp in missing:
+                rows: dict[bytes, bytes] = {}
+                async for record in reader.read(tp, reader.spans[tp].begin):
+                    if record.value is None:
+                        rows.pop(record.key, None)
+                    else:
+                        rows[record.key] = record.value
+                own = rows.pop(partition_row_key(tp.partition), None)
+                for value in rows.values():
+                    await self._on_snapshot(tp.partition, decode_snapshot(value))
+                if own is not None and are_all(decode_partition_row(own), rows.values()):
+                    self._missing.remove(tp)
+
+    async def complete(self) -> None:
+        """Read again from time to time, until every partition was read whole.
+
+        A partition that has never decided anything has no rows, and is looked at for ever.
+        """
+        looks = 0
+        while self._missing:
+            await asyncio.sleep(_PAUSES[min(looks, len(_PAUSES) - 1)])
+            looks += 1
+            try:
+                await self.read()
+            except (JournalFault, msgspec.MsgspecError) as error:
+                _log.info("state_not_read", why=str(error), then="read again")
+            except Exception:
+                _log.exception("state_not_read")
+
+
+def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
+    """Tell whether rows of datasets are those that their partition's row was written with."""
+    sums = [crc_of_row(row) for row in rows]
+    # Rows of versions before it have no checksum.
+    same = partition.checksum in (msgspec.UNSET, text_of(sum(sums)))
+    return same and partition.datasets == len(sums)
