@@ -107,6 +107,7 @@ def build(settings: Settings) -> App:
     standing = Standing(
         lags=lambda: app.worker.lags(),  # noqa: PLW0108 (the worker is made below)
         partitions=settings.partitions,
+        is_sound=lambda: app.worker.status.is_sound,
         analysts=settings.metrics_analysts,
     )
     own = OwnDecisions()

@@ -48,6 +48,11 @@ class Status:
         """The partitions that are being decided."""
         return frozenset(self._serving)
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with the process as a whole."""
+        return not self._trouble
+
     def readiness(self) -> Readiness:
         """Tell whether every partition of this process is being decided."""
         reasons = [*self._trouble.values(), *self._waiting.values()]

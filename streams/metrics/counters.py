@@ -132,8 +132,12 @@ class PartitionCounters:
             found[dataset or "", outcome, reason or ""] += count
         return found
 
-    def view(self) -> PartitionView:
-        """Return the partition as it is now."""
+    def view(self, *, sound: bool = True) -> PartitionView:
+        """Return the partition as it is now.
+
+        Args:
+            sound: False where the process cannot decide, whatever the partition could.
+        """
         self._take_figures()
         # Zeros, too: a series that begins at 1 has not increased, and would raise no alert.
         dead = Counter(dict.fromkeys(sorted(_DEAD), 0))
@@ -141,7 +145,7 @@ class PartitionCounters:
             if reason in _DEAD:
                 dead[str(reason)] += count
         return PartitionView(
-            ready=self._ready,
+            ready=self._ready and sound,
             halted=self._halted,
             sequence=self._sequence,
             decided_at=self._decided_at,

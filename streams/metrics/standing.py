@@ -35,6 +35,7 @@ class Standing:
     Args:
         lags: called at each scrape.
         partitions: how many the whole log has.
+        is_sound: whether the process can decide at all; while not, no partition is ready.
         usage: keep who used what, for `usage`; costs a microsecond or two a decision.
         analysts: show so many pairs of dataset and analyst as metrics, too; 0 shows none.
     """
@@ -45,12 +46,14 @@ class Standing:
         *,
         lags: Callable[[], Sequence[Lag]] = _no_lags,
         partitions: int = 1,
+        is_sound: Callable[[], bool] = lambda: True,
         usage: bool = False,
         analysts: int = 0,
     ) -> None:
         self._clock = clock or SystemClock()
         self._lags = lags
         self._all_partitions = partitions
+        self._is_sound = is_sound
         self._analysts = analysts
         self._usage = UsageTable(None if usage else analysts) if usage or analysts else None
         self._held: dict[int, Partition] = {}
@@ -134,9 +137,12 @@ class Standing:
 
     def partitions(self) -> Mapping[int, PartitionView]:
         """Return every partition held or tried for, as it is now."""
+        sound = self._is_sound()
         with self._counting:
             self._count_all()
-            return {number: each.view() for number, each in sorted(self._counters.items())}
+            return {
+                number: each.view(sound=sound) for number, each in sorted(self._counters.items())
+            }
 
     def requests(self) -> Mapping[Kind, int]:
         """Return the decisions counted, by (dataset, outcome, reason)."""

@@ -39,7 +39,9 @@ class UsageTable:
             if not granted and encoded.outcome is not Outcome.REFUSED:
                 continue
             analyst = encoded.analyst or analyst_in(encoded.decision.request)
-            pair = str(encoded.dataset), str(analyst)
+            if analyst is None:
+                continue  # an owner's record
+            pair = str(encoded.dataset), analyst
             row = rows.get(pair)
             if row is None:
                 if most is not None and len(rows) >= most:

@@ -14,6 +14,7 @@ from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
 from streams.metrics.standing import Standing
 from streams.processor import Committed
+from streams.status import Status
 from tests.streams.door import TestClock, opening, request
 
 
@@ -246,3 +247,26 @@ class Both:
     def committed(self, committed: Committed) -> None:
         for observer in self._observers:
             observer.committed(committed)
+
+
+def test_no_partition_is_ready_while_the_process_cannot_decide(clock: TestClock) -> None:
+    status = Status()
+    made, state = Standing(clock, is_sound=lambda: status.is_sound), partition(clock)
+    made.refolded(state, 0.1)
+    commit(made, state, clock, opening(clock))
+    registry, labels = make_registry(made), {"partition": "0"}
+    assert registry.get_sample_value("privacy_partition_ready", labels) == 1
+    status.trouble("broker", "the broker does not answer")
+    assert registry.get_sample_value("privacy_partition_ready", labels) == 0
+    # Nothing was dropped: what is known of the datasets is as good as it was.
+    census = {"dataset": "census"}
+    assert registry.get_sample_value("privacy_filter_spent_ratio", census) == 0
+    status.trouble("broker", None)
+    assert registry.get_sample_value("privacy_partition_ready", labels) == 1
+
+
+def test_an_owner_is_no_analyst(standing: Fixture, clock: TestClock) -> None:
+    made, state, _ = standing
+    commit(made, state, clock, opening(clock))
+    (used,) = made.usage("census")
+    assert (used.analyst, used.refused) == ("ana", 0)
