@@ -19,11 +19,11 @@ from accountant.usage import Usage, UsageView
 from accountant.views import Alert, DatasetView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
-from streams.errors import Unavailable
+from streams.errors import JournalFault, Unavailable
 from streams.kafka.errors import translating
 from streams.kafka.tail import Tail
 from streams.service import Answer, Readiness
-from streams.topics import Deployment
+from streams.topics import Deployment, check_there
 
 MOST_PENDING: Final = 10_000
 _RECENT: Final = 20_000
@@ -74,7 +74,9 @@ class KafkaService:
     async def start(cls, deployment: Deployment, *, wait: float = 30.0) -> Self:
         """Return a service that is connected and follows the decisions.
 
-        Raises: Unavailable: the broker did not answer within `wait` seconds.
+        Raises:
+            Unavailable: the broker did not answer within `wait` seconds.
+            Refused: it did, but topics are missing.
         """
         service = cls(deployment)
         try:
@@ -82,6 +84,9 @@ class KafkaService:
                 await service.connect()
         except TimeoutError as error:
             await service.close()
+            with contextlib.suppress(JournalFault, TimeoutError):
+                async with asyncio.timeout(_ACK_S):
+                    await check_there(deployment)
             why = service._tail.trouble or "it does not take in requests"
             what = f"{deployment.bootstrap} does not answer within {wait:g} s: {why}"
             raise Unavailable(what) from error

@@ -73,8 +73,8 @@ async def accept_lost_inputs(
     span = await _span(deployment, place)
     if span.begin <= first <= span.end:
         raise Refused(
-            f"{place.topic}, partition {partition}, holds offsets {span.begin} to {span.end}, "
-            f"and {first} is the next to be decided: nothing is lost"
+            f"{place.topic}, partition {partition}, holds offsets {span.begin} up to but not "
+            f"including {span.end}, and {first} is the next to be decided: nothing is lost"
         )
     if span.begin > first:
         note = f"lost: offsets {first} to {span.begin - 1} of {place.topic}: {reason}"

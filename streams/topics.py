@@ -227,13 +227,35 @@ async def check(deployment: Deployment) -> None:
         raise Refused("; ".join(problems))
 
 
-async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
+async def check_there(deployment: Deployment) -> None:
+    """Verify that every topic is there, and nothing else of them.
+
+    Raises: Refused: some are missing; JournalFault.
+    """
+    admin = await _admin(deployment)
+    try:
+        missing = await _missing(admin, [deployment.topics.of(topic) for topic in SETTINGS])
+    finally:
+        await admin.close()
+    if missing:
+        raise Refused(missing)
+
+
+async def _missing(admin: Any, names: Sequence[str]) -> str | None:
+    """Return what is wrong where some topics are not there."""
     with translating():
         existing = set(await admin.list_topics())
+    missing = [name for name in names if name not in existing]
+    if not missing:
+        return None
+    return f"missing topics: {', '.join(missing)}. Run `accountant topics create`"
+
+
+async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
     names = {topic: deployment.topics.of(topic) for topic in topics}
-    missing = [name for name in names.values() if name not in existing]
+    missing = await _missing(admin, list(names.values()))
     if missing:
-        return [f"missing topics: {', '.join(missing)}. Run `accountant topics create`"]
+        return [missing]
     with translating():
         described = await admin.describe_topics(list(names.values()))
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names.values()]
@@ -243,7 +265,7 @@ async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -
         count = len(entry["partitions"])
         if count != deployment.partitions:
             problems.append(
-                f"{entry['topic']} has {count} partitions, the genesis says "
+                f"{entry['topic']} has {count} partitions, the setting says "
                 f"{deployment.partitions}: a dataset would be split. Restore the topic, or set "
                 "ACCOUNTANT_PARTITIONS to what `accountant topics create` was run with"
             )

@@ -117,6 +117,9 @@ class KafkaLog:
     def parts(self) -> Iterator[Part]:
         from aiokafka import TopicPartition
 
+        from streams.topics import check_there
+
+        asyncio.run(check_there(self.deployment))  # a missing topic would only ever time out
         topic = self.deployment.topics.decisions
         for number in range(self.deployment.partitions):
             place = TopicPartition(topic, number)

@@ -127,11 +127,12 @@ class KafkaJournal:
             tp = self._tp[source]
             if not begins[tp] <= offset <= ends[tp]:
                 raise Refused(
-                    f"{tp.topic}, partition {tp.partition}, holds offsets {begins[tp]} to "
-                    f"{ends[tp]}, but {offset} is the next to be decided: inputs were deleted. "
-                    "Restore the topic, then restart the worker; if they are lost for good: "
+                    f"{tp.topic}, partition {tp.partition}, holds offsets {begins[tp]} up to "
+                    f"but not including {ends[tp]}, and {offset} is the next to be decided: "
+                    "inputs were deleted. Restore the topic, then restart the worker; if they are "
+                    "lost for good: "
                     f"`accountant topics accept-lost-inputs --topic {source} --partition "
-                    f"{tp.partition} --from {offset}`"
+                    f"{tp.partition} --from {offset} --reason WHY`"
                 )
 
     async def read(self, most: int, wait: float) -> list[Input]:

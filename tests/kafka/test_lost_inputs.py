@@ -93,7 +93,7 @@ async def test_requests_deleted_before_they_were_decided_are_given_up(
         await ledger.send_all(lost)
         await ledger.send_all(request("ds") for _ in range(2))
         Operator(ledger).delete_before("requests", 0, 15)
-        command = "accept-lost-inputs --topic requests --partition 0 --from 10`"
+        command = "accept-lost-inputs --topic requests --partition 0 --from 10 --reason WHY`"
         assert command in await why_halted(ledger)
 
         before = len(decisions(ledger))
@@ -130,7 +130,7 @@ async def test_a_topic_made_anew_is_filled_up_and_nothing_is_decided_twice(
         await topics.create(ledger.deployment)
         early = request("ds")
         await ledger.send_all([granted, early])
-        assert "--topic requests --partition 0 --from 10`" in await why_halted(ledger)
+        assert "--topic requests --partition 0 --from 10 --reason WHY`" in await why_halted(ledger)
 
         told: list[tuple[int, int]] = []
         done = await accept_lost_inputs(
@@ -158,7 +158,7 @@ async def test_lost_admin_records_are_given_up_too(broker: LocalBroker, applicat
         await with_history(ledger)
         Operator(ledger).delete("admin")
         await topics.create(ledger.deployment)
-        assert "--topic admin --partition 0 --from 1`" in await why_halted(ledger)
+        assert "--topic admin --partition 0 --from 1 --reason WHY`" in await why_halted(ledger)
         done = await asyncio.to_thread(accepting, ledger, "admin", 1)
         assert done.returncode == 0, done.stderr
         assert "filled up from offset 0 to 1" in json.loads(done.stdout)["done"][0]

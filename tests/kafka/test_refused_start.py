@@ -100,7 +100,7 @@ async def test_a_changed_partition_count_is_refused(
     async with ledger_of(broker, application) as ledger:
         Operator(ledger).grow(topic, 3)
         why = await refusal(ledger)
-        assert f"{ledger.topic(topic)} has 3 partitions, the genesis says 2" in why
+        assert f"{ledger.topic(topic)} has 3 partitions, the setting says 2" in why
         assert "ACCOUNTANT_PARTITIONS" in why
 
 

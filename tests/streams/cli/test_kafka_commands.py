@@ -41,6 +41,9 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
     missing = accountant("topics", "check", "--json", **where)
     assert missing.code == 4
     assert "accountant topics create" in missing.json["problems"][0]
+    for command in (("dataset", "list"), ("audit",), ("log", "export")):
+        done = accountant(*command, **where)
+        assert (done.code, "Run `accountant topics create`" in done.err) == (4, True), done.err
 
     made = accountant("topics", "create", "--json", **where)
     assert made.code == 0, made.err
