@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging.config
+import os
 import sys
 from typing import Any, Final
 
@@ -21,7 +22,11 @@ def logging_config(settings: Settings) -> dict[str, Any]:
     last = (
         structlog.processors.JSONRenderer()
         if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+            # Rich's would show every frame's variables: hundreds of lines for one error.
+            exception_formatter=structlog.dev.plain_traceback,
+        )
     )
     return {
         "version": 1,

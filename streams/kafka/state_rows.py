@@ -46,7 +46,7 @@ class StateRows:
     async def read(self) -> None:
         """Hand over the rows of those partitions that were not read whole yet.
 
-        Raises: JournalFault; MsgspecError: a row cannot be read.
+        Raises: JournalFault.
         """
         missing = list(self._missing)
         async with StableReader(self._bootstrap, missing) as reader:
@@ -58,10 +58,19 @@ class StateRows:
                     else:
                         rows[record.key] = record.value
                 own = rows.pop(partition_row_key(tp.partition), None)
-                for value in rows.values():
-                    await self._on_snapshot(tp.partition, decode_snapshot(value))
-                if own is not None and are_all(decode_partition_row(own), rows.values()):
-                    self._missing.remove(tp)
+                await self._hand_over(tp, own, rows)
+
+    async def _hand_over(
+        self, tp: TopicPartition, own: bytes | None, rows: dict[bytes, bytes]
+    ) -> None:
+        try:
+            for value in rows.values():
+                await self._on_snapshot(tp.partition, decode_snapshot(value))
+            if own is not None and are_all(decode_partition_row(own), rows.values()):
+                self._missing.remove(tp)
+        except msgspec.MsgspecError as error:
+            # The partition's next owner makes such rows again; what was decided is in the log.
+            _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
 
     async def complete(self) -> None:
         """Read again from time to time, until every partition was read whole.
@@ -74,7 +83,7 @@ class StateRows:
             looks += 1
             try:
                 await self.read()
-            except (JournalFault, msgspec.MsgspecError) as error:
+            except JournalFault as error:
                 _log.info("state_not_read", why=str(error), then="read again")
             except Exception:
                 _log.exception("state_not_read")
