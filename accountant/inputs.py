@@ -175,12 +175,19 @@ def _check_names(request_id: str, dataset: str, who_field: str, who: str) -> int
     issued = issued_at(request_id)
     if issued is None:
         raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
-    # No cache of long texts.
-    if len(dataset) > _LONGEST_NAME or not is_name(dataset):
-        raise RequestInvalid("dataset", _NAME_RULE, dataset)
-    if len(who) > _LONGEST_NAME or not is_name(who):
-        raise RequestInvalid(who_field, _NAME_RULE, who)
+    check_name("dataset", dataset)
+    check_name(who_field, who)
     return issued
+
+
+def check_name(field: str, text: str) -> None:
+    """Check what may name a dataset, an analyst or an owner.
+
+    Raises: RequestInvalid.
+    """
+    # No cache of long texts.
+    if len(text) > _LONGEST_NAME or not is_name(text):
+        raise RequestInvalid(field, _NAME_RULE, text)
 
 
 @lru_cache(maxsize=65_536)

@@ -126,10 +126,10 @@ def _print_tables(alternatives: tuple[Alternative, ...], lines: int, left_out: i
 
     for dataset in _datasets(alternatives):
         table = Table(title=dataset, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
-        table.add_column("filter or odometer", no_wrap=True)
+        table.add_column("filter or odometer", overflow="fold")
         table.add_column("spent", no_wrap=True)
         for name in ("admitted", "refused", "not taken", "first refused", "reads (nats)"):
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", overflow="fold")
         kind = "filter"
         for alternative in alternatives:
             if alternative.kind != kind:

@@ -69,6 +69,7 @@ def open_(
 
     Exit code 1 if the name was ever opened before.
     """
+    from accountant.inputs import check_name
     from accountant.plan import open_plan
     from accountant.policy import Policy, resolve
     from streams.client import Accountant
@@ -91,6 +92,7 @@ def open_(
         with named_options() if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))
         if preview:
+            check_name("dataset", name)
             _preview(name, plan, json)
             return
         with Accountant(url, wait=wait) as ledger:

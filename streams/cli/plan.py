@@ -150,13 +150,13 @@ def _print_table(
     what = "the answer" if people is None else f"a proportion of {people} people"
     title = f"within {error} of {what}, with probability {confidence}"
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
-    table.add_column("mechanism", style="bold", no_wrap=True)
-    table.add_column("noise")
-    table.add_column("claim", no_wrap=True)
-    table.add_column("typical error", justify="right")
+    table.add_column("mechanism", style="bold", overflow="fold")
+    table.add_column("noise", overflow="fold")
+    table.add_column("claim", overflow="fold")
+    table.add_column("typical error", justify="right", overflow="fold")
     if any(fits for _, fits in rows):
         table.add_column("cost", justify="right", no_wrap=True)
-        table.add_column("fit", justify="right", style="bold")
+        table.add_column("fit", justify="right", style="bold", no_wrap=True)
     for choice, fits in rows:
         cells = [choice.mechanism, choice.noise, claim_text(choice.claim)]
         cells.append(f"{choice.typical_error:.4g}")

@@ -49,13 +49,18 @@ def named_options(*more: str) -> Iterator[None]:
         yield
     except RequestInvalid as error:
         field = error.field.removeprefix("policy.").partition("[")[0]
-        if field not in _OPTIONS and field not in more:
-            raise
         missing = error.value in {"None", "nothing"}
+        if field not in _OPTIONS and field not in more:
+            if not missing:
+                raise
+            other = "no option gives it; `accountant dataset open --policy FILE` takes every field"
+            fail(Exit.USAGE, f"{error.field} {error.rule}", hint=other)
         got = "" if missing else f", got {error.value}"
         wanted = missing or "filter" in error.rule
         option = "--" + field.replace("_", "-")
         hint = _HINTS.get(field) if wanted else None
+        if field == "epsilon" and "left out" in error.rule:
+            hint = _HINTS["rho"]
         fail(Exit.USAGE, f"{option} {error.rule}{got}", hint=hint)
 
 

@@ -26,6 +26,7 @@ from streams.cli import (
     worker,
 )
 from streams.cli.exits import explained
+from streams.cli.standard import replace_closed
 
 _HELP = """Decide differentially private requests exactly once, and keep the ledger.
 
@@ -104,4 +105,5 @@ app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 
 def main() -> None:
     """Run the command that the arguments name."""
+    replace_closed()
     app()

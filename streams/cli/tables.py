@@ -60,11 +60,12 @@ def state_of(view: DatasetView, otherwise: str) -> str:
 def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> Table:
     """Return the table of budgets: the guarantee, what is spent and left, the odometers."""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
-    table.add_column("dataset", style="bold", no_wrap=True)
-    table.add_column("guarantee, filter", no_wrap=True)
+    # On a narrow screen lines are folded: an amount cut short would look like another amount.
+    table.add_column("dataset", style="bold", overflow="fold")
+    table.add_column("guarantee, filter", overflow="fold")
     table.add_column("spent, left", no_wrap=True)
-    table.add_column("odometers (nats)", no_wrap=True)
-    table.add_column("granted, refused", justify="right")
+    table.add_column("odometers (nats)", overflow="fold")
+    table.add_column("granted, refused", justify="right", overflow="fold")
     for view in views:
         name, left = next(iter(view.left.items()))
         state = state_of(view, "")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from accountant.clock import issued_at, uuid7
 from accountant.filters import FILTERS
+from tests.streams.cli.conftest import environment
 
 ASK = ("ask", "census", "pure:0.01", "--analyst", "ana")
 
@@ -156,6 +159,7 @@ def test_a_wrong_variable_is_named_as_one(accountant):
         (("--epsilon", "1"), "add --delta 1e-6, or --filter basic"),
         (("--rho", "1"), "--filter zcdp"),
         (("--filter", "zcdp", "--epsilon", "1", "--rho", "1"), "--epsilon must be left out"),
+        (("--filter", "zcdp", "--epsilon", "1"), "zcdp with --rho, or another filter with"),
         (("--filter", "zcdp"), "--rho must be given"),
     ],
 )
@@ -165,6 +169,47 @@ def test_a_budget_that_a_filter_cannot_use_says_what_to_add(accountant, argument
         assert (done.code, done.out) == (2, "")
         assert named in done.err
         assert "None" not in done.err
+
+
+def test_a_filter_with_settings_of_its_own_says_where_they_go(accountant):
+    budget = ("--epsilon", "1", "--delta", "1e-6")
+    done = accountant("dataset", "open", "census", "--filter", "renyi", *budget)
+    assert (done.code, done.out) == (2, "")
+    assert "policy.order must be given" in done.err
+    assert "--policy FILE" in done.err
+
+
+def test_a_preview_is_only_of_what_can_be_opened(accountant):
+    budget = ("--epsilon", "1", "--delta", "1e-6")
+    done = accountant("dataset", "open", "two words", *budget, "--preview")
+    assert (done.code, done.out) == (2, "")
+    assert "dataset must be 1 to 100 letters" in done.err
+
+
+@pytest.mark.parametrize(
+    ("closed", "code", "said"),
+    [
+        (">&-", 4, "was decided (granted), but the output cannot be written"),
+        ("2>&-", 0, ""),
+        ("<&-", 0, ""),
+        (">&- 2>&-", 4, ""),
+    ],
+)
+def test_a_closed_stream_costs_no_answer(opened, closed, code, said):
+    # Not from the nursery, which has all of them.
+    command = [sys.executable, "-m", "streams.cli", *ASK]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command],
+        cwd=opened.directory,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert opened("log", "export").out.count('"outcome":"granted"') == 1
 
 
 def test_a_claim_with_a_delta_that_is_nobodys_says_which_option_gives_it_one(accountant):
