@@ -40,7 +40,8 @@ class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
         url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; without it
             `ACCOUNTANT_URL`, or the first of these.
         settings: all of them, instead of those in the environment.
-        wait: seconds to wait for a connection to Kafka, at least 2.
+        wait: seconds to wait for a connection to Kafka, at least 2, or for a file that another
+            process holds without an address.
 
     A file that is not there is made by the first opening of a dataset, and by nothing else.
     """
@@ -60,7 +61,9 @@ class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
         self._looking = threading.Lock()
 
     async def __aenter__(self) -> Self:
-        here = await asyncio.to_thread(connect_here, self.settings, self.clock)
+        here = await asyncio.to_thread(
+            connect_here, self.settings, self.clock, wait=self._connect_s
+        )
         self.attach(here or await self.connect_kafka())
         return self
 
@@ -87,7 +90,9 @@ class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
     @property
     def _service(self) -> Service:
         if self._open is None:
-            raise Unavailable("not connected: use `async with AsyncAccountant() as ledger`")
+            raise Unavailable(
+                "not connected: the client was let go, or is used before its `async with`"
+            )
         return self._open
 
     def look(self, *, make: bool = False) -> Service:
@@ -101,7 +106,9 @@ class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
             return self._service
         with self._looking:
             if isinstance(self._service, AbsentLedger):
-                self._open = connect_here(self.settings, self.clock, make=make)
+                self._open = connect_here(
+                    self.settings, self.clock, make=make, wait=self._connect_s
+                )
             return self._service
 
     async def _reached(self, *, make: bool = False) -> Service:

@@ -33,7 +33,6 @@ from streams.errors import Unavailable
 
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
-_RETRIES: Final = 6
 GRACE_S: Final = 1.5
 """How long after its wait a call may still take, for what is under way then."""
 
@@ -62,7 +61,7 @@ class Patience:
 
     def __init__(self, wait: float) -> None:
         self._until = time.monotonic() + wait
-        self._pauses = pauses()
+        self._pauses = _pauses()
 
     @property
     def left(self) -> float:
@@ -71,8 +70,8 @@ class Patience:
 
     def pause(self) -> float | None:
         """Return how long to pause before the next attempt, None if there is to be none."""
-        pause = next(self._pauses, None)
-        return None if pause is None or pause >= self.left else pause
+        pause = next(self._pauses)
+        return None if pause >= self.left else pause
 
 
 class Call(NamedTuple):
@@ -143,7 +142,7 @@ def new_id(clock: Clock) -> str:
 
 def request_call(
     dataset: str,
-    claim: str | Claim,
+    claim: object,  # whatever a notebook hands over
     *,
     analyst: str,
     purpose: str,
@@ -155,6 +154,9 @@ def request_call(
 
     Raises: RequestInvalid.
     """
+    if not isinstance(claim, str | Claim):
+        rule = "must be text such as pure:0.1, or a value of accountant.claims"
+        raise RequestInvalid("claim", rule, claim)
     before, after = _around_id(dataset, claim, analyst, purpose, unit, neighbours)
     if issued_at(request_id) is None:
         raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
@@ -287,10 +289,10 @@ def unanswered(call: Call, why: str) -> Unanswered:
     )
 
 
-def pauses() -> Iterator[float]:
-    """Yield the seconds to wait before each retry: growing, with jitter, a bounded number."""
+def _pauses() -> Iterator[float]:
+    """Yield the seconds to wait before each retry: growing, with jitter."""
     longest = _FIRST_PAUSE_S
-    for _ in range(_RETRIES):
+    while True:
         yield longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
         longest = min(2 * longest, _LONGEST_PAUSE_S)
 

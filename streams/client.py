@@ -54,7 +54,7 @@ class Accountant(Asking[Decision]):
         self.clock = self._client.clock
         self._portal: Portal | None = None
         self._connected = False
-        here = connect_here(self._client.settings, self.clock)
+        here = connect_here(self._client.settings, self.clock, wait=wait)
         self._client.attach(here or self._call(self._client.connect_kafka()))
         self._connected = True
 

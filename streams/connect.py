@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -13,12 +14,13 @@ from streams.clock import Clock
 from streams.embedded import EmbeddedService
 from streams.errors import Refused
 from streams.http_service import HttpService
-from streams.journal.sqlite_file import FileLock
+from streams.journal.sqlite_file import FileLock, Held
 from streams.service import Answer, Readiness, Service
 from streams.settings import Settings
 
 _LEAST_S: Final = 2.0
 """Connecting to a broker that is well takes about a second, whatever the caller's patience."""
+_HELD_LOOK_S: Final = 0.05
 
 
 class NoSuchLedger(Refused):
@@ -79,16 +81,31 @@ class AbsentLedger:
 
 
 def connect_here(
-    settings: Settings, clock: Clock | None, *, make: bool = False
+    settings: Settings, clock: Clock | None, *, make: bool = False, wait: float = 0.0
 ) -> EmbeddedService | HttpService | AbsentLedger | None:
     """Return the service of a file or a gateway, None where the ledger is on Kafka.
 
-    A file that another process holds is reached through the address that it published.
+    A file that another process holds is reached through the address that it published; where
+    there is none, such as beside another `accountant ask`, it is free again in a moment.
 
     Args:
         make: make the file if it is not there, instead of answering with `AbsentLedger`.
+        wait: seconds to wait for a file that another process holds.
     Raises: Refused, LogDamaged: as `EmbeddedService.open`.
     """
+    until = time.monotonic() + wait
+    while True:
+        try:
+            return _connect_once(settings, clock, make=make)
+        except Held:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(_HELD_LOOK_S)
+
+
+def _connect_once(
+    settings: Settings, clock: Clock | None, *, make: bool
+) -> EmbeddedService | HttpService | AbsentLedger | None:
     kind, target = settings.ledger
     if kind == "http":
         return HttpService(target)

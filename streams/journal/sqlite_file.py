@@ -52,6 +52,10 @@ class Owner:
     address: str | None
 
 
+class Held(Refused):
+    """Another process has this ledger's file open."""
+
+
 class FileLock:
     """The operating system's lock beside a ledger's file, held while a process writes it.
 
@@ -66,7 +70,7 @@ class FileLock:
     def take(self) -> None:
         """Take the lock.
 
-        Raises: Refused: another process holds it; the message names its pid and address.
+        Raises: Held: another process holds it; the message names its pid and address.
         """
         # Not opened to append: Linux would then write at the end whatever the offset.
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -79,7 +83,7 @@ class FileLock:
             who = "another process" if owner is None else f"process {owner.pid}"
             where = owner.address if owner and owner.address else None
             hint = f"use it at {where}" if where else "stop it first"
-            raise Refused(f"{who} has this ledger open: {hint}") from error
+            raise Held(f"{who} has this ledger open: {hint}") from error
         self._file = file
         self.publish(None)
 

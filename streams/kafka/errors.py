@@ -41,6 +41,9 @@ _REFUSED: Final = (
 )
 
 
+_TOO_LATE: Final = (TimeoutError, kafka.KafkaTimeoutError, kafka.RequestTimedOutError)
+
+
 class LostResponse(Exception):
     """A response that decides a transaction was lost.
 
@@ -67,6 +70,10 @@ def translated(error: BaseException, *, committing: bool = False) -> JournalFaul
         )
     if committing or isinstance(error, LostResponse):
         return CommitUnknown(what)
+    if isinstance(error, _TOO_LATE):
+        return Unavailable(f"the broker did not answer in time ({what})")
+    if isinstance(error, (kafka.KafkaConnectionError, OSError)):
+        return Unavailable(f"the broker cannot be reached ({what})")
     return Unavailable(what)
 
 

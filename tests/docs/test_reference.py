@@ -62,13 +62,29 @@ def test_every_reason_is_explained_in_the_order_of_precedence():
     assert places == sorted(places)
 
 
-def test_every_setting_is_described_with_its_default():
+def allowed(schema):
+    """Return what a setting's column says of its range or its values."""
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get("type") == "boolean":
+        return "`true`, `false`"
+    above = "exclusiveMinimum" in schema
+    low = schema["exclusiveMinimum"] if above else schema.get("minimum")
+    if low is None:
+        return ""
+    return f"{'above ' if above else ''}{low:,} to {schema['maximum']:,}"
+
+
+def test_every_setting_is_described_with_its_default_and_range():
     text = page("settings.md")
+    schemas = Settings.model_json_schema()["properties"]
     for name, field in Settings.model_fields.items():
         row = re.search(rf"^\| `{PREFIX}{name.upper()}` \|(.*)$", text, re.MULTILINE)
         assert row, f"{PREFIX}{name.upper()} is not in docs/reference/settings.md"
+        cells = [cell.strip() for cell in row[1].split("|")]
         default = "" if field.default in (None, "") else f"`{field.default}`"
-        assert row[1].split("|")[0].strip() in {default, "``" if default == "" else default}
+        assert cells[0] in {default, "``" if default == "" else default}
+        assert cells[1] == allowed(schemas[name])
 
 
 def test_the_commands_have_the_default_address_of_the_settings():

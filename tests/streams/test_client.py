@@ -13,6 +13,7 @@ from accountant.errors import RequestInvalid
 from accountant.inputs import Undecodable
 from accountant.outcomes import Outcome, Reason
 from accountant.policy import Policy
+from streams.calls import Patience
 from streams.client import Accountant, AsyncAccountant
 from streams.errors import Refused, Unavailable
 from streams.http_service import HttpService
@@ -197,7 +198,47 @@ def test_a_ledger_held_by_another_without_an_address_is_refused(
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         ledger.open("census", ONE, by="owner")
         with pytest.raises(Refused, match="has this ledger open"):
-            Accountant(f"sqlite:///{file}", clock=clock)
+            Accountant(f"sqlite:///{file}", clock=clock, wait=0)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_ledger_that_another_lets_go_of_in_time_is_used(
+    file: Path, clock: TestClock, asynchronous: bool
+) -> None:
+    url = f"sqlite:///{file}"
+    other = Accountant(url, clock=clock)
+    other.open("census", ONE, by="owner")
+    letting_go = threading.Timer(0.3, other.disconnect)
+    letting_go.start()
+    if asynchronous:
+        async with AsyncAccountant(url, clock=clock) as ledger:
+            granted = await ledger.ask("census", "pure:0.1", analyst="ana")
+    else:
+        with Accountant(url, clock=clock) as waiting:
+            granted = waiting.ask("census", "pure:0.1", analyst="ana")
+    letting_go.join()
+    assert granted.outcome is Outcome.GRANTED
+
+
+def test_a_call_is_tried_again_as_long_as_there_is_time() -> None:
+    patient = Patience(3600)
+    pauses = [patient.pause() for _ in range(50)]
+    assert all(pause is not None and 0 < pause <= 2 for pause in pauses)
+    assert Patience(0).pause() is None
+
+
+def test_a_client_that_was_let_go_says_so(file: Path, clock: TestClock) -> None:
+    ledger = Accountant(f"sqlite:///{file}", clock=clock)
+    ledger.disconnect()
+    with pytest.raises(Unavailable, match="not connected: the client was let go"):
+        ledger.datasets()
+
+
+@pytest.mark.parametrize("claim", [{"type": "pure", "epsilon": "0.1"}, 0.1, None, ["pure:0.1"]])
+def test_a_claim_of_no_kind_is_named(ledger: Accountant, claim: object) -> None:
+    ledger.open("census", ONE, by="owner")
+    with pytest.raises(RequestInvalid, match=r"claim must be text such as pure:0\.1"):
+        ledger.ask("census", claim, analyst="ana")  # type: ignore[arg-type]
 
 
 def test_what_is_still_undecided_says_how_to_look_it_up(file: Path, clock: TestClock) -> None:
