@@ -116,6 +116,7 @@ def warn_of_no_authentication(settings: Settings, address: str) -> None:
     _log.warning(
         "no_authentication_yet",
         address=address,
+        bound_to=settings.unauthenticated_bind,
         owner="whoever uses this machine" if alone else "WHOEVER REACHES THIS ADDRESS",
     )
 

@@ -72,4 +72,5 @@ def test_a_signal_ends_it_cleanly_and_says_before_who_is_the_owner(
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0
     assert "no_authentication_yet" in said
+    assert "bound_to=127.0.0.1" in said
     assert FileLock(file).owner() is None
