@@ -116,7 +116,12 @@ class WorkerDoor:
                 self._task.result()
             await asyncio.sleep(0.01)
         address = self._server.servers[0].sockets[0].getsockname()
-        _log.info("worker_listens", host=address[0], port=address[1], serves="/metrics /readyz /healthz /datasets")
+        _log.info(
+            "worker_listens",
+            host=address[0],
+            port=address[1],
+            serves="/metrics /readyz /healthz /datasets",
+        )
 
     async def _serve(self) -> None:
         try:
