@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from accountant.applying import apply, remember
 from accountant.claim_text import parse_claim
 from accountant.claims import checked
 from accountant.clock import from_iso
@@ -27,7 +28,6 @@ from accountant.log_sums import Finding, Findings, check_odometers, check_record
 from accountant.outcomes import Outcome
 from accountant.partition import NO_PREVIOUS, Draft, Partition, hash_of
 from accountant.records import RULES, VERSION, Decision, Genesis, Source, decode_decision, encode
-from accountant.refold import apply, remember
 from accountant.totals import price
 
 _FORGET_EVERY: Final = 4096
@@ -72,7 +72,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ok: every record is what it must be.
-        records: how many were found right. `decided_again`: of these, by today's rules.
+        records: how many were found right. `decided_again`: of these, those with a request.
         granted, refused: how many requests.
         outcomes, reasons: how many records of each kind.
         sequence, head: number and hash of the last right record, -1 and zeros for none.
@@ -178,7 +178,10 @@ class Auditor:
         _insist(same("partition_sequence", self.records, decision.partition_sequence))
         _insist(same("previous", previous, decision.previous))
         _insist(same("version", VERSION, decision.version))
-        if decision.rules == RULES and encode(decision) != value:
+        # No other rules have ever decided. Who changes them keeps the old ones, to decide again
+        # by: a record that is only added up could have spent next to nothing.
+        _insist(same("rules", RULES, decision.rules))
+        if encode(decision) != value:
             raise _Wrong("record", "the bytes that a decision is written as", "others")
         digest = hash_of(value)
         if partition is None:
@@ -208,7 +211,7 @@ class Auditor:
         if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
             raise _Wrong("genesis", "one genesis", "another one")
         _insist(check_record(partition, decision))
-        if decision.rules == RULES and bytes(decision.request):
+        if bytes(decision.request):
             _insist(_decide_again(partition, decision))
             self._decided_again += 1
 

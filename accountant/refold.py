@@ -6,21 +6,17 @@ rules are in force today. `audit` is what recomputes them.
 
 from __future__ import annotations
 
-import hashlib
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
+from accountant.applying import apply, remember, source_named
 from accountant.checksum import crc_of_row, text_of
-from accountant.clock import from_iso, issued_at
+from accountant.clock import from_iso
 from accountant.errors import BudgetError, LedgerFault, LogDamaged
-from accountant.ids import Remembered, decode_identity, id_key
-from accountant.ledger import Ledger
-from accountant.outcomes import Outcome, Reason
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
-from accountant.plan import stored_plan
 from accountant.records import (
+    RULES,
     Decision,
     Genesis,
     PartitionRow,
@@ -31,7 +27,8 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.snapshots import restored, snapshot, totals_from, totals_wire
+from accountant.seen import Seen, check_reaches
+from accountant.snapshots import restored, snapshot, totals_wire
 
 _FORGET_EVERY: Final = 4096
 # What bytes that somebody has changed can make of their reader.
@@ -42,9 +39,7 @@ _UNREADABLE: Final = (
     TypeError,
     LookupError,
     ArithmeticError,
-)
-_REMEMBERED: Final = frozenset(
-    {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
+    AttributeError,
 )
 
 
@@ -57,15 +52,28 @@ class Refold:
 
     With rows, only the decisions whose ids may still be asked for are needed; without
     them, every decision from 0. `finish` tells whether it all fits together.
+
+    Args:
+        instead_of: the refold with rows that has failed, where this is the one without. What
+            its sound rows have seen, the log must still hold.
     """
 
-    def __init__(self, genesis: Genesis, *, most_ids: int | None = None) -> None:
+    def __init__(
+        self,
+        genesis: Genesis,
+        *,
+        most_ids: int | None = None,
+        instead_of: Refold | None = None,
+    ) -> None:
         self._genesis = genesis
         self._partition = Partition(genesis, most_ids=most_ids)
         self._row: PartitionRow | None = None
         self._expected: tuple[int, str] | None = None
         self._unreadable: dict[bytes, Exception] = {}
         self._taken = 0
+        self._seen = None if instead_of is None else instead_of._as_seen()
+        self._last: Decision | None = None
+        self._next: dict[Source, int] = {}
 
     def take_row(self, key: bytes, value: bytes | None) -> None:
         """Take a record of `state`; later ones of a key replace earlier ones.
@@ -78,7 +86,7 @@ class Refold:
             if key == partition_row_key(self._genesis.partition):
                 self._row = decode_partition_row(value or b"")
             elif value is None:
-                name = key.decode()
+                name = key.decode(errors="replace")  # what is no name has no ledger
                 partition.ledgers.pop(name, None)
                 partition.checksum.forget(name)
             else:
@@ -146,9 +154,19 @@ class Refold:
             )
         if number == 0 and decision.genesis != self._genesis:
             raise LogDamaged(f"the log began as {decision.genesis}, not as {self._genesis}")
+        if decision.rules > RULES:
+            raise LogDamaged(
+                f"decision {number} was made by rules {decision.rules}, this version knows rules "
+                f"{RULES}: run the newer version"
+            )
         digest = hash_of(value)
         self._expected = (number + 1, digest)
+        self._last = decision
+        if decision.source is not None:
+            self._next[source_named(decision.source.topic)] = decision.source.offset + 1
         if self._row is None:
+            if self._seen is not None:
+                self._seen.check_head(number, digest)
             apply(self._partition, decision, digest)
         elif number > self._row.partition_sequence:
             raise StateMismatch(
@@ -178,6 +196,7 @@ class Refold:
                     f"state ends at decision {row.partition_sequence} with {row.head}, "
                     f"the log before decision {self._expected}"
                 )
+            self._check_row(row)
             partition.sequence, partition.head = row.partition_sequence, row.head
             partition.decided_at, partition.floor = row.decided_at, row.floor
             partition.next = {"requests": row.next.requests, "admin": row.next.admin}
@@ -186,18 +205,33 @@ class Refold:
                 "the decision log is empty: run `accountant topics create` if it is new; if it "
                 "held decisions, restore it, for what was spent is only known there"
             )
+        if self._seen is not None:
+            self._seen.check(partition)
         partition.ids.forget(partition.floor)
         return partition
 
     def _check_end(self, row: PartitionRow) -> None:
-        # Rows and decisions are written in one transaction, so a log that ends earlier has
-        # lost decisions. To refold it all the same would give back what they spent.
-        if self._expected is not None and self._expected[0] <= row.partition_sequence:
-            raise LogDamaged(
-                f"the log ends at decision {self._expected[0] - 1}, but state has seen decision "
-                f"{row.partition_sequence}: restore the log, then run `accountant audit`; if "
-                "state is of another log, delete it"
+        if self._expected is not None:
+            check_reaches(self._expected[0] - 1, row.partition_sequence)
+
+    def _check_row(self, row: PartitionRow) -> None:
+        """Compare what no dataset's row vouches for with the last decision, which it follows."""
+        last = self._last
+        assert last is not None
+        stated = row.decided_at, row.floor
+        due = from_iso(last.decided_at), from_iso(last.floor)
+        followed = {source: getattr(row.next, source) for source in self._next}
+        if stated != due or followed != self._next:
+            raise StateMismatch(
+                f"the partition's row has the times {stated} and the offsets {followed}, "
+                f"decision {last.partition_sequence} makes them {due} and {self._next}"
             )
+
+    def _as_seen(self) -> Seen:
+        row = self._row
+        if row is not None and row.genesis != self._genesis:
+            return Seen(None, {})
+        return Seen(row, self._partition.ledgers)
 
 
 def _compare(partition: Partition, decision: Decision) -> None:
@@ -222,93 +256,6 @@ def _compare(partition: Partition, decision: Decision) -> None:
         )
 
 
-def apply(partition: Partition, decision: Decision, digest: str) -> None:
-    """Take one decision's effect on clock, floor, offsets and ledger, as the log states it.
-
-    Raises: LogDamaged: the decision contradicts its dataset's ledger.
-    """
-    partition.sequence, partition.head = decision.partition_sequence, digest
-    partition.decided_at = from_iso(decision.decided_at)
-    partition.floor = from_iso(decision.floor)
-    source = decision.source
-    if source is not None:
-        partition.next[_source(source.topic)] = source.offset + 1
-    if decision.sequence is None or decision.dataset is None:
-        return
-    ledger = partition.ledgers.get(decision.dataset)
-    expected = 1 if ledger is None else ledger.sequence + 1
-    if decision.sequence != expected:
-        raise LogDamaged(
-            f"decision {decision.partition_sequence} is number {decision.sequence} of dataset "
-            f"{decision.dataset}, which needs {expected}"
-        )
-    partition.ledgers[decision.dataset] = _after(ledger, decision, partition.decided_at)
-
-
-def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
-    outcome = decision.outcome
-    if outcome in {Outcome.OPENED, Outcome.AMENDED}:
-        if decision.policy is None or decision.budget is None:
-            raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
-        plan = stored_plan(decision.policy, tuple(decision.budget.values()))
-        if ledger is None:
-            return Ledger.opened(str(decision.dataset), plan, at)
-        crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
-        ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
-    if ledger is None:
-        raise LogDamaged(f"decision {decision.partition_sequence} is of a dataset never opened")
-    plan = ledger.plan
-    mechanisms, totals = totals_from(plan, decision.totals or {})
-    spent = plan.progress(totals)
-    refused = decision.reason is Reason.EXHAUSTED
-    return msgspec.structs.replace(
-        ledger,
-        sequence=ledger.sequence + 1,
-        mechanisms=mechanisms,
-        totals=totals,
-        crossed=ledger.crossed + len(decision.crossed),
-        exhausted=ledger.exhausted
-        or (refused and spent >= plan.nearly)
-        or spent >= plan.capacity[0],
-        closed=ledger.closed or outcome is Outcome.CLOSED,
-        changed_at=at,
-        readings=ledger.readings if totals == ledger.totals else plan.readings(totals),
-        halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
-    )
-
-
-def remember(partition: Partition, decision: Decision, digest: str) -> None:
-    """Remember the id that a decision was about, if its repeats are to be recognised."""
-    if decision.outcome not in _REMEMBERED or decision.reason is Reason.OVERLOADED:
-        return
-    body = bytes(decision.request)
-    if not body or decision.source is None:
-        raise LogDamaged(f"decision {decision.partition_sequence} has no request")
-    identity = decode_identity(body)
-    issued = issued_at(identity.request_id)
-    if issued is None or issued <= partition.floor:
-        return
-    who = identity.analyst or identity.by
-    source = _source(decision.source.topic)
-    key = id_key(source, identity.dataset, who, identity.request_id)
-    remembered = Remembered(
-        body_hash=hashlib.sha256(body).digest(),
-        hash=bytes.fromhex(digest[7:]),
-        partition_sequence=decision.partition_sequence,
-        decided_at=from_iso(decision.decided_at),
-        outcome=decision.outcome,
-        reason=decision.reason,
-        cost=None if decision.cost is None else _shared(tuple(decision.cost.items())),
-    )
-    partition.ids.add(issued, key, remembered)
-
-
-@lru_cache(maxsize=16_384)
-def _shared(cost: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return one dictionary for all equal costs: a copy each would double what ids take."""
-    return dict(cost)
-
-
 def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
     """Return every row of `state` for a partition, its own row last.
 
@@ -319,11 +266,3 @@ def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
         for name, ledger in sorted(partition.ledgers.items())
     ]
     return [*rows, (partition_row_key(partition.genesis.partition), encode(partition.row()))]
-
-
-def _source(topic: str) -> Source:
-    if topic == "requests":
-        return "requests"
-    if topic == "admin":
-        return "admin"
-    raise LogDamaged(f"unknown source {topic}")

@@ -79,8 +79,9 @@ def settle_ex_post(
         return _beyond(plan, f"it has paid {float(cost):.6g}, its maximum is {reserved.epsilon}")
     if not plan.kind.settles_ex_post:
         return Settlement(Ruling.SETTLED, _nothing(plan))
-    # Both are rounded up, so what stays charged is not below what was paid.
-    refund = cost_up(most) - cost_up(cost)
+    # Both are rounded up, so what stays charged is not below what was paid. To 20 digits the
+    # smaller may come out above the larger, which the grid holds exactly: nothing is returned.
+    refund = max(0, cost_up(most) - cost_up(cost))
     returned = tuple([refund if name in _PAID_EX_POST else 0 for name in plan.sums])
     return Settlement(Ruling.SETTLED, returned)
 
@@ -174,7 +175,8 @@ def _in_sums(plan: Plan, parts: Parts) -> tuple[Units, ...]:
 
 
 def _less(before: Units, after: Units) -> Units:
-    return 0 if before == INFINITE else before - after
+    # As in `settle_ex_post`, rounding may put the smaller one above.
+    return 0 if before == INFINITE else max(0, before - after)
 
 
 def _nothing(plan: Plan) -> tuple[Units, ...]:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from accountant import decide as adjudication
+from accountant.applying import apply
 from accountant.clock import issued_at, uuid7
 from accountant.encoded import Encoded
 from accountant.errors import BudgetError
@@ -17,7 +18,6 @@ from accountant.ledger import Ledger
 from accountant.partition import Draft, Partition, genesis_decision, hash_of
 from accountant.policy import Policy
 from accountant.records import VERSION, Genesis, Open, Source, encode
-from accountant.refold import apply
 
 _BATCH: Final = 500
 _LAST_MS: Final = 253_402_300_799_999

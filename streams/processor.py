@@ -182,14 +182,15 @@ class Processor:
 
     async def _refold(self) -> Partition:
         started = time.perf_counter()
+        refold, keys = Refold(self._genesis), list[bytes]()
         try:
-            refold, keys = await self._fold(with_rows=True)
-            partition = refold.finish()
+            async for key, value in self._journal.rows():
+                refold.take_row(key, value)
+                keys.append(key)
+            partition = await self._fold(refold)
         except StateMismatch as error:
             self._log.warning("state_mismatch", why=str(error), then="refold from decision 0")
-            keys = [key async for key, _ in self._journal.rows()]
-            refold, _ = await self._fold(with_rows=False)
-            partition = refold.finish()
+            partition = await self._fold(Refold(self._genesis, instead_of=refold))
             await self._rewrite(partition, keys)
         else:
             if not keys and partition.ledgers:
@@ -207,19 +208,14 @@ class Processor:
         self._observer.refolded(partition, seconds)
         return partition
 
-    async def _fold(self, *, with_rows: bool) -> tuple[Refold, list[bytes]]:
-        refold, keys = Refold(self._genesis), []
-        if with_rows:
-            async for key, value in self._journal.rows():
-                refold.take_row(key, value)
-                keys.append(key)
+    async def _fold(self, refold: Refold) -> Partition:
         taken = 0
         async for value in self._journal.decisions(refold.start):
             refold.take_decision(value)
             taken += 1
             if taken % _YIELD_EVERY == 0:
                 await self._sleep(0)
-        return refold, keys
+        return refold.finish()
 
     async def _rewrite(self, partition: Partition, keys: Sequence[bytes]) -> None:
         """Make `state` agree with the log again, its partition row last."""

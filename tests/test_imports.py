@@ -27,7 +27,8 @@ LAYERS = (
     {"administer", "inputs", "ids", "snapshots"},
     {"encoded", "grants"},
     {"partition"},
-    {"decide", "refold", "log_sums", "usage"},
+    {"decide", "applying", "seen", "log_sums", "usage"},
+    {"refold"},
     {"audit", "views"},
     {"crossings", "following"},
     # Never used to decide: nothing above may import it.

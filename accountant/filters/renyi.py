@@ -53,7 +53,10 @@ def parse_order(text: str | None, *, field: str) -> Decimal:
 
 def sum_name(order: Decimal) -> str:
     """Return what totals call the sum of this order's divergences: `renyi_22`."""
-    return f"renyi_{order.normalize():f}"
+    # Not by `normalize`, which rounds to the context's 28 digits: a divergence of a smaller
+    # order is a smaller cost.
+    text = f"{order:f}"
+    return f"renyi_{text.rstrip('0').rstrip('.') if '.' in text else text}"
 
 
 def whole_delta(budget: Budget) -> Decimal:

@@ -295,3 +295,13 @@ def test_returning_the_residue_cost_would_cost_1_08_delta(returned: str) -> None
         assert spent_delta / mpmath.mpf("1e-6") == pytest.approx(1.081, abs=0.002)
     else:
         assert spent_delta <= mpmath.mpf("1e-6")
+
+
+def test_what_rounding_puts_above_the_reservation_returns_nothing() -> None:
+    # The reservation lies on the grid; what was paid lies below it, and 20 digits of it above.
+    most = "0.1000000000000000000000000000000000000001"
+    plan = plan_of(Policy(filter="basic", epsilon=most))
+    paid = Fraction(1, 10) + Fraction(1, 3 * 10**40)
+    settled = settle_ex_post(plan, c.ExPost(most), paid=paid, begun=True)
+    assert settled.ruling is Ruling.SETTLED
+    assert set(settled.returned) == {0}

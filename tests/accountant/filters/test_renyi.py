@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.adjudication import adjudicate
+from accountant.amounts import UNIT
 from accountant.claim_text import parse_claim
 from accountant.claims import checked
 from accountant.conversions.renyi_order import best_order
@@ -127,6 +128,14 @@ def test_an_order_must_be_given() -> None:
 def test_equal_orders_are_one_sum() -> None:
     assert plan_of(policy("22.50")).kind.sums == ("renyi_22.5",)
     assert plan_of(policy("2.2e1")).kind.sums == ("renyi_22",)
+
+
+def test_an_order_of_many_digits_is_not_rounded() -> None:
+    order = "20.00000000000000000000000000009"
+    plan = plan_of(Policy(filter="renyi", epsilon="1", delta="1e-6", order=order))
+    assert plan.kind.sums == (f"renyi_{order}",)
+    (cost,) = price(checked(parse_claim("zcdp:0.01")), plan.kind.sums).amounts
+    assert Fraction(cost, UNIT) >= Fraction(order) / 100
 
 
 @settings(max_examples=150, deadline=None)
