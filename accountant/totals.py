@@ -17,12 +17,18 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import INFINITE, Units, cost_up, format_units
-from accountant.claims import CheckedClaim, Claim, atoms
+from accountant.claims import CheckedClaim, Claim, SubsampledGaussian, atoms
 from accountant.conversions.mean_loss import mean_loss
+from accountant.conversions.renyi_subsampled import terms
 from accountant.promises import Amount, Promise, promise
 
 Family = Callable[[Promise, str], Units]
 
+MOST_WORK: Final = 1 << 20
+"""Terms of series that one batch may ask for: about 0.7 s, in which its partition decides
+nothing else. A batch beyond it costs `INFINITE`, so that it is refused."""
+_EXACT_ROOT: Final = 1 << 17  # what the cost of one pure mechanism above the next line counts for
+_DOUBLES_TO: Final = 2  # epsilon up to which gdp_residue computes in doubles
 _READABLE: Final = 10**250
 """In units. The largest float is 1.8e308; a claim holds at most 1e9 mechanisms."""
 
@@ -137,7 +143,28 @@ def price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
     return known
 
 
+def is_too_much(claim: CheckedClaim, sums: tuple[str, ...]) -> bool:
+    """Tell whether a batch is refused because its price takes too long to compute."""
+    if claim.mechanisms == 1:
+        return False
+    return sum(_work(atom, sums) for atom in {atom for atom, _ in atoms(claim.claim)}) > MOST_WORK
+
+
+def _work(atom: Claim, sums: tuple[str, ...]) -> int:
+    if isinstance(atom, SubsampledGaussian):
+        orders = [name.removeprefix("renyi_") for name in sums if name.startswith("renyi_")]
+        return sum(terms(Decimal(order)) for order in orders)
+    if "pure_epsilon" in sums:
+        epsilon = promise(atom).pure_epsilon
+        return _EXACT_ROOT if epsilon is not None and epsilon > _DOUBLES_TO else 0
+    return 0
+
+
 def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
+    if is_too_much(claim, sums):
+        wire = dict.fromkeys(sums, format_units(INFINITE))
+        text = msgspec.json.encode(wire).decode()
+        return Price(claim.mechanisms, (INFINITE,) * len(sums), wire, (), text)
     amounts: list[Units] = [0] * len(sums)
     parts = []
     for atom, times in atoms(claim.claim):

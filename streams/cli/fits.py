@@ -179,13 +179,17 @@ def _fail_not_taken(choice: Choice, claim: Claim) -> None:
     from accountant.amounts import INFINITE
     from accountant.claim_text import claim_text
     from accountant.claims import checked
-    from accountant.totals import price
+    from accountant.totals import is_too_much, price
 
     asked = checked(claim)
     if asked.only_for and asked.only_for != choice.policy.neighbours:
         fail(Exit.FAILED, f"{claim_text(claim)} can only be claimed for {asked.only_for}")
     assert choice.plan is not None
     kind = choice.plan.kind
+    if is_too_much(asked, choice.plan.priced):
+        what = "its mechanisms, each unlike the others, take too long to price together"
+        hint = "ask for them in smaller batches"
+        fail(Exit.FAILED, f"filter {kind.name} cannot take this batch: {what}", hint=hint)
     cost = price(asked, kind.needs)
     missing = [s for s, a in zip(kind.needs, cost.amounts, strict=True) if a == INFINITE]
     fail(
