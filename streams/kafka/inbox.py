@@ -11,6 +11,7 @@ from typing import Any, Final
 from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 
+from streams.kafka.raw_fetch import fetch
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)
@@ -22,20 +23,40 @@ _WAIT_MS: Final = 20  # also the longest time until a queue that has room again 
 _AGAIN_S: Final = 0.1
 _SINGLY_S: Final = 60.0  # that partitions are read one by one, after an error of one of them
 _NOWHERE: Final = TopicPartition("", 0)
+_UNREADABLE: Final = (ValueError, kafka.CorruptRecordException)
+"""What the client's parser raises, of a damaged batch and of some that the broker has taken."""
 
 
 class _Queue:
-    """Records of one partition of a topic that nobody has taken yet."""
+    """Records of one partition of a topic that nobody has taken yet.
 
-    def __init__(self) -> None:
+    Attributes:
+        next: the offset of the record that comes next.
+        aligned: the client reads on from where a batch begins. Begun within one, a parser that
+            believes what records say of their offsets could take them for later ones.
+        unreadable: where the client's parser raised last.
+        quiet_until: when that is worth another line of the log.
+    """
+
+    def __init__(self, start: int) -> None:
         self.records: deque[ConsumerRecord] = deque()
         self.bytes = 0
+        self.next = start
+        self.aligned = False
+        self.unreadable = -1
+        self.quiet_until = 0.0
 
     @property
     def has_room(self) -> bool:
         return len(self.records) < _MOST_RECORDS and self.bytes < _MOST_BYTES
 
-    def put(self, records: list[ConsumerRecord]) -> None:
+    def follows(self, records: list[ConsumerRecord]) -> bool:
+        """Tell whether these are the next ones, with none left out between them."""
+        expected = range(self.next, self.next + len(records))
+        return [record.offset for record in records] == list(expected)
+
+    def put(self, records: list[ConsumerRecord], following: int) -> None:
+        self.next = following
         self.records.extend(records)
         self.bytes += sum(map(_size, records))
 
@@ -67,6 +88,9 @@ class Inbox:
     The client sends a broker no further fetch while any partition there has records that were
     not taken from it: a processor that is committing would hold up all the others.
 
+    What the client's parser cannot read, or finds at an offset that does not follow the last
+    one, is read past it, as is what comes first after a `seek`.
+
     Args:
         consumer: started; each of its partitions is paused until `seek` and `resume`.
     """
@@ -77,13 +101,28 @@ class Inbox:
         self._errors: dict[TopicPartition, Exception] = {}
         self._filled: dict[int, asyncio.Event] = {}
         self._taken = asyncio.Event()
+        self._raw: dict[TopicPartition, asyncio.Task[None]] = {}
         self._singly_until = 0.0
 
     async def run(self) -> None:
         """Read ahead until cancelled. Errors go to whoever reads the partition."""
+        try:
+            await self._run()
+        finally:
+            for task in self._raw.values():
+                task.cancel()
+
+    async def _run(self) -> None:
         while True:
             try:
                 await self._read_ahead()
+            except _UNREADABLE as error:
+                # The client has lost what it had taken of others, too, and does not say whose
+                # error it is: read all past its parser, then each alone.
+                self._singly_until = time.monotonic() + _SINGLY_S
+                for tp in [tp for tp, queue in self._queues.items() if queue.aligned]:
+                    self._queues[tp].aligned = False
+                _log.warning("inputs_read_raw", error=type(error).__name__, why=str(error))
             except Exception as error:
                 of = _partitions_of(error)
                 if of is None:
@@ -97,7 +136,13 @@ class Inbox:
 
     async def _read_ahead(self) -> None:
         self._taken.clear()
-        wanted = [tp for tp, queue in self._queues.items() if queue.has_room]
+        wanted = []
+        for tp, queue in self._queues.items():
+            if queue.has_room:
+                if queue.aligned:
+                    wanted.append(tp)
+                else:
+                    self._read_raw(tp, queue)
         if not wanted:
             # The client's group tells its errors only to those who ask for records.
             await self._consumer.getmany(_NOWHERE, timeout_ms=0)
@@ -118,17 +163,69 @@ class Inbox:
                 got = await self._consumer.getmany(tp, timeout_ms=0, max_records=_MOST)
             except Exception as error:
                 self._singly_until = time.monotonic() + _SINGLY_S
-                self._tell({tp}, error)
+                self._unread(tp, error)
             else:
                 self._put(got)
                 came += len(got)
         await asyncio.sleep(0 if came else _WAIT_MS / 1000)
 
+    def _unread(self, tp: TopicPartition, error: Exception) -> None:
+        """Have a partition read past the client's parser where it raised, but not for ever."""
+        queue = self._queues.get(tp)
+        if queue is None:
+            return
+        if not isinstance(error, _UNREADABLE) or queue.unreadable == queue.next:
+            self._tell({tp}, error)
+            return
+        queue.unreadable = queue.next
+        queue.aligned = False
+        now = time.monotonic()
+        if now >= queue.quiet_until:
+            queue.quiet_until = now + _SINGLY_S
+            _log.warning("inputs_read_raw", topic=tp.topic, partition=tp.partition, why=str(error))
+
     def _put(self, got: dict[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in got.items():
-            if tp in self._queues:
-                self._queues[tp].put(records)
+            queue = self._queues.get(tp)
+            if queue is None or not queue.aligned:
+                continue
+            if queue.follows(records):
+                queue.put(records, queue.next + len(records))
                 self._wake(tp)
+            else:
+                # Markers of transactions take offsets; or a record lies about its own.
+                queue.aligned = False
+
+    def _read_raw(self, tp: TopicPartition, queue: _Queue) -> None:
+        if tp not in self._raw:
+            task = asyncio.create_task(self._go_on_raw(tp, queue), name=f"raw fetch {tp}")
+            self._raw[tp] = task
+            task.add_done_callback(lambda _: self._raw_ended(tp))
+
+    def _raw_ended(self, tp: TopicPartition) -> None:
+        del self._raw[tp]
+        self._taken.set()
+
+    async def _go_on_raw(self, tp: TopicPartition, queue: _Queue) -> None:
+        """Read one fetch of a partition past the client's parser, to where a batch begins."""
+        try:
+            found = await fetch(self._consumer, tp, queue.next)
+            if self._queues.get(tp) is not queue:
+                return  # sought elsewhere meanwhile, or revoked
+            following = queue.next if found.next is None else found.next
+            self._consumer.seek(tp, following)
+        except kafka.KafkaError as error:
+            if error.retriable and not isinstance(error, _UNREADABLE):
+                await asyncio.sleep(_AGAIN_S)
+            elif self._queues.get(tp) is queue:
+                self._tell({tp}, error)
+        except Exception as error:
+            if self._queues.get(tp) is queue:
+                self._tell({tp}, error)
+        else:
+            queue.put(found.records, following)
+            queue.aligned = True
+            self._wake(tp)
 
     def _tell(self, of: set[TopicPartition], error: Exception) -> None:
         for tp in of & self._queues.keys():
@@ -146,7 +243,7 @@ class Inbox:
     def seek(self, tp: TopicPartition, offset: int) -> None:
         """Go on from an offset; what waited is dropped."""
         self._consumer.seek(tp, offset)
-        self._queues[tp] = _Queue()
+        self._queues[tp] = _Queue(offset)
         self._errors.pop(tp, None)
         self._taken.set()
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from aiokafka import errors as kafka
 from confluent_kafka import KafkaException, Producer
 
 from accountant.decide import decide
@@ -15,7 +16,8 @@ from accountant.partition import Draft
 from accountant.partitioning import partition_of
 from streams.testing import LocalBroker
 from tests.faults import oracle
-from tests.faults.ledger import Ledger, new_id, opening, request, until, working
+from tests.faults.ledger import Ledger, Watch, new_id, opening, request, until, working
+from tests.kafka.raw_batches import GZIP, Raw, append, batch
 
 PARTITIONS = 2
 
@@ -209,3 +211,119 @@ async def test_a_halt_elsewhere_does_not_stop_a_partition(
             assert f"partition {partition} halted" in why
             assert "cannot be read" in why
             assert "`accountant audit`" in why
+
+
+_OWN: Final = HOME.encode()
+_HOME: Final = Raw(_OWN, None)
+# Its size, plus 2 ** 31 that the broker cuts off.
+_STRETCHED: Final = bytes([len(_OWN) << 1 | 0x80, 0x80, 0x80, 0x80, 0x10])
+_YEAR_2500: Final = 16_725_225_600_000
+
+# What it is and how it is laid out: all of them taken by the broker, whoever can read them.
+ODD: list[tuple[str, Raw]] = [
+    ("a header of no text", _HOME._replace(headers=[(b"\xff\xfe", b"v")])),
+    ("a header cut in a character", _HOME._replace(headers=[("\u00e9".encode()[:1], b"v")])),
+    ("a header without value", _HOME._replace(headers=[(b"name", None)])),
+    ("a header without name", _HOME._replace(headers=[(b"", b"")])),
+    ("a long header", _HOME._replace(headers=[(b"n" * 60_000, b"v" * 60_000)])),
+    ("many headers", _HOME._replace(headers=[(b"\xff", None)] * 20_000)),
+    ("no key", Raw(None, None)),
+    ("an empty key", Raw(b"", None)),
+    ("another's key", Raw(ELSEWHERE.encode(), None)),
+    ("a key of no text", Raw(b"\xff\xfe", None)),
+    ("a stretched size", _HOME._replace(key_size=_STRETCHED)),
+    ("before all time", _HOME._replace(timestamp=-1)),
+    ("in a far year", _HOME._replace(timestamp=_YEAR_2500)),
+    ("attributes", _HOME._replace(attributes=0x7F)),
+    ("all attributes", _HOME._replace(attributes=0xFF)),
+    ("an offset far behind the end", _HOME._replace(offset=1_000_000)),
+    ("an offset of the next batch", _HOME._replace(offset=3)),
+    ("the offset of another", _HOME._replace(offset=0)),
+    ("an offset before the batch", _HOME._replace(offset=-5)),
+]
+
+
+async def append_odd(ledger: Ledger, odd: Raw, topic: str = "requests", codec: int = 0) -> int:
+    """Append a record between two plain ones; return the offset of the first."""
+    value = odd.value or request(HOME, epsilon="0.0001")
+    plain = [Raw(_OWN, request(HOME, epsilon="0.0001")) for _ in range(2)]
+    records = batch([plain[0], odd._replace(value=value), plain[1]], codec=codec)
+    return await append(ledger.bootstrap, ledger.topic(topic), 0, records)
+
+
+@pytest.mark.parametrize("codec", [0, GZIP], ids=["plain", "gzip"])
+async def test_what_the_broker_takes_is_decided_as_any_other(
+    broker: LocalBroker, application: str, codec: int
+) -> None:
+    watch = Watch()
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        async with working(ledger, observers=[watch]) as worker:
+            await ledger.open(HOME, ELSEWHERE)
+            for what, odd in ODD:
+                first = await append_odd(ledger, odd, codec=codec)
+                good = await ledger.ask(HOME, epsilon="0.0001")
+                assert good == ("requests", 0, first + 3), what
+                for offset in range(first, first + 4):
+                    decision = await ledger.decision(("requests", 0, offset))
+                    assert decision["outcome"] == "granted", (what, offset - first)
+                assert (await ledger.decided(request(ELSEWHERE)))["outcome"] == "granted", what
+            assert worker.status.readiness().ready
+        # Nothing was dropped for it, not even for a moment.
+        assert (watch.refolds, watch.errors, watch.halts) == (PARTITIONS, [], {})
+        places = [place for place in watch.reported if place[:2] == ("requests", 0)]
+        assert places == [("requests", 0, offset) for offset in range(4 * len(ODD))]
+
+
+async def test_what_the_broker_took_while_nobody_served_is_decided_in_its_place(
+    broker: LocalBroker, application: str
+) -> None:
+    watch = Watch()
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        await ledger.open(HOME)
+        headed = Raw(_OWN, opening(HOME), headers=[(b"\xff", b"")])
+        await append_odd(ledger, headed, topic="admin")
+        ids = []
+        for _, odd in ODD:
+            ids += [new_id()]
+            await append_odd(ledger, odd._replace(value=changed(request_id=ids[-1])))
+            await ledger.ask(HOME, epsilon="0.0001")
+        (last,) = await ledger.send_all([request(HOME, epsilon="0.0001")])
+        async with working(ledger, settle=False, observers=[watch]):
+            await ledger.decision(last)
+            for i in range(len(ODD)):
+                decision = await ledger.decision(("requests", 0, 4 * i + 1))
+                assert decision["request"]["request_id"] == ids[i], ODD[i][0]
+            assert (await ledger.decision(("admin", 0, 2)))["reason"] == "already_opened"
+        assert (watch.refolds, watch.errors, watch.halts) == (PARTITIONS, [], {})
+        requests = [place for place in watch.reported if place[:2] == ("requests", 0)]
+        assert requests == [("requests", 0, offset) for offset in range(4 * len(ODD) + 1)]
+
+
+# What no plain producer may write: the broker itself refuses it.
+_ONE: Final = [_HOME._replace(value=request(HOME))]
+REFUSED: list[tuple[str, bytes]] = [
+    ("a marker of a transaction", batch([Raw(b"\0\0\0\1", bytes(6))], attributes=0x20)),
+    ("requests as markers", batch(_ONE, attributes=0x20)),
+    ("a transaction of nobody's", batch(_ONE, attributes=0x10)),
+    ("the broker's own time", batch(_ONE, attributes=0x08)),
+    ("unknown compression", batch(_ONE, attributes=0x05)),
+    ("no records", batch([])),
+    ("two batches", batch(_ONE) * 2),
+    ("a wrong checksum", batch(_ONE)[:-1] + b"\1"),
+    ("a header whose name is nothing", batch([_ONE[0]._replace(headers=[(None, b"")])])),
+]
+
+
+async def test_what_the_broker_refuses_leaves_no_trace(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        async with working(ledger):
+            await ledger.open(HOME)
+            for what, records in REFUSED:
+                with pytest.raises(kafka.KafkaError):
+                    await append(broker.bootstrap, ledger.topic("requests"), 0, records)
+                decision = await ledger.decided(request(HOME, epsilon="0.0001"))
+                assert decision["outcome"] == "granted", what
+        verdict = await ledger.judged()
+        assert verdict.outcomes == {"opened": 1, "granted": len(REFUSED)}

@@ -15,6 +15,7 @@ from streams import topics
 from streams.kafka.inbox import Inbox
 from streams.testing import LocalBroker
 from streams.topics import Deployment, TopicNames
+from tests.kafka.raw_batches import Raw, append, batch
 
 PATIENCE_S = 30.0
 
@@ -136,3 +137,63 @@ async def test_an_error_of_nobody_knows_which_partition_stays_with_the_one_in_th
                 inbox.seek(damaged, 0)
         assert values == [b"%d" % i for i in range(20)]
         assert failures <= 1
+
+
+async def test_what_the_client_never_reads_is_told_at_its_second_failure(
+    broker: LocalBroker, application: str
+) -> None:
+    async with inputs(broker, application, damaged=1) as (inbox, producer, (sound, damaged)):
+        await send(producer, damaged, [b"read past the parser"])
+        assert await take(inbox, damaged, 1) == [b"read past the parser"]
+        with pytest.raises(kafka.CorruptRecordException):
+            await take(inbox, damaged, 1)
+        await send(producer, sound, [b"%d" % i for i in range(20)])
+        assert await take(inbox, sound, 20) == [b"%d" % i for i in range(20)]
+
+
+async def test_a_batch_damaged_on_disk_is_told_to_its_partition_and_never_passed_over(
+    own_broker: LocalBroker, application: str
+) -> None:
+    async with inputs(own_broker, application) as (inbox, producer, (sound, damaged)):
+        await send(producer, damaged, [b"first"])
+        assert await take(inbox, damaged, 1) == [b"first"]
+        log = own_broker.directory / "data" / f"{damaged.topic}-1" / f"{0:020}.log"
+        log.write_bytes(log.read_bytes().replace(b"first", b"worst"))
+        await send(producer, damaged, [b"second"])
+        for _ in range(3):
+            inbox.seek(damaged, 0)
+            with pytest.raises(kafka.CorruptRecordException, match="invalid CRC at offset 0"):
+                await take(inbox, damaged, 1)
+            await send(producer, sound, [b"fine"])
+            assert await take(inbox, sound, 1) == [b"fine"]
+
+
+async def test_a_batch_that_lies_about_its_offsets_hides_no_other(
+    broker: LocalBroker, application: str
+) -> None:
+    async with inputs(broker, application) as (inbox, producer, (tp, _)):
+        # To one who reads on from offset 3 they look like the three of the next batch, too.
+        liars = [Raw(None, b"liar %d" % i, offset=i + 3) for i in range(6)]
+        await append(broker.bootstrap, tp.topic, 0, batch(liars))
+        await send(producer, tp, [b"6", b"7", b"8"])
+        truth = [b"liar %d" % i for i in range(6)] + [b"6", b"7", b"8"]
+        for start in range(9):
+            inbox.seek(tp, start)
+            assert await take(inbox, tp, 9 - start) == truth[start:]
+            assert await inbox.position(tp) == 9
+
+
+async def test_markers_of_transactions_leave_gaps_that_hold_nothing_up(
+    broker: LocalBroker, application: str
+) -> None:
+    async with inputs(broker, application) as (inbox, producer, (tp, _)):
+        writer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=application)
+        async with writer:
+            for i in range(30):
+                async with writer.transaction():
+                    await writer.send_and_wait(tp.topic, b"%d" % i, partition=tp.partition)
+                assert await take(inbox, tp, 1) == [b"%d" % i]
+        await send(producer, tp, [b"30"])
+        assert await take(inbox, tp, 1) == [b"30"]
+        inbox.seek(tp, 0)
+        assert await take(inbox, tp, 31) == [b"%d" % i for i in range(31)]

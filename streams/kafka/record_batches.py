@@ -1,0 +1,142 @@
+"""Records of a topic's raw bytes, read as the broker itself reads them.
+
+The broker checks less than the client's parser, which raises on a header's name that is not
+UTF-8 and on two other layouts that the broker takes, and believes a record about its offset.
+Anybody who may write a record could so stop a partition, or have records of others passed over.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from aiokafka import ConsumerRecord, TopicPartition, codec
+from aiokafka import errors as kafka
+from aiokafka.record.util import calc_crc32c
+
+# Offset, length, leader epoch, format, checksum; attributes, last offset delta, first and largest
+# timestamp, producer's id, epoch and sequence, count. The checksum is of what follows it.
+_HEAD: Final = struct.Struct(">qiibIhiqqqhii")
+_LENGTH: Final = struct.Struct(">8xi")
+_CHECKED_FROM: Final = struct.calcsize(">qiibI")
+_FORMAT: Final = 2
+_CODEC, _LOG_APPEND_TIME, _CONTROL = 0x07, 0x08, 0x20
+
+_UNPACK: Final[dict[int, Callable[[bytes], bytes]]] = {
+    1: codec.gzip_decode,
+    2: codec.snappy_decode,
+    3: codec.lz4_decode,
+    4: codec.zstd_decode,
+}
+"""Our inputs are stored uncompressed, unless they are older than that setting of their topic."""
+
+
+class Unpacked(NamedTuple):
+    """What some batches hold.
+
+    Attributes:
+        records: without their headers, which nothing here uses.
+        next: the offset after the last batch, of markers too; None if there was no batch.
+    """
+
+    records: list[ConsumerRecord]
+    next: int | None
+
+
+def unpacked(data: bytes, tp: TopicPartition, start: int) -> Unpacked:
+    """Return the records from an offset on, of all batches that are complete.
+
+    Those of transactions that are open or were aborted, too.
+
+    Raises: CorruptRecordException: a checksum is wrong. UnsupportedCodecError.
+    """
+    records: list[ConsumerRecord] = []
+    following = None
+    for batch in _batches(data):
+        head = _HEAD.unpack_from(batch)
+        offset, attributes, last = head[0], head[5], head[6]
+        if head[3] != _FORMAT:
+            raise kafka.CorruptRecordException(f"{tp}: format {head[3]} at offset {offset}")
+        if calc_crc32c(batch[_CHECKED_FROM:]) != head[4]:
+            raise kafka.CorruptRecordException(f"{tp}: invalid CRC at offset {offset}")
+        if not attributes & _CONTROL:
+            try:
+                records += [r for r in _records(batch, head, tp) if r.offset >= start]
+            except IndexError as error:
+                raise kafka.CorruptRecordException(f"{tp}: no records at {offset}") from error
+        following = offset + last + 1
+    return Unpacked(records, following)
+
+
+def _batches(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while len(data) - at >= _HEAD.size:
+        (length,) = _LENGTH.unpack_from(data, at)
+        end = at + _LENGTH.size + length
+        if end > len(data):
+            return  # the broker cuts off where the bytes asked for end
+        yield data[at:end]
+        at = end
+
+
+def _records(batch: bytes, head: tuple[int, ...], tp: TopicPartition) -> Iterator[ConsumerRecord]:
+    base, *_, attributes, last, first_time, last_time, _, _, _, count = head
+    body, at = _body(batch, attributes), 0
+    stamped = bool(attributes & _LOG_APPEND_TIME)
+    for place in range(count):
+        size, at = _varint(body, at, 32)
+        end = at + size
+        # One byte of attributes, of which the client's parser expects a varint.
+        delta, at = _varint(body, at + 1, 64)
+        written, at = _varint(body, at, 32)
+        key, at = _field(body, at)
+        value, at = _field(body, at)
+        if at > end:
+            raise IndexError(at)
+        at = end
+        yield ConsumerRecord(
+            tp.topic,
+            tp.partition,
+            # The broker counts; what is written in a record it does not look at. Where some
+            # were compacted away only that is left, but our inputs are never compacted.
+            base + (place if count == last + 1 else written),
+            last_time if stamped else first_time + delta,
+            int(stamped),
+            key,
+            value,
+            None,
+            -1 if key is None else len(key),
+            -1 if value is None else len(value),
+            (),
+        )
+
+
+def _body(batch: bytes, attributes: int) -> bytes:
+    kind = attributes & _CODEC
+    body = batch[_HEAD.size :]
+    if not kind:
+        return body
+    try:
+        return _UNPACK[kind](body)
+    except (KeyError, NotImplementedError) as error:
+        raise kafka.UnsupportedCodecError(f"compression {kind} cannot be read here") from error
+
+
+def _varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
+    """Return a number, as wide as the broker's, and where the next field begins."""
+    number = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    number &= (1 << bits) - 1
+    return (number >> 1) ^ -(number & 1), at
+
+
+def _field(data: bytes, at: int) -> tuple[bytes | None, int]:
+    size, at = _varint(data, at, 32)
+    return (None, at) if size < 0 else (data[at : at + size], at + size)
