@@ -14,7 +14,7 @@ from streams.clock import Clock
 from streams.embedded import EmbeddedService
 from streams.errors import Refused
 from streams.http_service import HttpService
-from streams.journal.sqlite_file import FileLock, Held
+from streams.journal.file_lock import FileLock, Held
 from streams.service import Answer, Readiness, Service
 from streams.settings import Settings
 

@@ -26,7 +26,9 @@ from streams.alerts.webhook import webhook_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable
-from streams.journal import sqlite_file
+from streams.journal import file_names, sqlite_file
+from streams.journal.file_identity import FileIdentity
+from streams.journal.file_lock import FileLock
 from streams.journal.handoff import BlockingTicket, Entry, Handoff, LoopTicket
 from streams.journal.sqlite import SqliteJournal
 from streams.metrics.source import Lag
@@ -53,7 +55,8 @@ class EmbeddedService:
         genesis: Genesis,
         settings: Settings,
         *,
-        lock: sqlite_file.FileLock,
+        lock: FileLock,
+        file: FileIdentity,
         clock: Clock,
         decide: Decide,
     ) -> None:
@@ -71,9 +74,11 @@ class EmbeddedService:
             clock, lags=self._lags, usage=True, analysts=settings.metrics_analysts
         )
 
+        journal = SqliteJournal(path, inbox=self._inbox, file=file)
+
         def make(observer: Observer, entitlement: Entitlement) -> Processor:
             return Processor(
-                SqliteJournal(path, inbox=self._inbox),
+                journal,
                 genesis,
                 observer,
                 entitlement=entitlement,
@@ -113,23 +118,26 @@ class EmbeddedService:
 
         Raises:
             Refused: another process has it open, a setting differs from what the file was
-                made with, or it is no ledger or damaged.
+                made with, it is no ledger or damaged, or can be reached by two names.
             LogDamaged: the log in it contradicts itself.
         """
         clock = clock or SystemClock()
         if path.is_dir():  # before a lock is left beside it
             raise Refused(f"{path} is a directory, not a ledger's file")
-        lock = sqlite_file.FileLock(path)
+        lock = FileLock(path)
         try:
             lock.take()
         except OSError as error:
             raise Refused(f"{path} cannot be opened: {error}") from error
         try:
             wanted = settings.genesis(0, 1)
+            file_names.check_mount(path)
             sqlite_file.create(path, wanted, clock.now())
+            file = lock.take_file()
+            file_names.check_only_name(path, file)
             stored = sqlite_file.stored_genesis(path)
             _check_genesis(path, stored, wanted)
-            service = cls(path, stored, settings, lock=lock, clock=clock, decide=decide)
+            service = cls(path, stored, settings, lock=lock, file=file, clock=clock, decide=decide)
             if service._outbox is not None:
                 service._outbox.start()
             try:

@@ -16,6 +16,7 @@ from accountant.clock import from_iso
 from accountant.inputs import Input
 from accountant.records import Source, decode_decision
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
+from streams.journal.file_identity import FileIdentity, WatchedPath, identify
 from streams.journal.inbox import Inputs
 from streams.journal.port import Commit, DeadLetter
 from streams.journal.sqlite_file import DEAD_LETTER_BYTES, connect_writer
@@ -33,27 +34,59 @@ class SqliteJournal:
     Args:
         path: of the file, made by `sqlite_file.create`.
         inbox: where the inputs wait.
+        file: the only one to own, whatever the path leads to later; None: that of the first
+            `own`.
     """
 
-    def __init__(self, path: Path, *, inbox: Inputs) -> None:
+    def __init__(self, path: Path, *, inbox: Inputs, file: FileIdentity | None = None) -> None:
         self._path = path
         self._inbox = inbox
+        self._file = file
+        self._watched: tuple[WatchedPath, ...] = ()
         self._db: apsw.Connection | None = None
         self._epoch = 0
+        self._last = 0  # number of the last decision known to be in the file
 
     @property
     def partition(self) -> int:
         return 0
 
     async def own(self) -> None:
+        file = identify(self._path)
+        if self._file is None:
+            self._file = file
+        elif file != self._file:
+            raise self._gone
         try:
             db = self._db = connect_writer(self._path)
+            wal = identify(db.filename_wal)
+            paths = (self._path, self._file), (db.filename_wal, wal)
+            self._watched = tuple(WatchedPath(path, identity) for path, identity in paths)
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE owner SET epoch = epoch + 1")
             self._epoch = int(db.execute("SELECT epoch FROM owner").get)
+            last = int(db.execute("SELECT max(sequence) FROM decisions").get or 0)
             db.execute("COMMIT")
+            has_wal = wal is not None or db.pragma("journal_mode") != "wal"
+            # Less than was there before: a WAL with answered decisions went between two owns.
+            if last < self._last or not has_wal or not self._in_place:
+                raise self._gone
+            self._last = last
         except apsw.Error as error:
             raise _translated(error) from error
+
+    @property
+    def _in_place(self) -> bool:
+        """Whether the next process to open the path would find what this one writes."""
+        return all(watched.is_same() for watched in self._watched)
+
+    @property
+    def _gone(self) -> Refused:
+        return Refused(
+            f"{self._path} or its -wal was removed or replaced while in use: nothing of this "
+            "batch is answered, nor anything after it. Restore the file, run `accountant audit`, "
+            "then start again"
+        )
 
     async def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
         db, after = self._connection, b""
@@ -118,6 +151,11 @@ class SqliteJournal:
             if commit.dead_letters:
                 _set_aside(db, commit.dead_letters)
             db.execute("COMMIT")
+            # Behind the commit: nothing is answered that the next to open the path cannot find.
+            if not self._in_place:
+                raise self._gone
+            if commit.decisions:
+                self._last = commit.decisions[-1].partition_sequence
         except apsw.Error as error:
             raise _translated(error, committing=True) from error
 
@@ -129,6 +167,10 @@ class SqliteJournal:
         with contextlib.suppress(apsw.Error):
             if db.in_transaction:
                 db.execute("ROLLBACK")
+            # Where only a name went, the file itself can still have all that was answered.
+            # Another file at the path shares the WAL with whoever has that one open by now.
+            if not self._in_place and identify(self._path) in (None, self._file):
+                db.execute("PRAGMA wal_checkpoint(FULL)")
         with contextlib.suppress(apsw.Error):
             db.close()
 

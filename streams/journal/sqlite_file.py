@@ -1,16 +1,12 @@
-"""The file of an embedded ledger: its tables, its creation, its lock, its readers."""
+"""The file of an embedded ledger: its tables, its creation, its readers."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
-import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import apsw
 import msgspec
@@ -20,8 +16,7 @@ from accountant.records import Genesis, decode_decision
 from streams.errors import Refused
 
 DEAD_LETTER_BYTES: Final = 4096
-_LOOKS: Final = 20
-_LOOK_S: Final = 0.01
+_NEW: Final = ".new"
 _APPLICATION_ID: Final = 0x50424C31  # "PBL1", so that a wrong file is noticed
 _SCHEMA: Final = """
 CREATE TABLE decisions (
@@ -37,95 +32,6 @@ CREATE TABLE dead_letters (
 CREATE TABLE owner (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL);
 INSERT INTO owner VALUES (1, 0);
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Who holds the lock of a file.
-
-    Attributes:
-        pid: its process.
-        address: where it answers HTTP, None if it does not.
-    """
-
-    pid: int
-    address: str | None
-
-
-class Held(Refused):
-    """Another process has this ledger's file open."""
-
-
-class FileLock:
-    """The operating system's lock beside a ledger's file, held while a process writes it.
-
-    It is the friendly half of the protection: it names who is in the way. The owner's epoch,
-    checked in each transaction, is the half that counts.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".lock")
-        self._file: IO[str] | None = None
-
-    def take(self) -> None:
-        """Take the lock.
-
-        Raises: Held: another process holds it; the message names its pid and address.
-        """
-        # Not opened to append: Linux would then write at the end whatever the offset.
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        file = os.fdopen(fd, "r+", encoding="utf-8")
-        try:
-            self._lock(file)
-        except OSError as error:
-            owner = self.owner()
-            file.close()
-            who = "another process" if owner is None else f"process {owner.pid}"
-            where = owner.address if owner and owner.address else None
-            hint = f"use it at {where}" if where else "stop it first"
-            raise Held(f"{who} has this ledger open: {hint}") from error
-        self._file = file
-        self.publish(None)
-
-    def _lock(self, file: IO[str]) -> None:
-        for again in range(_LOOKS, -1, -1):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except OSError:
-                # Somebody who asks for the owner holds the lock too, for a moment.
-                if not again or self.owner() is not None:
-                    raise
-            time.sleep(_LOOK_S)
-
-    def publish(self, address: str | None) -> None:
-        """Write down who holds the lock and where it answers."""
-        file = self._file
-        assert file is not None
-        line = json.dumps({"pid": os.getpid(), "address": address}) + "\n"
-        # In this order the first line is whole whenever somebody looks.
-        os.pwrite(file.fileno(), line.encode(), 0)
-        os.truncate(file.fileno(), len(line))
-
-    def owner(self) -> Owner | None:
-        """Return who holds the lock, None if nobody does."""
-        try:
-            with self._path.open("r", encoding="utf-8") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except OSError:
-                    written = json.loads(file.readline() or "{}")
-                    return Owner(int(written.get("pid", 0)), written.get("address"))
-        except (FileNotFoundError, ValueError):
-            return None
-        return None
-
-    def release(self) -> None:
-        """Let go of the lock."""
-        file, self._file = self._file, None
-        if file is not None:
-            with contextlib.suppress(OSError):
-                file.close()
 
 
 def connect_writer(path: Path) -> apsw.Connection:
@@ -170,9 +76,9 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
     """
     if path.exists():
         return
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new = path.with_name(f".{path.name}.{os.getpid()}{_NEW}")
     try:
-        _remove(new)
+        remove(new)
         db = apsw.Connection(str(new))
         # WAL from the beginning: a crash while switching to it would leave a journal that only
         # a writer can roll back, and readers look first.
@@ -192,10 +98,19 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
     except (OSError, apsw.Error) as error:
         raise Refused(f"{path} cannot be made: {error}") from error
     finally:
-        _remove(new)
+        remove(new)
 
 
-def _remove(path: Path) -> None:
+def leftovers(path: Path) -> Iterator[Path]:
+    """Yield the names that `create` may have left beside a file when it was killed."""
+    for entry in path.parent.iterdir():
+        middle = entry.name.removeprefix(f".{path.name}.").removesuffix(_NEW)
+        if middle.isdecimal() and entry.name == f".{path.name}.{middle}{_NEW}":
+            yield entry
+
+
+def remove(path: Path) -> None:
+    """Remove a file with all that SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 

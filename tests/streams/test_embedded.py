@@ -21,6 +21,7 @@ from accountant.records import decode_decision
 from streams.client import Accountant
 from streams.embedded import EmbeddedService
 from streams.errors import Refused, Unavailable
+from streams.journal.sqlite_file import reader
 from streams.settings import Settings
 from tests.streams.door import TestClock, eventually, opening, request
 
@@ -227,10 +228,13 @@ def test_an_old_row_of_a_dataset_that_nobody_asked_for_hours_is_noticed(
     file: Path, clock: TestClock
 ) -> None:
     def row_of_idle() -> tuple[bytes, bytes, int]:
-        with contextlib.closing(sqlite3.connect(file)) as db:
+        # By the owner's SQLite: a second one in a process takes the first one's locks away.
+        with reader(file) as db:
             found = db.execute("SELECT key, value, crc FROM state WHERE key = ?", (b"idle",))
-            key, value, crc = found.fetchone()
-            return key, value, crc
+            key, value, crc = found.fetchall()[0]
+            assert isinstance(key, bytes)
+            assert isinstance(value, bytes)
+            return key, value, int(crc)
 
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as ledger:

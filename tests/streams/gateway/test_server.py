@@ -11,7 +11,7 @@ import pytest
 
 from streams.errors import Refused
 from streams.gateway.server import address_of, bind, serve, serve_kafka
-from streams.journal.sqlite_file import FileLock
+from streams.journal.file_lock import FileLock
 from streams.settings import Settings
 
 

@@ -1,0 +1,73 @@
+"""Which file a path leads to: one that was removed or replaced has another identity."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+_HERE: Final = -100  # AT_FDCWD
+_INODE: Final = 0x100  # STATX_INO
+_STATX_BYTES: Final = 256
+
+
+class FileIdentity(NamedTuple):
+    """What two names of one file share, and two files at one path do not."""
+
+    device: int
+    inode: int
+
+
+def identify(path: str | Path) -> FileIdentity | None:
+    """Return the identity of what a path leads to, through symlinks, as SQLite follows them.
+
+    Returns: None if nothing is there, or nothing can be told about it.
+    """
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return FileIdentity(found.st_dev, found.st_ino)
+
+
+class WatchedPath:
+    """A path that should go on leading to the same file; asked at each commit, by one thread.
+
+    A stat asks for the times as well, and from Linux 6.13 on each write after it has to note
+    its own in the inode: a commit would take a sixth longer. This asks for the inode alone.
+    """
+
+    __slots__ = ("_address", "_expected", "_found", "_identity", "_path", "_path_bytes")
+
+    def __init__(self, path: str | Path, identity: FileIdentity | None) -> None:
+        self._path = path
+        self._path_bytes = os.fsencode(path)
+        self._identity = identity
+        device, inode = identity or (0, 0)
+        self._expected = struct.pack("=QII", inode, os.major(device), os.minor(device))
+        buffer = ctypes.create_string_buffer(_STATX_BYTES)
+        self._address = ctypes.addressof(buffer)
+        self._found = memoryview(buffer).cast("B")
+
+    def is_same(self) -> bool:
+        """Tell whether the path leads to the file that it led to."""
+        if _statx is None or _statx(_HERE, self._path_bytes, 0, _INODE, self._address) != 0:
+            return identify(self._path) == self._identity
+        # struct statx: stx_ino at 32, stx_dev_major and stx_dev_minor from 136 on.
+        return self._found[32:40].tobytes() + self._found[136:144].tobytes() == self._expected
+
+
+def _find_statx() -> Any:
+    """Return Linux' statx, None where the C library has none."""
+    try:
+        statx = ctypes.CDLL(None).statx
+    except (OSError, AttributeError):
+        return None
+    number, unsigned, place = ctypes.c_int, ctypes.c_uint, ctypes.c_void_p
+    statx.argtypes = [number, ctypes.c_char_p, number, unsigned, place]
+    return statx
+
+
+_statx: Final = _find_statx()
