@@ -32,6 +32,8 @@ from tests.streams.owning import (
     serving,
 )
 
+pytestmark = pytest.mark.slow  # processes, and some are killed
+
 LOOK: Final = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
