@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
+from operator import lt
 from typing import Final
 
 import msgspec
@@ -60,6 +61,11 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         raise LogDamaged(f"decision {decision.partition_sequence} is of a dataset never opened")
     plan = ledger.plan
     mechanisms, totals = totals_from(plan, decision.totals or {})
+    if mechanisms < ledger.mechanisms or any(map(lt, totals, ledger.totals)):
+        raise LogDamaged(
+            f"decision {decision.partition_sequence} lowers what was spent of dataset "
+            f"{ledger.dataset}: nothing gives a grant back"
+        )
     spent = plan.progress(totals)
     refused = decision.reason is Reason.EXHAUSTED
     return msgspec.structs.replace(

@@ -82,5 +82,6 @@ async def _refuse_taken(deployment: Deployment, partition: int, inputs: Sequence
         raise Refused(
             f"{deployment.topics.decisions}, partition {partition}, is empty, but "
             f"{' and '.join(taken)} took records: the ledger was lost. Restore the decisions; a "
-            "new ledger needs another ACCOUNTANT_TOPIC_PREFIX, or its topics deleted first"
+            "new ledger needs another ACCOUNTANT_TOPIC_PREFIX and ACCOUNTANT_APPLICATION, or its "
+            "topics deleted first"
         )

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import Any, Final, Self
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import OutOfOrderSequenceNumber
 
 from accountant.clock import issued_at
 from accountant.following import Following, Line, decode_line, entry, runs
@@ -30,6 +31,7 @@ _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
 _ACK_S: Final = 10.0
 _STOP_S: Final = 1.0
+_FLUSH_S: Final = 5.0
 _PAUSE_S: Final = 0.05  # between two looks at the decisions while nobody waits for one
 
 _FINAL: Final = frozenset(
@@ -50,6 +52,7 @@ class KafkaService:
         self._deployment = deployment
         self._clock = clock or SystemClock()
         self._producer: Any = None
+        self._renewing = asyncio.Lock()
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
         self._recent: OrderedDict[Place, bytes] = OrderedDict()
         self._index: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
@@ -105,9 +108,9 @@ class KafkaService:
             caught_up.cancel()
         if self._following.done():
             self._following.result()
-        await self._produce()
+        self._producer = await self._produce()
 
-    async def _produce(self) -> None:
+    async def _produce(self) -> AIOKafkaProducer:
         producer = AIOKafkaProducer(
             bootstrap_servers=self._deployment.bootstrap,
             acks="all",
@@ -120,11 +123,20 @@ class KafkaService:
             try:
                 await producer.start()
             except BaseException:
-                with contextlib.suppress(Exception):
-                    async with asyncio.timeout(_STOP_S):
-                        await producer.stop()
+                await _end(producer)
                 raise
-        self._producer = producer
+        return producer
+
+    async def _renew(self, spent: AIOKafkaProducer) -> None:
+        """Take another producer, unless somebody has done so already.
+
+        After a refusal such as of a record's size the client goes on counting, and the broker
+        takes nothing more of it.
+        """
+        async with self._renewing:
+            if self._producer is spent:
+                self._producer = await self._produce()
+                await _end(spent)
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
         dataset = decode_identity(body).dataset
@@ -143,14 +155,20 @@ class KafkaService:
     async def _submit(
         self, source: Source, body: bytes, dataset: str, partition: int, wait: float
     ) -> Answer:
-        with translating():
-            async with asyncio.timeout(_ACK_S):
-                metadata = await self._producer.send_and_wait(
-                    self._deployment.topics.of(source),
-                    value=body,
-                    key=dataset.encode(),
-                    partition=partition,
-                )
+        producer = self._producer
+        try:
+            with translating():
+                async with asyncio.timeout(_ACK_S):
+                    metadata = await producer.send_and_wait(
+                        self._deployment.topics.of(source),
+                        value=body,
+                        key=dataset.encode(),
+                        partition=partition,
+                    )
+        except Unavailable as error:
+            if isinstance(error.__cause__, OutOfOrderSequenceNumber):
+                await self._renew(producer)
+            raise
         place: Place = partition, source, metadata.offset
         decision = self._recent.get(place)
         if decision is None and wait > 0:
@@ -216,9 +234,7 @@ class KafkaService:
             await asyncio.wait([following], timeout=_STOP_S)
         producer, self._producer = self._producer, None
         if producer is not None:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(5):
-                    await producer.stop()
+            await _end(producer, within=_FLUSH_S)
         self._events.end()
         self._alerts.end()
         for future in self._pending.values():
@@ -266,3 +282,9 @@ class KafkaService:
             if recent and len(self._index) <= _MOST_INDEXED:
                 return
             del self._index[key]
+
+
+async def _end(producer: AIOKafkaProducer, *, within: float = _STOP_S) -> None:
+    with contextlib.suppress(Exception):
+        async with asyncio.timeout(within):
+            await producer.stop()

@@ -151,7 +151,7 @@ async def _decide_lost(
         encoded = decide(draft, record, now)
         assert encoded.outcome is Outcome.INVALID
         dead = [DeadLetter(record, str(encoded.reason))]
-        await journal.commit(Commit([encoded], draft.rows(), dead, draft.next))
+        await journal.commit(Commit([encoded], draft.rows(), dead, draft.next, draft.decided_at))
     finally:
         await journal.drop()
     return encoded.partition_sequence

@@ -223,7 +223,8 @@ class Processor:
         known = {key for key, _ in rows}
         rows = [*((key, None) for key in dict.fromkeys(keys) if key not in known), *rows]
         for i in range(0, len(rows), _ROWS_A_COMMIT):
-            await self._journal.commit(Commit([], rows[i : i + _ROWS_A_COMMIT], [], partition.next))
+            part = rows[i : i + _ROWS_A_COMMIT]
+            await self._journal.commit(Commit([], part, [], partition.next, partition.decided_at))
 
     async def _serve(self, partition: Partition) -> None:
         while True:
@@ -263,6 +264,7 @@ class Processor:
                 rows=draft.rows(),
                 dead_letters=dead,
                 next=draft.next,
+                at=draft.decided_at,
             )
         )
         await self._reach("committed")

@@ -11,13 +11,13 @@ from aiokafka import TopicPartition
 from accountant.inputs import Input
 from accountant.records import Source
 from streams.errors import Refused, Unavailable
-from streams.journal.port import Commit, DeadLetter
+from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter
 from streams.kafka.errors import translating
 from streams.kafka.producer import Fields, TransactionalProducer
 from streams.kafka.reader import StableReader
 from streams.topics import TopicNames
 
-DEAD_LETTER_BYTES: Final = 4096
+_DEAD_KEY_BYTES: Final = DEAD_LETTER_BYTES // 4
 _LOOK_BACK: Final = 1_000
 _NO_HEADERS: Final[Sequence[tuple[str, bytes]]] = ()
 
@@ -159,8 +159,14 @@ class KafkaJournal:
                 self._topics.decisions: [
                     (each.key, each.value, each.timestamp, _NO_HEADERS) for each in commit.decisions
                 ],
-                self._topics.state: [(key, value, None, _NO_HEADERS) for key, value in commit.rows],
-                self._topics.dead_letters: [_dead(letter) for letter in commit.dead_letters],
+                # Dated as the decisions are: a worker's own clock may be one that the broker does
+                # not take.
+                self._topics.state: [
+                    (key, value, commit.at, _NO_HEADERS) for key, value in commit.rows
+                ],
+                self._topics.dead_letters: [
+                    _dead(letter, commit.at) for letter in commit.dead_letters
+                ],
             },
         )
 
@@ -179,13 +185,17 @@ class KafkaJournal:
         return self._reader
 
 
-def _dead(letter: DeadLetter) -> Fields:
+def _dead(letter: DeadLetter, at: int) -> Fields:
     record, reason = letter
-    value = record.value or b""
-    headers = (
+    key, value = record.key, record.value or b""
+    headers = [
         ("reason", str(reason).encode()),
         ("source", record.source.encode()),
         ("offset", str(record.offset).encode()),
         ("sha256", hashlib.sha256(value).hexdigest().encode()),
-    )
-    return record.key, value[:DEAD_LETTER_BYTES], None, headers
+    ]
+    if key is not None and len(key) > _DEAD_KEY_BYTES:
+        # Whole, it could be more than a broker takes for this topic, and so halt the partition.
+        headers.append(("key_sha256", hashlib.sha256(key).hexdigest().encode()))
+        key = key[:_DEAD_KEY_BYTES]
+    return key, value[:DEAD_LETTER_BYTES], at, headers

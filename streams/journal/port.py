@@ -7,11 +7,14 @@ translates its library's errors into `streams.errors`, once, here and nowhere el
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.records import Source
+
+DEAD_LETTER_BYTES: Final = 4096
+"""What is kept of a dead letter's value; of its key a quarter."""
 
 
 class DeadLetter(NamedTuple):
@@ -34,12 +37,14 @@ class Commit(NamedTuple):
         rows: of `state`, the partition's own row last; a value of None deletes.
         dead_letters: inputs to set aside.
         next: offset of each input that comes next, a hint for lag displays only.
+        at: the partition's `decided_at`, milliseconds since 1970, to date what is no decision.
     """
 
     decisions: Sequence[Encoded]
     rows: Sequence[tuple[bytes, bytes | None]]
     dead_letters: Sequence[DeadLetter]
     next: Mapping[Source, int]
+    at: int = 0
 
 
 class Journal(Protocol):

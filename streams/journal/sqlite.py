@@ -18,8 +18,8 @@ from accountant.records import Source, decode_decision
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.journal.file_identity import FileIdentity, WatchedPath, identify
 from streams.journal.inbox import Inputs
-from streams.journal.port import Commit, DeadLetter
-from streams.journal.sqlite_file import DEAD_LETTER_BYTES, connect_writer
+from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter
+from streams.journal.sqlite_file import connect_writer
 
 _PAGE = 1000  # decisions or rows fetched at a time
 _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"

@@ -15,7 +15,6 @@ from accountant.partition import genesis_decision
 from accountant.records import Genesis, decode_decision
 from streams.errors import Refused
 
-DEAD_LETTER_BYTES: Final = 4096
 _NEW: Final = ".new"
 _APPLICATION_ID: Final = 0x50424C31  # "PBL1", so that a wrong file is noticed
 _SCHEMA: Final = """

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-import msgspec
 from aiokafka import TopicPartition
 
 from streams.clock import Clock, SystemClock
-from streams.errors import JournalFault
+from streams.errors import Refused
 from streams.kafka.errors import translating
 from streams.kafka.reader import consumer, stop
 from streams.kafka.state_rows import OnSnapshot, StateRows
@@ -79,9 +78,13 @@ class Tail:
             while True:
                 try:
                     await self._follow()
-                except (JournalFault, msgspec.MsgspecError) as error:
+                except Exception as error:
+                    # Whatever it is, who stops following without saying so shows old figures as
+                    # if they were today's. Only a start is refused.
+                    if isinstance(error, Refused) and not self._caught_up.is_set():
+                        raise
                     self.trouble = f"decisions cannot be read: {type(error).__name__}: {error}"
-                    _log.warning("tail_interrupted", why=str(error))
+                    _log.warning("tail_interrupted", why=f"{type(error).__name__}: {error}")
                     await asyncio.sleep(_AGAIN_S)
         finally:
             completing.cancel()

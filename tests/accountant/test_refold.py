@@ -233,6 +233,18 @@ def test_a_log_that_contradicts_itself_is_damaged(
         world.refolded()
 
 
+@pytest.mark.parametrize("lowered", [{"rho": "0"}, {"mechanisms": 0}])
+def test_a_log_that_gives_spending_back_is_damaged(lowered: dict[str, object]) -> None:
+    world = opened()
+    world.ask()
+    world.ask()
+    totals = decode_decision(world.log[3]).totals
+    assert totals is not None
+    world.log = damaged(world, 3, totals={**totals, **lowered})
+    with pytest.raises(LogDamaged, match="lowers what was spent of dataset census"):
+        world.refolded()
+
+
 def test_later_rows_replace_earlier_ones_and_none_removes() -> None:
     world = opened()
     early = world.rows()

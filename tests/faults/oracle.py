@@ -30,6 +30,7 @@ class Record(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+    timestamp: int = 0
 
 
 def consumer(bootstrap: str, topic: str, partitions: int, *, committed: bool) -> Consumer:
@@ -74,7 +75,7 @@ def read(
 
 
 def _record(message: Message) -> Record:
-    return Record(message.offset(), message.key(), message.value())
+    return Record(message.offset(), message.key(), message.value(), message.timestamp()[1])
 
 
 class Follower:

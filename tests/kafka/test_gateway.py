@@ -1,0 +1,66 @@
+"""The door of a ledger on Kafka goes on, or says that it does not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from streams.errors import JournalFault, Refused, Unavailable
+from streams.kafka.producer import TransactionalProducer
+from streams.kafka_service import KafkaService
+from streams.testing import LocalBroker
+from streams.topics import SETTINGS
+from tests.faults.ledger import Ledger, new_id, request, until, working
+from tests.faults.operator import Operator
+
+
+async def test_what_it_cannot_follow_makes_it_unready(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        service = await KafkaService.start(ledger.deployment)
+        try:
+            assert service.readiness().ready
+            producer = TransactionalProducer(ledger.bootstrap, f"{ledger.deployment.application}-x")
+            await producer.start()
+            decisions = ledger.topic("decisions")
+            await producer.transact(0, {decisions: [(b"ds", None, 0, ())]})
+            producer.drop()
+            await until(lambda: not service.readiness().ready, "the tail has said so")
+            assert "decisions cannot be read" in service.readiness().reasons[0]
+            with pytest.raises(Unavailable, match="cannot be read"):
+                await service.submit("requests", request("ds"), wait=1)
+        finally:
+            await service.close()
+
+
+async def test_a_refused_record_does_not_end_its_producer(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger, working(ledger):
+        operator = Operator(ledger)
+        await ledger.open("ds", filter="basic", epsilon="1")
+        service = await KafkaService.start(ledger.deployment)
+        try:
+            assert (await service.submit("requests", request("ds"), wait=20)).decision
+            operator.alter("requests", "max.message.bytes", "300")
+            large = request("ds", purpose="x" * 190)
+            async with asyncio.timeout(60):
+                while True:  # the broker hears of it in a moment
+                    try:
+                        await service.submit("requests", large, wait=20)
+                    except (JournalFault, Refused):
+                        break
+                operator.alter(
+                    "requests", "max.message.bytes", SETTINGS["requests"]["max.message.bytes"]
+                )
+                body, answer = request("ds", request_id=new_id()), None
+                while answer is None:
+                    try:
+                        answer = (await service.submit("requests", body, wait=20)).decision
+                    except Unavailable:
+                        await asyncio.sleep(0.1)
+            assert b'"outcome":"granted"' in answer
+        finally:
+            await service.close()
