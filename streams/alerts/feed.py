@@ -17,6 +17,7 @@ from streams.alerts.topic import FETCH_WAIT_MS, decoded
 from streams.alerts.webhook import Trying, Webhook
 from streams.errors import JournalFault, Refused
 from streams.kafka.errors import translating
+from streams.kafka.raw_fetch import UNREADABLE, fetch
 from streams.kafka.reader import stop
 from streams.loggers import get_logger
 from streams.topics import Deployment
@@ -99,13 +100,31 @@ class WebhookFeed:
             while True:
                 self._wake(consumer)
                 with translating():
-                    got = await consumer.getmany(timeout_ms=_LOOK_MS, max_records=_AT_A_TIME)
+                    got = await self._come(consumer)
                 for tp, records in got.items():
                     await self._post(consumer, tp, records)
                 self._look_behind(consumer)
         finally:
             self._lags.clear()
             await stop(consumer)
+
+    async def _come(self, consumer: Any) -> dict[TopicPartition, list[ConsumerRecord]]:
+        try:
+            got: dict[TopicPartition, list[ConsumerRecord]] = await consumer.getmany(
+                timeout_ms=_LOOK_MS, max_records=_AT_A_TIME
+            )
+        except UNREADABLE as error:
+            # A stranger's record, which must not silence the webhook.
+            _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
+            got = {}
+            for tp in consumer.assignment() - self._resting.keys():
+                begins = await consumer.beginning_offsets([tp])
+                committed = await consumer.committed(tp) or 0
+                start = max(self._next.get(tp, 0), committed, begins[tp])
+                found = await fetch(consumer, tp, start)
+                consumer.seek(tp, start if found.next is None else found.next)
+                got[tp] = found.records
+        return got
 
     def _wake(self, consumer: Any) -> None:
         """Go on with the partitions whose pause is over."""

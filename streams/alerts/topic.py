@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from accountant.views import Alert, decode_alert
 from streams.errors import JournalFault, Refused
 from streams.kafka.errors import translating
+from streams.kafka.raw_fetch import UNREADABLE, fetch
 from streams.kafka.reader import stop
 from streams.loggers import get_logger
 from streams.topics import Deployment
@@ -100,10 +101,7 @@ class AlertTopic:
                     self._on_heard()
                     self._known.set()
                 with translating():
-                    got = await follower.getmany(timeout_ms=1_000, max_records=_AT_A_TIME)
-                    for tp in tps:
-                        # Beyond the last record: what ends a transaction counts, too.
-                        self._positions[tp] = await follower.position(tp)
+                    got = await self._next(follower, tps)
                 for records in got.values():
                     for record in records:
                         alert = decoded(record.value)
@@ -116,6 +114,34 @@ class AlertTopic:
                             await follower.end_offsets(tps[:1])  # is the broker there?
         finally:
             await stop(follower)
+
+    async def _next(
+        self, follower: Any, tps: list[TopicPartition]
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        try:
+            got: dict[TopicPartition, list[ConsumerRecord]] = await follower.getmany(
+                timeout_ms=1_000, max_records=_AT_A_TIME
+            )
+        except UNREADABLE as error:
+            # A stranger's record, which must not silence all alerts.
+            _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
+            return await self._next_raw(follower, tps)
+        for tp in tps:
+            # Beyond the last record: what ends a transaction counts, too.
+            self._positions[tp] = await follower.position(tp)
+        return got
+
+    async def _next_raw(
+        self, follower: Any, tps: list[TopicPartition]
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        got = {}
+        for tp in tps:
+            found = await fetch(follower, tp, self._positions[tp])
+            if found.next is not None:
+                got[tp] = found.records
+                self._positions[tp] = found.next
+            follower.seek(tp, self._positions[tp])
+        return got
 
     async def _place(self, follower: Any, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Seek to where we were, or to the beginning; return where the topic ends now."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 
-from streams.kafka.raw_fetch import fetch
+from streams.kafka.raw_fetch import UNREADABLE, fetch
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)
@@ -23,8 +23,6 @@ _WAIT_MS: Final = 20  # also the longest time until a queue that has room again 
 _AGAIN_S: Final = 0.1
 _SINGLY_S: Final = 60.0  # that partitions are read one by one, after an error of one of them
 _NOWHERE: Final = TopicPartition("", 0)
-_UNREADABLE: Final = (ValueError, kafka.CorruptRecordException)
-"""What the client's parser raises, of a damaged batch and of some that the broker has taken."""
 
 
 class _Queue:
@@ -116,7 +114,7 @@ class Inbox:
         while True:
             try:
                 await self._read_ahead()
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 # The client has lost what it had taken of others, too, and does not say whose
                 # error it is: read all past its parser, then each alone.
                 self._singly_until = time.monotonic() + _SINGLY_S
@@ -174,7 +172,7 @@ class Inbox:
         queue = self._queues.get(tp)
         if queue is None:
             return
-        if not isinstance(error, _UNREADABLE) or queue.unreadable == queue.next:
+        if not isinstance(error, UNREADABLE) or queue.unreadable == queue.next:
             self._tell({tp}, error)
             return
         queue.unreadable = queue.next
@@ -215,7 +213,7 @@ class Inbox:
             following = queue.next if found.next is None else found.next
             self._consumer.seek(tp, following)
         except kafka.KafkaError as error:
-            if error.retriable and not isinstance(error, _UNREADABLE):
+            if error.retriable and not isinstance(error, UNREADABLE):
                 await asyncio.sleep(_AGAIN_S)
             elif self._queues.get(tp) is queue:
                 self._tell({tp}, error)

@@ -12,6 +12,8 @@ from streams.kafka.record_batches import Unpacked, unpacked
 
 _BYTES: Final = 1 << 18  # unpacked in one go: no other task has its turn meanwhile
 _READ_UNCOMMITTED: Final = 0
+UNREADABLE: Final = (ValueError, kafka.CorruptRecordException)
+"""What the client's parser raises, of a damaged batch and of some that the broker has taken."""
 
 
 async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> Unpacked:

@@ -22,6 +22,7 @@ from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working
 from tests.faults.ledger import until as soon
 from tests.faults.worker_process import WorkerProcess
+from tests.kafka.raw_batches import Raw, append, batch
 from tests.streams.alerts.receiver import Receiver
 
 RESTARTS = 10
@@ -282,3 +283,30 @@ def watched(ledger: Ledger) -> str:
         timeout=60,
     )
     return done.stdout
+
+
+async def test_a_strangers_record_on_the_topic_silences_nobody(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    receiver = Receiver()
+    odd = batch([Raw(b"k", b"junk", headers=[(b"\xff", b"")])])
+    async with Ledger(broker.bootstrap, application) as ledger:
+        for partition in range(4):
+            await append(broker.bootstrap, ledger.topic("alerts"), partition, odd)
+        with process(ledger, tmp_path, "w1", **webhook(receiver)) as worker:
+            await ledger.open("before", **BASIC)
+            await ledger.settle()
+            await ledger.send_all([request("before", epsilon="0.6")])
+            await until(lambda: "before/1/0.5" in receiver.taken, "told past the record")
+            for partition in range(4):
+                await append(broker.bootstrap, ledger.topic("alerts"), partition, odd)
+            await ledger.open("after", **BASIC)
+            await ledger.settle()
+            await ledger.send_all([request("after", epsilon="0.6")])
+            await until(lambda: "after/1/0.5" in receiver.taken, "and past the next one")
+            worker.kill()
+            worker.start()
+            await ledger.send_all([request("after", epsilon="0.3")])
+            await until(lambda: "after/1/0.8" in receiver.taken, "also after a restart")
+    receiver.down()
+    assert Counter(receiver.taken).most_common(1)[0][1] == 1
