@@ -87,8 +87,9 @@ class _Line:
             low, high = (middle, high) if self._slope(middle) < 0 else (low, middle)
         u = high if high < 1 - self.delta else low
         for _ in range(_STEPS):
-            moved = u - self._slope(u) / self._curvature(u)
-            if not low <= moved <= high or moved == u:
+            # The root can lie at a 1e-32nd above `low`: a step beyond ends there, and goes on.
+            moved = min(max(u - self._slope(u) / self._curvature(u), low), high)
+            if moved == u:
                 break
             u = moved
         return u
