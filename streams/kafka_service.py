@@ -22,6 +22,7 @@ from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault, Unavailable
 from streams.kafka.errors import translating
+from streams.kafka.reader import stop
 from streams.kafka.tail import Tail
 from streams.service import Answer, Readiness
 from streams.topics import Deployment, check_there
@@ -123,7 +124,7 @@ class KafkaService:
             try:
                 await producer.start()
             except BaseException:
-                await _end(producer)
+                await stop(producer, within=_STOP_S)
                 raise
         return producer
 
@@ -136,7 +137,7 @@ class KafkaService:
         async with self._renewing:
             if self._producer is spent:
                 self._producer = await self._produce()
-                await _end(spent)
+                await stop(spent, within=_STOP_S)
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
         dataset = decode_identity(body).dataset
@@ -234,7 +235,7 @@ class KafkaService:
             await asyncio.wait([following], timeout=_STOP_S)
         producer, self._producer = self._producer, None
         if producer is not None:
-            await _end(producer, within=_FLUSH_S)
+            await stop(producer, within=_FLUSH_S)
         self._events.end()
         self._alerts.end()
         for future in self._pending.values():
@@ -282,9 +283,3 @@ class KafkaService:
             if recent and len(self._index) <= _MOST_INDEXED:
                 return
             del self._index[key]
-
-
-async def _end(producer: AIOKafkaProducer, *, within: float = _STOP_S) -> None:
-    with contextlib.suppress(Exception):
-        async with asyncio.timeout(within):
-            await producer.stop()

@@ -17,7 +17,7 @@ from streams.alerts.topic import FETCH_WAIT_MS, decoded
 from streams.alerts.webhook import Trying, Webhook
 from streams.errors import JournalFault, Refused
 from streams.kafka.errors import translating
-from streams.kafka.raw_fetch import UNREADABLE, fetch
+from streams.kafka.raw_fetch import UNREADABLE, read_on
 from streams.kafka.reader import stop
 from streams.loggers import get_logger
 from streams.topics import Deployment
@@ -116,14 +116,13 @@ class WebhookFeed:
         except UNREADABLE as error:
             # A stranger's record, which must not silence the webhook.
             _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
-            got = {}
-            for tp in consumer.assignment() - self._resting.keys():
-                begins = await consumer.beginning_offsets([tp])
-                committed = await consumer.committed(tp) or 0
-                start = max(self._next.get(tp, 0), committed, begins[tp])
-                found = await fetch(consumer, tp, start)
-                consumer.seek(tp, start if found.next is None else found.next)
-                got[tp] = found.records
+            tps = consumer.assignment() - self._resting.keys()
+            begins = await consumer.beginning_offsets(list(tps))
+            starts = {
+                tp: max(self._next.get(tp, 0), await consumer.committed(tp) or 0, begins[tp])
+                for tp in tps
+            }
+            got = await read_on(consumer, starts)
         return got
 
     def _wake(self, consumer: Any) -> None:

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from accountant.views import Alert, decode_alert
 from streams.errors import JournalFault, Refused
 from streams.kafka.errors import translating
-from streams.kafka.raw_fetch import UNREADABLE, fetch
+from streams.kafka.raw_fetch import UNREADABLE, read_on
 from streams.kafka.reader import stop
 from streams.loggers import get_logger
 from streams.topics import Deployment
@@ -125,22 +125,10 @@ class AlertTopic:
         except UNREADABLE as error:
             # A stranger's record, which must not silence all alerts.
             _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
-            return await self._next_raw(follower, tps)
+            got = await read_on(follower, self._positions)
         for tp in tps:
             # Beyond the last record: what ends a transaction counts, too.
             self._positions[tp] = await follower.position(tp)
-        return got
-
-    async def _next_raw(
-        self, follower: Any, tps: list[TopicPartition]
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        got = {}
-        for tp in tps:
-            found = await fetch(follower, tp, self._positions[tp])
-            if found.next is not None:
-                got[tp] = found.records
-                self._positions[tp] = found.next
-            follower.seek(tp, self._positions[tp])
         return got
 
     async def _place(self, follower: Any, tps: list[TopicPartition]) -> dict[TopicPartition, int]:

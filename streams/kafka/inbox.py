@@ -118,8 +118,8 @@ class Inbox:
                 # The client has lost what it had taken of others, too, and does not say whose
                 # error it is: read all past its parser, then each alone.
                 self._singly_until = time.monotonic() + _SINGLY_S
-                for tp in [tp for tp, queue in self._queues.items() if queue.aligned]:
-                    self._queues[tp].aligned = False
+                for queue in self._queues.values():
+                    queue.aligned = False
                 _log.warning("inputs_read_raw", error=type(error).__name__, why=str(error))
             except Exception as error:
                 of = _partitions_of(error)

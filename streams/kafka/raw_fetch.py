@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from aiokafka import TopicPartition
+from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
 
@@ -44,3 +45,21 @@ async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> Unpacked:
         # It sends at least the first batch whole, however large.
         raise kafka.CorruptRecordException(f"{tp}: no whole batch at offset {offset}")
     return found
+
+
+async def read_on(
+    consumer: Any, starts: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, list[ConsumerRecord]]:
+    """Return what comes next of partitions that the client's parser cannot read, and seek past it.
+
+    Args:
+        starts: from which offset on, for each partition.
+    Raises: as `fetch`.
+    """
+    got = {}
+    for tp, start in starts.items():
+        found = await fetch(consumer, tp, start)
+        consumer.seek(tp, start if found.next is None else found.next)
+        if found.next is not None:
+            got[tp] = found.records
+    return got

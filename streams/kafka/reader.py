@@ -40,15 +40,15 @@ def consumer(bootstrap: str, *, committed: bool) -> Any:
     )
 
 
-async def stop(client: Any) -> None:
-    """Disconnect a client, for at most two seconds. Never raises.
+async def stop(client: Any, *, within: float = _STOP_S) -> None:
+    """Disconnect a client, for at most so many seconds. Never raises.
 
     In a task of its own: a client stopped right after its start raises CancelledError, which
     here would end the caller as if somebody had cancelled it.
     """
     stopping = asyncio.ensure_future(client.stop())
     stopping.add_done_callback(_forget)
-    await asyncio.wait([stopping], timeout=_STOP_S)
+    await asyncio.wait([stopping], timeout=within)
 
 
 def _forget(future: asyncio.Future[Any]) -> None:

@@ -83,8 +83,9 @@ class Tail:
                     # if they were today's. Only a start is refused.
                     if isinstance(error, Refused) and not self._caught_up.is_set():
                         raise
-                    self.trouble = f"decisions cannot be read: {type(error).__name__}: {error}"
-                    _log.warning("tail_interrupted", why=f"{type(error).__name__}: {error}")
+                    why = f"{type(error).__name__}: {error}"
+                    self.trouble = f"decisions cannot be read: {why}"
+                    _log.warning("tail_interrupted", why=why)
                     await asyncio.sleep(_AGAIN_S)
         finally:
             completing.cancel()
