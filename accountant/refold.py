@@ -161,9 +161,6 @@ class Refold:
             )
         digest = hash_of(value)
         self._expected = (number + 1, digest)
-        self._last = decision
-        if decision.source is not None:
-            self._next[source_named(decision.source.topic)] = decision.source.offset + 1
         if self._row is None:
             if self._seen is not None:
                 self._seen.check_head(number, digest)
@@ -174,6 +171,9 @@ class Refold:
             )
         else:
             _compare(self._partition, decision)
+            self._last = decision
+            if decision.source is not None:
+                self._next[source_named(decision.source.topic)] = decision.source.offset + 1
         remember(self._partition, decision, digest)
         self._taken += 1
         if self._taken % _FORGET_EVERY == 0:
@@ -190,7 +190,8 @@ class Refold:
         """
         partition, row = self._partition, self._row
         if row is not None:
-            self._check_end(row)
+            if self._expected is not None:
+                check_reaches(self._expected[0] - 1, row.partition_sequence)
             if self._expected != (row.partition_sequence + 1, row.head):
                 raise StateMismatch(
                     f"state ends at decision {row.partition_sequence} with {row.head}, "
@@ -209,10 +210,6 @@ class Refold:
             self._seen.check(partition)
         partition.ids.forget(partition.floor)
         return partition
-
-    def _check_end(self, row: PartitionRow) -> None:
-        if self._expected is not None:
-            check_reaches(self._expected[0] - 1, row.partition_sequence)
 
     def _check_row(self, row: PartitionRow) -> None:
         """Compare what no dataset's row vouches for with the last decision, which it follows."""

@@ -20,6 +20,7 @@ from accountant.amounts import INFINITE, Units, cost_up, format_units
 from accountant.claims import CheckedClaim, Claim, SubsampledGaussian, atoms
 from accountant.conversions.mean_loss import mean_loss
 from accountant.conversions.renyi_subsampled import terms
+from accountant.conversions.residue_step import MOST_EPSILON_IN_DOUBLES
 from accountant.promises import Amount, Promise, promise
 
 Family = Callable[[Promise, str], Units]
@@ -27,8 +28,7 @@ Family = Callable[[Promise, str], Units]
 MOST_WORK: Final = 1 << 20
 """Terms of series that one batch may ask for: about 0.7 s, in which its partition decides
 nothing else. A batch beyond it costs `INFINITE`, so that it is refused."""
-_EXACT_ROOT: Final = 1 << 17  # what the cost of one pure mechanism above the next line counts for
-_DOUBLES_TO: Final = 2  # epsilon up to which gdp_residue computes in doubles
+_EXACT_ROOT: Final = 1 << 17  # what a pure mechanism counts for that doubles cannot price
 _READABLE: Final = 10**250
 """In units. The largest float is 1.8e308; a claim holds at most 1e9 mechanisms."""
 
@@ -156,17 +156,15 @@ def _work(atom: Claim, sums: tuple[str, ...]) -> int:
         return sum(terms(Decimal(order)) for order in orders)
     if "pure_epsilon" in sums:
         epsilon = promise(atom).pure_epsilon
-        return _EXACT_ROOT if epsilon is not None and epsilon > _DOUBLES_TO else 0
+        return _EXACT_ROOT if epsilon is not None and epsilon > MOST_EPSILON_IN_DOUBLES else 0
     return 0
 
 
 def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
     if is_too_much(claim, sums):
-        wire = dict.fromkeys(sums, format_units(INFINITE))
-        text = msgspec.json.encode(wire).decode()
-        return Price(claim.mechanisms, (INFINITE,) * len(sums), wire, (), text)
+        return _as_price(claim, sums, [INFINITE] * len(sums), [])
     amounts: list[Units] = [0] * len(sums)
-    parts = []
+    parts: list[tuple[Promise, int]] = []
     for atom, times in atoms(claim.claim):
         # Each mechanism is rounded up on its own, so a batch costs what its parts cost.
         for i, more in enumerate(_amounts(atom, sums)):
@@ -174,6 +172,15 @@ def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
             unbounded = INFINITE in (amounts[i], more)
             amounts[i] = INFINITE if unbounded else amounts[i] + more * times
         parts.append((promise(atom), times))
+    return _as_price(claim, sums, amounts, parts)
+
+
+def _as_price(
+    claim: CheckedClaim,
+    sums: tuple[str, ...],
+    amounts: list[Units],
+    parts: list[tuple[Promise, int]],
+) -> Price:
     wire = dict(zip(sums, map(format_units, amounts), strict=True))
     text = msgspec.json.encode(wire).decode()
     return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts), text)

@@ -36,7 +36,7 @@ from accountant.conversions.residue import has_residue, residue_after_pure
 # but those within 0.3 % above the one where the mechanism is refused. There the terms of T
 # exceed their sum at most fourfold and at most 40 of them count, so that both sides together
 # err by less than 150 roundings of 2^-53 each: 1.7e-14.
-_MOST_EPSILON: Final = 2
+MOST_EPSILON_IN_DOUBLES: Final = 2
 _MOST_X: Final = 3.0
 _ERROR: Final = 4e-14
 _AIM: Final = 6e-14
@@ -81,7 +81,7 @@ def pure_step(epsilon: int) -> PureStep:
     """
     with precise():
         exact = Decimal(epsilon) / UNIT
-        if exact > _MOST_EPSILON:
+        if exact > MOST_EPSILON_IN_DOUBLES:
             return PureStep(exact)
         rounded = math.nextafter(epsilon / UNIT, math.inf)
         half = (Decimal(rounded) / 2).exp()
