@@ -105,7 +105,7 @@ async def _in_memory(genesis: Genesis, decisions: list[Encoded], rows: _Rows) ->
 async def _fill(path: Path, decisions: list[Encoded], rows: _Rows) -> None:
     journal = SqliteJournal(path, inbox=Handoff(1))
     await journal.own()
-    await journal.commit(Commit(decisions, rows, [], {}))
+    await journal.commit(Commit(decisions, rows, [], {}, 0))
     await journal.drop()
 
 
@@ -145,7 +145,7 @@ async def _fill_topics(deployment: Deployment, datasets: int) -> None:
         log = _Log(datasets, deployment.genesis(0), first)
         decided = log.openings()
         while page := list(islice(decided, _BATCH)):
-            await journal.commit(Commit(page, [], [], {}))
+            await journal.commit(Commit(page, [], [], {}, 0))
         # What was decided without inputs: as many as the log says that it has read.
         async with producer(deployment.bootstrap) as client:
             for _ in range(datasets):
@@ -153,7 +153,7 @@ async def _fill_topics(deployment: Deployment, datasets: int) -> None:
             await client.flush()
         rows = state_rows(log.partition)
         for i in range(0, len(rows), _BATCH):
-            await journal.commit(Commit([], rows[i : i + _BATCH], [], {}))
+            await journal.commit(Commit([], rows[i : i + _BATCH], [], {}, 0))
         await journal.drop()
 
 

@@ -19,6 +19,11 @@ class FileIdentity(NamedTuple):
     device: int
     inode: int
 
+    @classmethod
+    def of(cls, found: os.stat_result) -> FileIdentity:
+        """Return the identity of what a stat has found."""
+        return cls(found.st_dev, found.st_ino)
+
 
 def identify(path: str | Path) -> FileIdentity | None:
     """Return the identity of what a path leads to, through symlinks, as SQLite follows them.
@@ -26,10 +31,9 @@ def identify(path: str | Path) -> FileIdentity | None:
     Returns: None if nothing is there, or nothing can be told about it.
     """
     try:
-        found = Path(path).stat()
+        return FileIdentity.of(Path(path).stat())
     except OSError:
         return None
-    return FileIdentity(found.st_dev, found.st_ino)
 
 
 class WatchedPath:

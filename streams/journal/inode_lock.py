@@ -39,18 +39,13 @@ class _Descriptors:
 
     def let_go(self, fd: int) -> None:
         """Close a descriptor, now or once that harms nobody."""
-        self._kept.setdefault(_identity_of(fd), []).append(fd)
+        self._kept.setdefault(FileIdentity.of(os.fstat(fd)), []).append(fd)
         used = _used_beside({fd for kept in self._kept.values() for fd in kept})
         if used is None:
             return
         for identity in self._kept.keys() - used:
             for unused in self._kept.pop(identity):
                 os.close(unused)
-
-
-def _identity_of(fd: int) -> FileIdentity:
-    found = os.fstat(fd)
-    return FileIdentity(found.st_dev, found.st_ino)
 
 
 def _used_beside(kept: set[int]) -> set[FileIdentity] | None:
@@ -62,7 +57,7 @@ def _used_beside(kept: set[int]) -> set[FileIdentity] | None:
     used = set()
     for fd in fds:
         with contextlib.suppress(OSError):  # closed meanwhile, as the listing's own is
-            used.add(_identity_of(fd))
+            used.add(FileIdentity.of(os.fstat(fd)))
     return used
 
 
@@ -88,8 +83,7 @@ class InodeLock:
         Raises: OSError: the file cannot be opened.
         """
         if sys.platform != "linux":
-            found = self._path.stat()
-            return FileIdentity(found.st_dev, found.st_ino)
+            return FileIdentity.of(self._path.stat())
         with _descriptors.one_at_a_time:
             fd = _descriptors.open(self._path)
             try:
@@ -102,7 +96,7 @@ class InodeLock:
                 # and the owner's epoch are what there is.
                 pass
             self._fd, self._process = fd, os.getpid()
-            return _identity_of(fd)
+            return FileIdentity.of(os.fstat(fd))
 
     def release(self) -> None:
         """Let go of the lock. This process has closed its own connections to the file."""

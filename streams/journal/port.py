@@ -44,7 +44,7 @@ class Commit(NamedTuple):
     rows: Sequence[tuple[bytes, bytes | None]]
     dead_letters: Sequence[DeadLetter]
     next: Mapping[Source, int]
-    at: int = 0
+    at: int
 
 
 class Journal(Protocol):

@@ -166,6 +166,7 @@ def test_without_a_table_of_mounts_the_devices_tell(tmp_path: Path) -> None:
         check_mount(Path("/proc"), mounts=nowhere)
 
 
+BIND: Final = ("sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"')
 IN_OWN_MOUNTS: Final = ("unshare", "--user", "--map-root-user", "--mount")
 
 
@@ -182,12 +183,11 @@ def test_a_file_mounted_without_its_directory_is_refused(file: Path) -> None:
     point = file.parent / "mounted" / file.name
     point.parent.mkdir()
     point.touch()
-    mount = ("sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', str(file), str(point))
-    said = elsewhere(OPEN, point, *IN_OWN_MOUNTS, *mount)
+    said = elsewhere(OPEN, point, *IN_OWN_MOUNTS, *BIND, str(file), str(point))
     assert said.startswith("Refused")
     assert "Mount its directory" in said
-    directory = ("sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', str(file.parent))
-    said = elsewhere(OPEN, point, *IN_OWN_MOUNTS, *directory, str(point.parent))
+    directories = str(file.parent), str(point.parent)
+    said = elsewhere(OPEN, point, *IN_OWN_MOUNTS, *BIND, *directories)
     assert said == "opened 1\n"
 
 
@@ -201,7 +201,7 @@ def descriptors(file: Path) -> int:
 
 
 def test_asking_for_the_lock_again_and_again_takes_nothing_from_who_has_it(file: Path) -> None:
-    other = symlinked_to_be(file)
+    other = symlinked(file)
     with serving(file) as service:
         ask(service, 1)
         for path in (other, file) * 10:
@@ -215,12 +215,6 @@ def test_asking_for_the_lock_again_and_again_takes_nothing_from_who_has_it(file:
         assert elsewhere(OPEN, other).startswith("Held")
     assert descriptors(file) == 0
     assert elsewhere(OPEN, other) == "opened 2\n"
-
-
-def symlinked_to_be(file: Path) -> Path:
-    other = file.with_name("other.db")
-    other.symlink_to(file)
-    return other
 
 
 def test_letting_go_of_the_lock_takes_nothing_from_a_reader(file: Path) -> None:
@@ -252,7 +246,7 @@ def reader_left_by(file: Path) -> Iterator[apsw.Connection]:
 
 def test_a_forked_process_that_lets_go_takes_nothing_from_its_parent(file: Path) -> None:
     opened(file).close_sync()
-    other = symlinked_to_be(file)
+    other = symlinked(file)
     lock = FileLock(file)
     lock.take()
     lock.take_file()

@@ -175,7 +175,9 @@ class Player:
             for record, encoded in decided
             if encoded.decision.reason == "undecodable"
         ]
-        return draft, Commit([e for _, e in decided], draft.rows(), dead, draft.next)
+        return draft, Commit(
+            [e for _, e in decided], draft.rows(), dead, draft.next, draft.decided_at
+        )
 
     async def decide(self, count: int, at: int) -> list[bytes]:
         """Read, decide and commit; return the decisions."""

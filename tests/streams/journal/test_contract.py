@@ -140,7 +140,7 @@ async def test_who_was_fenced_can_own_again(harness: Harness) -> None:
     await harness.feed("admin", opening("census", AT, 1))
     await old.decide(1, now(old))
     with pytest.raises(JournalFault):
-        await new.journal.commit(Commit([], [(b"key", b"value")], [], {}))
+        await new.journal.commit(Commit([], [(b"key", b"value")], [], {}, 0))
     assert b"key" not in (await harness.visible()).rows
 
 
@@ -169,7 +169,7 @@ async def test_rows_are_replaced_and_deleted(harness: Harness) -> None:
         [(b"a", b"2"), (b"c", b"1")],
         [(b"b", None), (b"never", None), (b"c", b"3")],
     ):
-        await playing.journal.commit(Commit([], rows, [], {}))
+        await playing.journal.commit(Commit([], rows, [], {}, 0))
     await playing.journal.drop()
     assert (await harness.visible()).rows == {b"a": b"2", b"c": b"3"}
     again = await harness.make()
