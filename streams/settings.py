@@ -204,7 +204,7 @@ class Settings(BaseSettings):
     instance_id: str | None = Field(
         None,
         max_length=100,
-        description="static member id of a worker; keep it across restarts",
+        description="a worker's name in its group, no other's; keep it across restarts [host name]",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="least severe messages that are logged"

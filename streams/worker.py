@@ -6,10 +6,9 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka import TopicPartition
 
 from accountant.decide import decide as decide_record
 from streams import topics as kafka_topics
@@ -17,7 +16,7 @@ from streams.clock import Clock
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.journal.kafka import KafkaJournal
 from streams.kafka.errors import translating
-from streams.kafka.inbox import Inbox
+from streams.kafka.membership import Membership
 from streams.kafka.reader import consumer as plain_consumer
 from streams.kafka.reader import stop
 from streams.lease import Lease
@@ -35,7 +34,7 @@ _CHECK_S: Final = 60.0
 _AGAIN_S: Final = 1.0
 
 
-class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
+class Worker:
     """Serve the partitions assigned to one member of the group.
 
     Args:
@@ -68,9 +67,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         self._decide = decide
         self._reach = reach
         self._check_every = check_every
-        self._inputs: Any = None
-        self._inbox: Inbox | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._group: Membership | None = None
         self._generation = 0
         self._assigned: set[int] = set()
         self._away = False
@@ -99,13 +96,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
         if main is not None:
             main.cancel()
             await asyncio.wait([main])
-        await self._release(list(self._tasks))
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            reading.cancel()
-        inputs, self._inputs = self._inputs, None
-        if inputs is not None:
-            await stop(inputs)
+        await self._leave()
 
     def lags(self) -> Sequence[Lag]:
         """Return how far behind the inputs of the partitions served are, as last seen."""
@@ -113,20 +104,17 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
 
     async def _run(self) -> None:
         await self._first_check()
-        while self._inputs is None:
-            try:
-                await self._join()
-            except Unavailable as error:
-                self.status.trouble("broker", f"the broker does not answer: {error}")
-                await asyncio.sleep(_AGAIN_S)
         checked = time.monotonic()
         while True:
-            await asyncio.sleep(_PROBE_S)
-            await self._probe()
-            if self._held or time.monotonic() - checked >= self._check_every:
-                checked = time.monotonic()
-                await self._check_again()
-            await self._hint()
+            group = await self._join()
+            while await group.wait(_PROBE_S):
+                await self._probe()
+                if self._held or time.monotonic() - checked >= self._check_every:
+                    checked = time.monotonic()
+                    await self._check_again()
+                self._lags = await group.hint(self.status.serving)
+            self.status.trouble("start", "joining the group again")
+            await self._leave()
 
     async def _first_check(self) -> None:
         """Wait for the broker, and refuse the start if the topics are wrong."""
@@ -141,71 +129,50 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
                 self.status.trouble("broker", None)
                 return
 
-    async def _join(self) -> None:
-        deployment = self._deployment
-        inputs = AIOKafkaConsumer(
-            bootstrap_servers=deployment.bootstrap,
-            group_id=deployment.application,
-            group_instance_id=self._instance_id,
-            partition_assignment_strategy=(RangePartitionAssignor,),
-            # An analyst's own open transaction must not stall the partition.
-            isolation_level="read_uncommitted",
-            auto_offset_reset="none",
-            enable_auto_commit=False,
-            session_timeout_ms=6_000,
-            heartbeat_interval_ms=1_000,
-            rebalance_timeout_ms=8_000,
-            # Else a member that is given no partition, or is refolding for long, would leave the
-            # group for good: the client takes one that asks for no records for dead.
-            max_poll_interval_ms=2**31 - 1,
-            request_timeout_ms=10_000,
-            retry_backoff_ms=100,
-            fetch_max_wait_ms=20,
-            max_partition_fetch_bytes=1 << 20,
-        )
-        inputs.subscribe([deployment.topics.requests, deployment.topics.admin], listener=self)
-        self._inputs = inputs
-        self._inbox = Inbox(inputs)
-        try:
-            with translating():
-                await inputs.start()
-        except BaseException:
-            self._inputs = None
-            await stop(inputs)
-            raise
-        self._reading = asyncio.create_task(self._inbox.run(), name="inbox")
-        self.status.trouble("start", None)
-        _log.info("worker_joined", group=deployment.application, instance=self._instance_id)
+    async def _join(self) -> Membership:
+        """Return a place in the group, as soon as the broker gives one.
 
-    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """Let go, before another member may own."""
-        partitions = {tp.partition for tp in revoked}
+        Raises: Refused.
+        """
+        while True:
+            self._group = Membership(
+                self._deployment,
+                self._instance_id,
+                on_revoked=self._on_revoked,
+                on_assigned=self._on_assigned,
+            )
+            try:
+                await self._group.join()
+            except Unavailable as error:
+                self.status.trouble("broker", f"the broker does not answer: {error}")
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                self.status.trouble("start", None)
+                return self._group
+
+    async def _leave(self) -> None:
+        await self._release(list(self._tasks))
+        self._assigned.clear()
+        group, self._group = self._group, None
+        if group is not None:
+            await group.leave()
+
+    async def _on_revoked(self, partitions: set[int]) -> None:
         self._assigned -= partitions
         await self._release(partitions)
-        if self._inbox is not None:
-            self._inbox.forget(set(revoked))
 
-    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+    def _on_assigned(self, partitions: set[int]) -> None:
         """Serve what is assigned, in a new generation."""
         self._generation += 1
-        by_partition: dict[int, list[TopicPartition]] = {}
-        for tp in assigned:
-            by_partition.setdefault(tp.partition, []).append(tp)
-        self._assigned |= by_partition.keys()
-        for partition, tps in sorted(by_partition.items()):
-            for tp in tps:
-                # A position of our own keeps the client from looking for one in the group's
-                # offsets, which are a hint; paused, nothing is fetched before the refold.
-                self._inputs.seek(tp, 0)
-                self._inputs.pause(tp)
-            if not self._held:
+        self._assigned |= partitions
+        if not self._held:
+            for partition in sorted(partitions):
                 self._serve(partition)
-        _log.info("partitions_assigned", partitions=sorted(by_partition))
 
     def _serve(self, partition: int) -> None:
         if partition in self._tasks:
             return
-        assert self._inbox is not None  # made before anything is assigned
+        assert self._group is not None
         lease = Lease(lambda: self._generation)
         deployment = self._deployment
         journal = KafkaJournal(
@@ -213,7 +180,7 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
             deployment.application,
             deployment.topics,
             partition,
-            self._inbox,
+            self._group.inbox,
         )
         processor = Processor(
             journal,
@@ -313,19 +280,3 @@ class Worker(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carri
                 self._held = False
                 for partition in sorted(self._assigned):
                     self._serve(partition)
-
-    async def _hint(self) -> None:
-        """Commit the group's offsets, for lag displays only, and note the lag ourselves."""
-        assert self._inbox is not None
-        positions, lags = {}, []
-        for tp in self._inputs.assignment():
-            if tp.partition in self.status.serving:
-                with contextlib.suppress(Exception):
-                    positions[tp] = await self._inbox.position(tp)
-                    behind = (self._inputs.highwater(tp) or positions[tp]) - positions[tp]
-                    lags.append(Lag(tp.topic, tp.partition, max(0, behind)))
-        self._lags = lags
-        if positions:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(_RELEASE_S):
-                    await self._inputs.commit(positions)

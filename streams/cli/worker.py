@@ -17,7 +17,7 @@ def worker(
         str | None,
         typer.Option(
             envvar="ACCOUNTANT_INSTANCE_ID",
-            help="Static member id; keep it across restarts.",
+            help="Name in the group, no other's; keep it across restarts. Default: host name.",
         ),
     ] = None,
     metrics_port: Annotated[

@@ -22,6 +22,8 @@ _MOST_BYTES: Final = 4 << 20
 _WAIT_MS: Final = 20  # also the longest time until a queue that has room again is read
 _AGAIN_S: Final = 0.1
 _SINGLY_S: Final = 60.0  # that partitions are read one by one, after an error of one of them
+_MOST_TROUBLE: Final = 20  # errors of no partition, within _TROUBLE_S: the client does not recover
+_TROUBLE_S: Final = 10.0
 _NOWHERE: Final = TopicPartition("", 0)
 
 
@@ -101,9 +103,13 @@ class Inbox:
         self._taken = asyncio.Event()
         self._raw: dict[TopicPartition, asyncio.Task[None]] = {}
         self._singly_until = 0.0
+        self._troubles: deque[float] = deque(maxlen=_MOST_TROUBLE)
 
     async def run(self) -> None:
-        """Read ahead until cancelled. Errors go to whoever reads the partition."""
+        """Read ahead until cancelled. Errors go to whoever reads the partition.
+
+        Raises: KafkaError: the client has failed for good; only another one can go on.
+        """
         try:
             await self._run()
         finally:
@@ -130,7 +136,21 @@ class Inbox:
                     of = set(self._queues)
                 self._tell(of, error)
                 _log.warning("inputs_not_read", error=type(error).__name__, why=str(error))
+                self._note_trouble(error)
                 await asyncio.sleep(_AGAIN_S)
+
+    def _note_trouble(self, error: Exception) -> None:
+        """Give the client up where it raises time after time.
+
+        After an answer to a heartbeat that it did not expect, its half that belongs to the group
+        is dead for good, and says so to each who reads: a member evicted long ago would go on.
+        """
+        if isinstance(error, kafka.OffsetOutOfRangeError):
+            return
+        self._troubles.append(time.monotonic())
+        since = self._troubles[-1] - self._troubles[0]
+        if len(self._troubles) == _MOST_TROUBLE and since < _TROUBLE_S:
+            raise error
 
     async def _read_ahead(self) -> None:
         self._taken.clear()

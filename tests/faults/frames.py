@@ -7,6 +7,7 @@ import enum
 import struct
 import threading
 from dataclasses import dataclass, field
+from typing import Final
 
 _FRAME_MAX = 64 * 1024 * 1024  # bytes; above it the peer does not speak Kafka
 
@@ -19,6 +20,8 @@ class Api(enum.IntEnum):
     METADATA = 3
     OFFSET_COMMIT = 8
     FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
     INIT_PRODUCER_ID = 22
     ADD_PARTITIONS_TO_TXN = 24
     ADD_OFFSETS_TO_TXN = 25
@@ -33,6 +36,7 @@ class Action(enum.Enum):
     DELAY_RESPONSE = "done by the broker; this and later responses are late by `seconds`"
     RESET_AFTER = "done by the broker; the client sees its connection reset instead"
     RESET_BEFORE = "never reaches the broker; the client sees its connection reset"
+    ANSWER_UNKNOWN_ERROR = "done by the broker; the client is told UNKNOWN_SERVER_ERROR"
     FORWARD_LATE = "the client sees a reset at once; the broker gets it `seconds` later"
 
 
@@ -68,6 +72,14 @@ class Request:
         api, _, correlation, length = struct.unpack_from(">hhih", frame)
         client_id = frame[10 : 10 + length].decode() if length >= 0 else None
         return cls(frame, api, correlation, client_id)
+
+
+UNKNOWN_SERVER_ERROR: Final = -1
+
+
+def with_error(response: bytes, code: int) -> bytes:
+    """Return a response of nothing but an error code, which ends it, with another one."""
+    return response[:-2] + struct.pack(">h", code)
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:

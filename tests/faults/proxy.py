@@ -18,7 +18,16 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from streams.testing import LocalBroker
-from tests.faults.frames import Action, Api, Fault, Request, read_frame, write_frame
+from tests.faults.frames import (
+    UNKNOWN_SERVER_ERROR,
+    Action,
+    Api,
+    Fault,
+    Request,
+    read_frame,
+    with_error,
+    write_frame,
+)
 
 _HOST = "127.0.0.1"
 _T = TypeVar("_T")
@@ -251,6 +260,8 @@ class _Link:
                 fault.struck.set()
                 if fault.action is Action.RESET_AFTER:
                     return
+                if fault.action is Action.ANSWER_UNKNOWN_ERROR:
+                    response = with_error(response, UNKNOWN_SERVER_ERROR)
                 silent = silent or fault.action is Action.LOSE_RESPONSE
                 await asyncio.sleep(fault.seconds)
             if not silent:

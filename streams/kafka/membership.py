@@ -1,0 +1,195 @@
+"""A worker's place in its consumer group: the partitions it is given, and their inputs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+
+from streams.errors import JournalFault, Refused
+from streams.kafka.errors import translating
+from streams.kafka.inbox import Inbox
+from streams.kafka.reader import stop
+from streams.loggers import get_logger
+from streams.metrics.source import Lag
+from streams.topics import Deployment
+
+_log = get_logger(__name__)
+
+_PATIENCE_S: Final = 3.0
+_UUID_LENGTH: Final = 36
+
+
+class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
+    """One static member of the group of a deployment's workers.
+
+    Args:
+        deployment: names the group and the inputs.
+        instance_id: the member's name.
+        on_revoked: awaited with partitions that are to be let go of, before others may own them.
+        on_assigned: called with partitions that are given, each of their inputs paused.
+
+    Attributes:
+        inbox: the inputs of all partitions that are given.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        instance_id: str,
+        *,
+        on_revoked: Callable[[set[int]], Awaitable[None]],
+        on_assigned: Callable[[set[int]], None],
+    ) -> None:
+        self._deployment = deployment
+        self._instance_id = instance_id
+        self._on_revoked = on_revoked
+        self._on_assigned = on_assigned
+        self._client: Any = AIOKafkaConsumer(
+            bootstrap_servers=deployment.bootstrap,
+            group_id=deployment.application,
+            group_instance_id=instance_id,
+            partition_assignment_strategy=(RangePartitionAssignor,),
+            # An analyst's own open transaction must not stall the partition.
+            isolation_level="read_uncommitted",
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=1_000,
+            rebalance_timeout_ms=8_000,
+            # Else a member that is given no partition, or is refolding for long, would leave the
+            # group for good: the client takes one that asks for no records for dead.
+            max_poll_interval_ms=2**31 - 1,
+            request_timeout_ms=10_000,
+            retry_backoff_ms=100,
+            fetch_max_wait_ms=20,
+            max_partition_fetch_bytes=1 << 20,
+        )
+        self.inbox = Inbox(self._client)
+        self._reading: asyncio.Task[None] | None = None
+        self._member = ""  # our id within the group, as we were last told
+        self._displaced = asyncio.Event()
+
+    async def join(self) -> None:
+        """Connect, and begin to read ahead. Partitions may be given before this returns.
+
+        Raises: JournalFault, Refused.
+        """
+        names = self._deployment.topics
+        self._client.subscribe([names.requests, names.admin], listener=self)
+        try:
+            with translating():
+                await self._client.start()
+        except BaseException:
+            await self.leave()
+            raise
+        self._reading = asyncio.create_task(self.inbox.run(), name="inbox")
+        _log.info("worker_joined", group=self._deployment.application, instance=self._instance_id)
+
+    async def leave(self) -> None:
+        """Disconnect. The group keeps the member's place for as long as a session lasts."""
+        if self._reading is not None:
+            self._reading.cancel()
+        await stop(self._client)
+
+    async def wait(self, seconds: float) -> bool:
+        """Return after a while, or at once if the client fails; tell whether it goes on.
+
+        Raises: Refused: another client has joined under our name.
+        """
+        assert self._reading is not None
+        displaced = asyncio.ensure_future(self._displaced.wait())
+        await asyncio.wait(
+            {self._reading, displaced}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        displaced.cancel()
+        if self._displaced.is_set():
+            raise Refused(
+                f"another worker has joined as {self._instance_id!r}, and this one gives way: "
+                "give each an ACCOUNTANT_INSTANCE_ID (--instance-id) of its own"
+            )
+        if not self._reading.done():
+            return True
+        error = None if self._reading.cancelled() else self._reading.exception()
+        _log.error("group_client_failed", why=repr(error), then="joins again with another")
+        return False
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        """Let go, before another member may own."""
+        tps = set(revoked)
+        await self._on_revoked({tp.partition for tp in tps})
+        self.inbox.forget(tps)
+        if tps and await self._is_displaced():
+            self._displaced.set()
+            # Ends the client's half that belongs to the group: by joining again it would
+            # displace the other in turn, and so on for ever.
+            raise asyncio.CancelledError
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        """Hand over what is given."""
+        tps = set(assigned)
+        # Private, and the only way to it; tests/kafka/test_membership.py.
+        self._member = self._client._coordinator.member_id
+        for tp in tps:
+            # A position of our own keeps the client from looking for one in the group's
+            # offsets, which are a hint; paused, nothing is fetched before the refold.
+            self._client.seek(tp, 0)
+            self._client.pause(tp)
+        partitions = {tp.partition for tp in tps}
+        self._on_assigned(partitions)
+        _log.info("partitions_assigned", partitions=sorted(partitions))
+
+    async def _is_displaced(self) -> bool:
+        """Tell whether another client has joined under our name since we were let in."""
+        try:
+            member = await _member_of(self._deployment, self._instance_id)
+        except (JournalFault, Refused) as error:
+            _log.warning("membership_unknown", why=str(error))
+            return False
+        return member not in {None, self._member}
+
+    async def hint(self, serving: Collection[int]) -> list[Lag]:
+        """Commit offsets of the partitions that are served, for displays; return how far behind.
+
+        Best effort: nothing here relies on the group's offsets.
+        """
+        positions, lags = {}, []
+        for tp in self._client.assignment():
+            if tp.partition in serving:
+                with contextlib.suppress(Exception):
+                    positions[tp] = await self.inbox.position(tp)
+                    behind = (self._client.highwater(tp) or positions[tp]) - positions[tp]
+                    lags.append(Lag(tp.topic, tp.partition, max(0, behind)))
+        if positions:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._client.commit(positions)
+        return lags
+
+
+async def _member_of(deployment: Deployment, instance_id: str) -> str | None:
+    """Return the id of the group's member that an instance is at present, None if it is none.
+
+    The broker makes it of the instance's name and a UUID, new whenever a client joins under that
+    name without telling the last one.
+
+    Raises: JournalFault, Refused: the broker did not tell.
+    """
+    admin = AIOKafkaAdminClient(
+        bootstrap_servers=deployment.bootstrap, request_timeout_ms=int(_PATIENCE_S * 1000)
+    )
+    try:
+        with translating():
+            async with asyncio.timeout(_PATIENCE_S):
+                await admin.start()
+                (described,) = await admin.describe_consumer_groups([deployment.application])
+    finally:
+        await admin.close()
+    ((_, _, _, _, _, members, *_),) = described.groups
+    ids: list[str] = [member[0] for member in members]
+    return next((each for each in ids if each[:-_UUID_LENGTH] == f"{instance_id}-"), None)
