@@ -120,19 +120,20 @@ def _decide_new(
         encoded = _append_of(draft, record, checked, body, Outcome.REFUSED, reason)
         _remember(draft, identity, encoded, None)
         return encoded
-    extra = _NOTHING_MORE
+    extra, analyst = _NOTHING_MORE, None
     if isinstance(request, MechanismRequest):
+        analyst = request.analyst
         assert ledger is not None
         assert checked.claim is not None
         after, verdict = adjudicate(
             ledger, checked.claim, request.unit, request.neighbours, draft.decided_at
         )
         if verdict.outcome is Outcome.GRANTED:
-            return _grant(draft, record, body, request.analyst, (ledger, after), verdict, identity)
+            return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
     else:
         after, verdict, extra = administer(ledger, request, draft.decided_at)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
-    encoded = draft.append(decision, record.key)
+    encoded = draft.append(decision, record.key, analyst)
     draft.put(after)
     _remember(draft, identity, encoded, None)
     return encoded
@@ -258,7 +259,7 @@ def _remember(
         body_hash,
         encoded.digest,
         encoded.partition_sequence,
-        encoded.timestamp,
+        encoded.decided_at,
         encoded.outcome,
         encoded.reason,
         cost,

@@ -9,32 +9,41 @@ from accountant.outcomes import Outcome, Reason
 from accountant.records import Decision, decode_decision
 
 
-class Encoded(msgspec.Struct, gc=False):
-    """One decision as it goes into the log, with what the busiest readers need of it.
+class Counted(msgspec.Struct, gc=False):
+    """One decision, as far as the busiest readers look at it: those who count.
 
     Attributes:
-        key: the record's key: the dataset, or the input's key where there is none.
-        value: the decision's bytes, which the next one's hash covers.
-        timestamp: decided_at, milliseconds since 1970.
-        digest: SHA-256 of the value.
         partition_sequence, outcome, reason, dataset, sequence: as in `records.Decision`.
-        analyst: who asked, of a granted request.
-        charged: what it added to the first of the dataset's totals, in units of 1e-40.
+        decided_at: milliseconds since 1970.
+        value: its bytes.
+        analyst: whose request was granted or refused, None of any other decision.
+        charged: what a grant added to the first of the dataset's totals, in units of 1e-40; 0 if
+            that is infinite now. None of any other decision.
         crossed: whether it crossed a threshold.
     """
 
-    key: bytes | None
-    value: bytes
-    timestamp: int
-    digest: bytes
     partition_sequence: int
     outcome: Outcome
-    reason: Reason | None = None
-    dataset: str | None = None
-    sequence: int | None = None
-    analyst: str | None = None
-    charged: Units = 0
-    crossed: bool = False
+    reason: Reason | None
+    dataset: str | None
+    sequence: int | None
+    decided_at: int
+    value: bytes
+    analyst: str | None
+    charged: Units | None
+    crossed: bool
+
+
+class Encoded(Counted, gc=False):
+    """One decision as it goes into the log; the next one's hash covers its `value`.
+
+    Attributes:
+        key: the record's key: the dataset, or the input's key where there is none.
+        digest: SHA-256 of the value.
+    """
+
+    key: bytes | None
+    digest: bytes
     made: Decision | None = None
 
     @property

@@ -1,7 +1,7 @@
 """Budgets and usage of many datasets, kept by following their decisions.
 
 Every decision carries running totals, so of a run of them on one dataset only the last is
-decoded whole; the others are counted by the few fields of an `Entry`. What a run comes down to
+decoded whole; the others are counted by the few fields of a `Counted`. What a run comes down to
 is what `views.fold_decision` gives for one after another.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 
 import msgspec
 
-from accountant.amounts import Units, parse_units
+from accountant.amounts import parse_units
 from accountant.clock import from_iso, iso
-from accountant.encoded import Encoded
+from accountant.encoded import Counted
 from accountant.outcomes import Outcome, Reason
 from accountant.records import NO_REQUEST, Origin, Snapshot, decode_decision
 from accountant.usage import Usage, analyst_in
@@ -38,38 +38,12 @@ class Line(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
 decode_line = msgspec.json.Decoder(Line).decode
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One decision on a dataset, as far as counting takes it.
-
-    Attributes:
-        partition_sequence, outcome, reason, dataset, sequence: as in `records.Decision`.
-        crossed: whether it crossed a threshold.
-        decided_at: milliseconds since 1970.
-        value: its bytes.
-        analyst: whose request was granted or refused, None of any other decision.
-        charged: what a grant cost of the budget's first sum, in units of 1e-40; else None.
-    """
-
-    partition_sequence: int
-    outcome: Outcome
-    reason: Reason | None
-    dataset: str
-    sequence: int | None
-    crossed: bool
-    decided_at: int
-    value: bytes
-    analyst: str | None
-    charged: Units | None
-
-
-Run = Sequence[Entry]
+Run = Sequence[Counted]
 """Decisions on one dataset in the order of the log."""
 
 
-def entry(line: Line, value: bytes) -> Entry | None:
-    """Return the entry of a decision that was read, None if it names no dataset."""
-    if line.dataset is None:
-        return None
+def counted(line: Line, value: bytes) -> Counted:
+    """Return a decision that was read, as far as counting takes it."""
     analyst, charged = None, None
     granted = line.outcome is Outcome.GRANTED
     if line.sequence is not None and (granted or line.outcome is Outcome.REFUSED):
@@ -77,55 +51,32 @@ def entry(line: Line, value: bytes) -> Entry | None:
         if granted:
             # The sum that is the budget's first is the first of a cost, too.
             charged = parse_units(next(iter((line.cost or {}).values()), "0"))
-    return Entry(
+    return Counted(
         line.partition_sequence,
         line.outcome,
         line.reason,
         line.dataset,
         line.sequence,
-        bool(line.crossed),
         from_iso(line.decided_at),
         value,
         analyst,
         charged,
+        bool(line.crossed),
     )
 
 
-def entry_of(encoded: Encoded) -> Entry | None:
-    """Return the entry of a decision that this process has made, None if it names no dataset."""
-    if encoded.dataset is None:
-        return None
-    analyst, charged = encoded.analyst, None
-    if encoded.outcome is Outcome.GRANTED:
-        charged = encoded.charged
-    elif encoded.sequence is not None and encoded.outcome is Outcome.REFUSED:
-        analyst = analyst_in(encoded.decision.request)
-    return Entry(
-        encoded.partition_sequence,
-        encoded.outcome,
-        encoded.reason,
-        encoded.dataset,
-        encoded.sequence,
-        encoded.crossed,
-        encoded.timestamp,
-        encoded.value,
-        analyst,
-        charged,
-    )
-
-
-def runs(entries: Iterable[Entry | None]) -> dict[str, Run]:
+def runs(decided: Iterable[Counted]) -> dict[str, Run]:
     """Return decisions of one partition by dataset, without those that have none."""
-    found: dict[str, list[Entry]] = {}
-    for each in entries:
-        if each is not None:
+    found: dict[str, list[Counted]] = {}
+    for each in decided:
+        if each.dataset is not None:
             found.setdefault(each.dataset, []).append(each)
     return dict(found)
 
 
 def runs_of(values: Iterable[bytes]) -> dict[str, Run]:
     """As `runs`, of decisions as the log has them."""
-    return runs([entry(decode_line(value), value) for value in values])
+    return runs([counted(decode_line(value), value) for value in values])
 
 
 class Following:
@@ -189,26 +140,26 @@ class Following:
 
 def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:
     """Yield the view after each decision that may change more than sums, and after the last."""
-    counted: list[Entry] = []
+    plain: list[Counted] = []
     for each in run:
         if view is not None and not _is_special(view, each):
-            counted.append(each)
+            plain.append(each)
             continue
-        if counted:
+        if plain:
             assert view is not None
-            view = _fold_counted(view, counted)
+            view = _fold_plain(view, plain)
             yield view
-            counted = []
+            plain = []
         after = fold_decision(view, decode_decision(each.value))
         if after is not None:
             yield after
         view = after
-    if counted:
+    if plain:
         assert view is not None
-        yield _fold_counted(view, counted)
+        yield _fold_plain(view, plain)
 
 
-def _is_special(view: DatasetView, each: Entry) -> bool:
+def _is_special(view: DatasetView, each: Counted) -> bool:
     if each.crossed:
         return True
     if each.outcome is Outcome.REFUSED:
@@ -217,11 +168,11 @@ def _is_special(view: DatasetView, each: Entry) -> bool:
     return each.sequence is not None and each.outcome is not Outcome.GRANTED
 
 
-def _fold_counted(view: DatasetView, counted: Run) -> DatasetView:
+def _fold_plain(view: DatasetView, plain: Run) -> DatasetView:
     outcomes, reasons = dict(view.outcomes), dict(view.reasons)
     last_number, last_sequence = view.partition_sequence, view.sequence
     at, last = 0, None
-    for each in counted:
+    for each in plain:
         sequence = each.sequence
         if (
             each.reason is Reason.WRONG_PARTITION

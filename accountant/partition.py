@@ -207,8 +207,12 @@ class Draft:
         self._undo_ledger = self._undo_id = None
         self._room = 0  # it may have been counted above a floor that is lower again
 
-    def append(self, decision: Decision, key: bytes | None) -> Encoded:
-        """Take a decision as the next of the log and return its bytes."""
+    def append(self, decision: Decision, key: bytes | None, analyst: str | None = None) -> Encoded:
+        """Take a decision that grants nothing as the next of the log and return its bytes.
+
+        Args:
+            analyst: see `Encoded`.
+        """
         return self.append_value(
             encode(decision),
             key,
@@ -216,8 +220,10 @@ class Draft:
             decision.reason,
             decision.dataset,
             decision.sequence,
-            crossed=bool(decision.crossed),
-            made=decision,
+            analyst,
+            None,
+            bool(decision.crossed),
+            decision,
         )
 
     def append_value(
@@ -228,9 +234,9 @@ class Draft:
         reason: Reason | None,
         dataset: str | None,
         sequence: int | None,
-        analyst: str | None = None,
-        charged: Units = 0,
-        crossed: bool = False,
+        analyst: str | None,
+        charged: Units | None,
+        crossed: bool,
         made: Decision | None = None,
     ) -> Encoded:
         """Take a decision's bytes as the next of the log; see `Encoded` for the rest."""
@@ -238,18 +244,18 @@ class Draft:
         self.sequence += 1
         self.head = f"sha256:{digest.hex()}"
         return Encoded(
-            key,
-            value,
-            self.decided_at,
-            digest,
             self.sequence,
             outcome,
             reason,
             dataset,
             sequence,
+            self.decided_at,
+            value,
             analyst,
             charged,
             crossed,
+            key,
+            digest,
             made,
         )
 

@@ -113,7 +113,7 @@ def _in_file(genesis: Genesis, decisions: list[Encoded], rows: _Rows) -> float:
     """Return how long an embedded ledger takes to open."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "ledger.db"
-        sqlite_file.create(path, genesis, decisions[0].timestamp)
+        sqlite_file.create(path, genesis, decisions[0].decided_at)
         asyncio.run(_fill(path, decisions[1:], rows))
         started = time.perf_counter()
         service = EmbeddedService.open(path, load())

@@ -39,7 +39,7 @@ async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence
         if not await _is_empty(deployment, partition):
             return False
         first = genesis_decision(deployment.genesis(partition), time.time_ns() // 1_000_000)
-        record = Record(first.key, first.value, first.timestamp)
+        record = Record(first.key, first.value, first.decided_at)
         await producer.transact(partition, {deployment.topics.decisions: [record]})
     finally:
         producer.drop()

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import OutOfOrderSequenceNumber
 
 from accountant.clock import issued_at
-from accountant.following import Following, Line, decode_line, entry, runs
+from accountant.following import Following, Line, counted, decode_line, runs
 from accountant.ids import decode_identity
 from accountant.outcomes import Outcome
 from accountant.partitioning import partition_of
@@ -250,7 +250,7 @@ class KafkaService:
         for line, value in zip(lines, values, strict=True):
             self._take(partition, line, value)
         crossed: list[Alert] = []
-        for dataset, run in runs(map(entry, lines, values)).items():
+        for dataset, run in runs(map(counted, lines, values)).items():
             crossed += self._views_of.take_run(dataset, run)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])

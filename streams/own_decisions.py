@@ -65,7 +65,7 @@ class OwnDecisions:
         if len(own.waiting) > self._most_waiting:
             if own.reached:
                 own.reached = False
-                self._read_on[partition.genesis.partition] = own.waiting[0].timestamp
+                self._read_on[partition.genesis.partition] = own.waiting[0].decided_at
             while len(own.waiting) > self._most_waiting:
                 own.waiting.popleft()
         if own.reached:
@@ -76,7 +76,7 @@ class OwnDecisions:
     def dropped(self, partition: int, error: BaseException | None) -> None:
         own = self._owned.pop(partition, None)
         if own is not None and own.reached:
-            first = own.waiting[0].timestamp if own.waiting else own.decided_at
+            first = own.waiting[0].decided_at if own.waiting else own.decided_at
             self._read_on[partition] = first
 
     def halted(self, partition: int, error: BaseException) -> None:
@@ -128,5 +128,5 @@ class OwnDecisions:
             own = self._owned.get(number)
             if own is not None:
                 own.reached = False
-            since = self._read_on.get(number, decided[0].timestamp)
-            self._read_on[number] = min(since, decided[0].timestamp)
+            since = self._read_on.get(number, decided[0].decided_at)
+            self._read_on[number] = min(since, decided[0].decided_at)

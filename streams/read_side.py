@@ -15,7 +15,8 @@ import faust
 from faust.types import StreamT, TableT
 from mode import Service
 
-from accountant.following import Entry, Following, Run, decode_line, entry, entry_of, runs
+from accountant.encoded import Counted
+from accountant.following import Following, Run, counted, decode_line, runs
 from accountant.records import Snapshot, encode
 from accountant.usage import Usage
 from accountant.views import Alert, DatasetView
@@ -55,6 +56,10 @@ class LocalTable(faust.Table[Any, Any]):
     The two hooks are where Faust publishes the changelog. The decision log is one already, and
     every start reads it, so a second copy could only disagree with it.
     """
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return a value, past the hook for sensors, of which there are none."""
+        return self.data.get(key, default)
 
     def on_key_set(self, key: Any, value: Any) -> None:
         self.app.sensors.on_table_set(self, key, value)
@@ -185,16 +190,14 @@ class ReadSide:
         await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
-        entries: list[Entry | None] = []
-        last = -1
+        decided: list[Counted] = []
         for i in range(0, len(values), VALUES_PER_TURN):
-            for value in values[i : i + VALUES_PER_TURN]:
-                line = decode_line(value)
-                last = line.partition_sequence
-                entries.append(entry(line, value))
+            some = values[i : i + VALUES_PER_TURN]
+            decided += [counted(decode_line(value), value) for value in some]
             await asyncio.sleep(0)
         async with self._order:
-            await self._send(partition, entries)
+            await self._send(partition, decided)
+            last = decided[-1].partition_sequence if decided else -1
             return self._own.reach(partition, last)
 
     async def _take_own(self) -> int:
@@ -203,19 +206,16 @@ class ReadSide:
             taken = self._own.take()
             try:
                 for partition, decided in taken.items():
-                    entries: list[Entry | None] = []
-                    for i in range(0, len(decided), VALUES_PER_TURN):
-                        entries += map(entry_of, decided[i : i + VALUES_PER_TURN])
-                        await asyncio.sleep(0)
-                    await self._send(partition, entries)
+                    await self._send(partition, decided)
+                    await asyncio.sleep(0)
             except Exception:
                 self._own.give_back(taken)
                 raise
             return sum(map(len, taken.values()))
 
-    async def _send(self, partition: int, entries: Sequence[Entry | None]) -> None:
+    async def _send(self, partition: int, decided: Sequence[Counted]) -> None:
         # All at once: the longer a dataset's run, the less of it is decoded whole.
-        batch = Batch(partition, runs=runs(entries))
+        batch = Batch(partition, runs=runs(decided))
         await self._feed.send(value=batch, partition=partition)
 
     def _declare_agents(self, deployment: Deployment) -> None:

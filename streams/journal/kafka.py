@@ -157,7 +157,8 @@ class KafkaJournal:
             self._partition,
             {
                 self._topics.decisions: [
-                    (each.key, each.value, each.timestamp, _NO_HEADERS) for each in commit.decisions
+                    (each.key, each.value, each.decided_at, _NO_HEADERS)
+                    for each in commit.decisions
                 ],
                 # Dated as the decisions are: a worker's own clock may be one that the broker does
                 # not take.

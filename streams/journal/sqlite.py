@@ -139,7 +139,7 @@ class SqliteJournal:
                 raise Fenced(f"another process owns {self._path} now")
             db.executemany(
                 "INSERT INTO decisions (sequence, decided_at, value) VALUES (?, ?, ?)",
-                [(e.partition_sequence, e.timestamp, e.value) for e in commit.decisions],
+                [(e.partition_sequence, e.decided_at, e.value) for e in commit.decisions],
             )
             db.executemany(
                 "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)",

@@ -8,7 +8,7 @@ from accountant.amounts import format_units
 from accountant.encoded import Encoded
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome
-from accountant.usage import Usage, UsageView, analyst_in
+from accountant.usage import Usage, UsageView
 from streams.metrics.source import AnalystUse
 
 
@@ -35,21 +35,16 @@ class UsageTable:
             if encoded.sequence is None:
                 continue
             self.last[str(encoded.dataset)] = encoded.partition_sequence
-            granted = encoded.outcome is Outcome.GRANTED
-            if not granted and encoded.outcome is not Outcome.REFUSED:
+            if encoded.analyst is None:
                 continue
-            analyst = encoded.analyst or analyst_in(encoded.decision.request)
-            if analyst is None:
-                continue  # an owner's record
-            pair = str(encoded.dataset), analyst
+            pair = str(encoded.dataset), encoded.analyst
             row = rows.get(pair)
             if row is None:
                 if most is not None and len(rows) >= most:
                     self._left_out += 1
                     continue
                 row = rows[pair] = _new(ledgers[pair[0]])
-            charged = encoded.charged if granted else None
-            row.take(encoded.sequence, encoded.timestamp, charged)
+            row.take(encoded.sequence, encoded.decided_at, encoded.charged)
 
     def forget(self, datasets: Iterable[str]) -> None:
         """Forget datasets that moved away."""

@@ -21,15 +21,18 @@ from tests.accountant.world import World, opened
 def encoded(value: bytes) -> Encoded:
     decision = decode_decision(value)
     return Encoded(
-        key=None,
-        value=value,
-        timestamp=0,
-        digest=b"",
         partition_sequence=decision.partition_sequence,
         outcome=decision.outcome,
         reason=decision.reason,
         dataset=decision.dataset,
         sequence=decision.sequence,
+        decided_at=0,
+        value=value,
+        analyst=None,
+        charged=None,
+        crossed=bool(decision.crossed),
+        key=None,
+        digest=b"",
     )
 
 

@@ -53,4 +53,4 @@ def test_a_decision_that_was_not_built_is_decoded_once() -> None:
 
 
 BASIC = {"filter": "basic"}
-_OF_AN_OPENING: Any = ("opened", None, "census", 1)
+_OF_AN_OPENING: Any = ("opened", None, "census", 1, None, None, False)

@@ -79,4 +79,4 @@ def test_genesis_fixes_what_a_log_is_for_ever() -> None:
     decision = decode_decision(written.value)
     assert (decision.genesis, decision.partition_sequence) == (genesis, 0)
     assert decision.previous == "sha256:" + "0" * 64
-    assert (written.key, written.timestamp) == (None, START)
+    assert (written.key, written.decided_at) == (None, START)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.encoded import Encoded
-from accountant.following import Following, entry_of, runs
+from accountant.following import Following, runs
 from accountant.inputs import Input
 from accountant.partition import Partition
 from streams.own_decisions import OwnDecisions
@@ -33,13 +33,13 @@ class Stage:
         self.owns = False
 
     def feed(self, decided: list[Encoded]) -> None:
-        for dataset, run in runs(map(entry_of, decided)).items():
+        for dataset, run in runs(decided).items():
             self.following.take_run(dataset, run)
 
     def move_on(self) -> None:
         last = self.log[self.committed - 1]
         self.partition.sequence = last.partition_sequence
-        self.partition.decided_at = last.timestamp
+        self.partition.decided_at = last.decided_at
 
     def commit(self, count: int) -> None:
         new = self.log[self.committed : self.committed + count]
@@ -61,7 +61,7 @@ class Stage:
     def read(self, most: int) -> None:
         for since in self.own.read_on().values():
             self.left = False
-            self.position = next(i for i, each in enumerate(self.log) if each.timestamp >= since)
+            self.position = next(i for i, each in enumerate(self.log) if each.decided_at >= since)
         if self.left:
             return
         got = self.log[self.position : min(self.committed, self.position + most)]
@@ -103,7 +103,7 @@ def test_nothing_is_missed_however_reading_owning_and_dropping_interleave(
     stage.take()
 
     every = Following({}, {})
-    for dataset, run in runs(map(entry_of, world.encoded)).items():
+    for dataset, run in runs(world.encoded).items():
         every.take_run(dataset, run)
     assert stage.following.budgets == every.budgets
     found, wanted = (
@@ -147,7 +147,7 @@ def test_a_partition_that_is_dropped_is_read_on_from_its_last_decision_taken(
     stage.commit(2)
     stage.take()
     stage.drop()
-    assert stage.own.read_on() == {0: stage.log[4].timestamp}
+    assert stage.own.read_on() == {0: stage.log[4].decided_at}
     assert stage.own.read_on() == {}
 
 
@@ -155,7 +155,7 @@ def test_of_what_waits_the_first_is_read_on_from(owned: tuple[Stage, World]) -> 
     stage, _ = owned
     stage.commit(2)
     stage.own.halted(0, RuntimeError())
-    assert stage.own.read_on() == {0: stage.log[3].timestamp}
+    assert stage.own.read_on() == {0: stage.log[3].decided_at}
     assert stage.own.take() == {}
 
 
@@ -165,7 +165,7 @@ def test_what_was_taken_in_vain_is_read(owned: tuple[Stage, World]) -> None:
     stage.own.give_back(stage.own.take())
     stage.commit(1)
     assert stage.own.take() == {}
-    assert stage.own.read_on() == {0: stage.log[3].timestamp}
+    assert stage.own.read_on() == {0: stage.log[3].decided_at}
 
 
 def test_a_crossed_threshold_does_not_wait_for_the_pause() -> None:
