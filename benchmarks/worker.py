@@ -6,6 +6,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from aiokafka import TopicPartition
 
@@ -98,7 +99,10 @@ async def _copies(deployment: Deployment, target: Deployment, count: int, shape:
 
 
 async def _rounds(count: int, rounds: int) -> tuple[list[tuple[float, float, float]], Shape]:
-    """Return (decisions/s, the same without the read side, copies/s) of each round."""
+    """Return (decisions/s, the same without the read side, copies/s) of each round.
+
+    Each goes first in a third of the rounds: the broker is the faster the longer it runs.
+    """
     done = []
     with LocalBroker() as broker:
         shape = await _shape(await _filled(broker, "s.", _SAMPLE))
@@ -106,13 +110,16 @@ async def _rounds(count: int, rounds: int) -> tuple[list[tuple[float, float, flo
             whole = await _filled(broker, f"w{number}.", count)
             alone = await _filled(broker, f"a{number}.", count)
             target = await deploy(broker, f"c{number}.", _PARTITIONS)
-            done.append(
-                (
-                    await _decide(whole, read_side=True),
-                    await _decide(alone, read_side=False),
-                    await _copies(whole, target, count, shape),
-                )
-            )
+            turns = [
+                partial(_decide, whole, read_side=True),
+                partial(_decide, alone, read_side=False),
+                partial(_copies, whole, target, count, shape),
+            ]
+            rates = [0.0] * len(turns)
+            for place in range(len(turns)):
+                turn = (number + place) % len(turns)
+                rates[turn] = await turns[turn]()
+            done.append((rates[0], rates[1], rates[2]))
     return done, shape
 
 

@@ -107,7 +107,7 @@ class Worker:
         checked = time.monotonic()
         while True:
             group = await self._join()
-            while await group.wait(_PROBE_S):
+            while await self._wait(group):
                 await self._probe()
                 if self._held or time.monotonic() - checked >= self._check_every:
                     checked = time.monotonic()
@@ -115,6 +115,13 @@ class Worker:
                 self._lags = await group.hint(self.status.serving)
             self.status.trouble("start", "joining the group again")
             await self._leave()
+
+    async def _wait(self, group: Membership) -> bool:
+        try:
+            return await group.wait(_PROBE_S)
+        except Refused as error:
+            self.status.trouble("start", str(error))
+            raise
 
     async def _first_check(self) -> None:
         """Wait for the broker, and refuse the start if the topics are wrong."""
@@ -151,11 +158,11 @@ class Worker:
                 return self._group
 
     async def _leave(self) -> None:
-        await self._release(list(self._tasks))
-        self._assigned.clear()
         group, self._group = self._group, None
         if group is not None:
-            await group.leave()
+            await group.leave()  # first: nothing may be assigned while partitions are let go of
+        await self._release(list(self._tasks))
+        self._assigned.clear()
 
     async def _on_revoked(self, partitions: set[int]) -> None:
         self._assigned -= partitions

@@ -10,6 +10,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.errors import for_code
 
 from streams.errors import JournalFault, Refused
 from streams.kafka.errors import translating
@@ -22,6 +23,8 @@ from streams.topics import Deployment
 _log = get_logger(__name__)
 
 _PATIENCE_S: Final = 3.0
+_SESSION_S: Final = 6.0  # without a heartbeat, until the group puts a member out
+_LEAVE_S: Final = 1.0
 _UUID_LENGTH: Final = 36
 
 
@@ -59,7 +62,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             isolation_level="read_uncommitted",
             auto_offset_reset="none",
             enable_auto_commit=False,
-            session_timeout_ms=6_000,
+            session_timeout_ms=int(_SESSION_S * 1000),
             heartbeat_interval_ms=1_000,
             rebalance_timeout_ms=8_000,
             # Else a member that is given no partition, or is refolding for long, would leave the
@@ -73,7 +76,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         self.inbox = Inbox(self._client)
         self._reading: asyncio.Task[None] | None = None
         self._member = ""  # our id within the group, as we were last told
-        self._displaced = asyncio.Event()
+        self._left = False
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def join(self) -> None:
         """Connect, and begin to read ahead. Partitions may be given before this returns.
@@ -92,27 +96,31 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         _log.info("worker_joined", group=self._deployment.application, instance=self._instance_id)
 
     async def leave(self) -> None:
-        """Disconnect. The group keeps the member's place for as long as a session lasts."""
+        """Disconnect. The group keeps the member's place for as long as a session lasts.
+
+        From here on nothing is asked of the listeners: a client may be within a rebalance, and
+        one that joined after all would displace its own successor.
+        """
+        self._left = True
         if self._reading is not None:
             self._reading.cancel()
+        coordinator = self._client._coordinator
+        if coordinator is not None:
+            coordinator._coordination_task.cancel()
+            await asyncio.wait({coordinator._coordination_task}, timeout=_LEAVE_S)
         await stop(self._client)
 
     async def wait(self, seconds: float) -> bool:
         """Return after a while, or at once if the client fails; tell whether it goes on.
 
-        Raises: Refused: another client has joined under our name.
+        Raises: Refused: another client has joined under our name; whatever a listener raised.
         """
         assert self._reading is not None
-        displaced = asyncio.ensure_future(self._displaced.wait())
         await asyncio.wait(
-            {self._reading, displaced}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            {self._reading, self._ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
-        displaced.cancel()
-        if self._displaced.is_set():
-            raise Refused(
-                f"another worker has joined as {self._instance_id!r}, and this one gives way: "
-                "give each an ACCOUNTANT_INSTANCE_ID (--instance-id) of its own"
-            )
+        if self._ended.done():
+            self._ended.result()
         if not self._reading.done():
             return True
         error = None if self._reading.cancelled() else self._reading.exception()
@@ -121,17 +129,26 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         """Let go, before another member may own."""
+        if self._left:
+            raise asyncio.CancelledError
         tps = set(revoked)
         await self._on_revoked({tp.partition for tp in tps})
         self.inbox.forget(tps)
-        if tps and await self._is_displaced():
-            self._displaced.set()
+        if self._member and await self._is_displaced():
+            self._end(
+                Refused(
+                    f"another worker has joined as {self._instance_id!r}, and this one gives way: "
+                    "give each an ACCOUNTANT_INSTANCE_ID (--instance-id) of its own"
+                )
+            )
             # Ends the client's half that belongs to the group: by joining again it would
             # displace the other in turn, and so on for ever.
             raise asyncio.CancelledError
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Hand over what is given."""
+        if self._left:
+            return
         tps = set(assigned)
         # Private, and the only way to it; tests/kafka/test_membership.py.
         self._member = self._client._coordinator.member_id
@@ -141,16 +158,32 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             self._client.seek(tp, 0)
             self._client.pause(tp)
         partitions = {tp.partition for tp in tps}
-        self._on_assigned(partitions)
+        try:
+            self._on_assigned(partitions)
+        except Exception as error:
+            self._end(error)  # the client would only log it, and the group think them served
+            raise
         _log.info("partitions_assigned", partitions=sorted(partitions))
+
+    def _end(self, error: Exception) -> None:
+        if not self._ended.done():
+            self._ended.set_exception(error)
+            self._ended.exception()  # known, also where nobody waits any more
 
     async def _is_displaced(self) -> bool:
         """Tell whether another client has joined under our name since we were let in."""
         try:
-            member = await _member_of(self._deployment, self._instance_id)
+            if not await self._is_anothers():
+                return False
+            # Or was it a late duplicate of a request of our own? Nothing keeps that one's place.
+            await asyncio.sleep(_SESSION_S + 1)
+            return await self._is_anothers()
         except (JournalFault, Refused) as error:
             _log.warning("membership_unknown", why=str(error))
             return False
+
+    async def _is_anothers(self) -> bool:
+        member = await _member_of(self._deployment, self._instance_id)
         return member not in {None, self._member}
 
     async def hint(self, serving: Collection[int]) -> list[Lag]:
@@ -188,8 +221,10 @@ async def _member_of(deployment: Deployment, instance_id: str) -> str | None:
             async with asyncio.timeout(_PATIENCE_S):
                 await admin.start()
                 (described,) = await admin.describe_consumer_groups([deployment.application])
+                ((code, _, _, _, _, members, *_),) = described.groups
+                if code:
+                    raise for_code(code)(deployment.application)
     finally:
         await admin.close()
-    ((_, _, _, _, _, members, *_),) = described.groups
     ids: list[str] = [member[0] for member in members]
     return next((each for each in ids if each[:-_UUID_LENGTH] == f"{instance_id}-"), None)

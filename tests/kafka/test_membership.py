@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from aiokafka import TopicPartition
 
 from streams.errors import Refused
+from streams.kafka.membership import Membership
 from streams.testing import LocalBroker
 from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
@@ -26,6 +28,7 @@ async def test_the_older_of_two_workers_of_one_name_gives_way(
             with pytest.raises(Refused, match=r"joined as 'twin'.*ACCOUNTANT_INSTANCE_ID"):
                 await asyncio.wait_for(older.wait_fatal(), 30)
             assert not older.status.serving
+            assert not older.status.readiness().ready
             await until(lambda: is_ready(newer), "the newer one serves all")
             assert newer.status.serving == {0, 1, 2, 3}
             refolds = watches[1].refolds
@@ -35,6 +38,86 @@ async def test_the_older_of_two_workers_of_one_name_gives_way(
             assert watches[1].refolds == refolds
         assert watches[0].refolds == 4
         await ledger.judged()
+
+
+async def test_of_two_workers_of_one_name_without_partitions_one_gives_way(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        await ledger.open("ds")
+        async with (
+            working(ledger, instance_id="a") as busy,
+            working(ledger, instance_id="z", ready=False) as first,
+            working(ledger, instance_id="z", ready=False) as second,
+        ):
+            ends = [asyncio.create_task(each.wait_fatal()) for each in (first, second)]
+            done, rest = await asyncio.wait(ends, timeout=40, return_when="FIRST_COMPLETED")
+            assert [type(each.exception()) for each in done] == [Refused]
+            await asyncio.sleep(10)
+            assert not any(each.done() for each in rest)
+            assert busy.status.serving == {0}
+            assert (await ledger.decided(request("ds")))["outcome"] == "granted"
+            for each in rest:
+                each.cancel()
+
+
+async def test_a_late_duplicate_of_its_own_joining_ends_no_worker(
+    broker: LocalBroker, application: str
+) -> None:
+    with FaultProxy(broker) as proxy:
+        async with Ledger(broker.bootstrap, application, via=proxy.bootstrap) as ledger:
+            await ledger.open("ds")
+            fault = proxy.inject(Api.JOIN_GROUP, Action.FORWARD_LATE, seconds=4)
+            async with working(ledger) as worker:
+                joined = proxy.count(Api.JOIN_GROUP)
+                # It takes the worker's place in the group, and nobody keeps that place alive.
+                await asyncio.to_thread(fault.wait)
+                await until(lambda: proxy.count(Api.JOIN_GROUP) > joined, "joined again")
+                await until(lambda: is_ready(worker), "ready again")
+                assert (await ledger.decided(request("ds")))["outcome"] == "granted"
+            await ledger.judged()
+
+
+async def test_nothing_is_served_for_a_client_that_was_left(
+    broker: LocalBroker, application: str
+) -> None:
+    given: list[set[int]] = []
+
+    async def revoked(partitions: set[int]) -> None:
+        given.remove(partitions)
+
+    before = asyncio.all_tasks()
+    async with Ledger(broker.bootstrap, application) as ledger:
+        group = Membership(ledger.deployment, "alone", on_revoked=revoked, on_assigned=given.append)
+        given.append(set())  # what it had before
+        await group.join()
+        assert given == [{0, 1, 2, 3}]
+        await group.leave()
+        # As a client does that was within a rebalance when it was left.
+        await group.on_partitions_assigned([TopicPartition(ledger.topic("requests"), 0)])
+        with pytest.raises(asyncio.CancelledError):
+            await group.on_partitions_revoked([])
+        assert given == [{0, 1, 2, 3}]
+    await until(lambda: asyncio.all_tasks() <= before, "no task is left behind", seconds=10)
+
+
+async def test_a_failure_to_serve_what_is_assigned_is_told(
+    broker: LocalBroker, application: str
+) -> None:
+    async def revoked(_: set[int]) -> None:
+        pass
+
+    def refuses(_: set[int]) -> None:
+        raise ArithmeticError("planted")
+
+    async with Ledger(broker.bootstrap, application) as ledger:
+        group = Membership(ledger.deployment, "alone", on_revoked=revoked, on_assigned=refuses)
+        await group.join()
+        try:
+            with pytest.raises(ArithmeticError, match="planted"):
+                await group.wait(10)
+        finally:
+            await group.leave()
 
 
 async def test_a_worker_that_comes_back_under_its_name_displaces_nobody(
