@@ -21,6 +21,7 @@ from accountant.errors import LedgerFault
 from streams.alerts.counts import AlertCounts
 from streams.alerts.feed import WebhookFeed
 from streams.alerts.webhook import webhook_of
+from streams.errors import Refused
 from streams.loggers import get_logger
 from streams.logs import configure
 from streams.metrics.standing import Standing
@@ -201,7 +202,10 @@ def _host(app: App, worker: Worker, door: WorkerDoor) -> None:
 
 
 def run_worker(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT (returns 0) or a fatal error (returns 1)."""
+    """Run until SIGTERM or SIGINT (returns 0) or a fatal error (returns 1).
+
+    Raises: Refused: the start is refused, or another worker has this one's place.
+    """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # before the app is made: services bind to the current loop
     app = build(settings)
@@ -216,6 +220,8 @@ def run_worker(settings: Settings) -> int:
     try:
         host.execute_from_commandline()  # ends by SystemExit, as commands do
     except SystemExit as end:
+        if isinstance(end.__context__, Refused):
+            raise end.__context__ from None
         return int(end.code or 0)
 
 

@@ -8,10 +8,13 @@ on its standard output. `streams.logs.configure` is what commands call.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import MutableMapping
 from typing import Any, Final
 
 import structlog
+
+from streams.errors import Refused
 
 _NEVER: Final = frozenset({"authorization", "body", "cookie", "password", "request", "value"})
 _as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
@@ -30,6 +33,17 @@ def without_secrets(
     return event
 
 
+def without_known_traceback(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Drop the traceback of a refused start: its message names the reason and what to run."""
+    found = event.get("exc_info")
+    error = found[1] if isinstance(found, tuple) else sys.exc_info()[1] if found else None
+    if isinstance(error, Refused):
+        event.pop("exc_info")
+    return event
+
+
 def first_steps() -> list[Any]:
     """Return the processors that each event goes through first, whatever shows it."""
     return [
@@ -37,6 +51,7 @@ def first_steps() -> list[Any]:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         without_secrets,
+        without_known_traceback,
     ]
 
 

@@ -128,7 +128,8 @@ class WorkerDoor:
             await self._server.serve()
         except SystemExit as error:  # uvicorn's way to say that it cannot listen
             raise Refused(
-                f"{self._where} cannot be listened at: set ACCOUNTANT_METRICS_PORT"
+                f"{self._where} cannot be listened at, or is taken: choose another port "
+                "(--metrics-port, ACCOUNTANT_METRICS_PORT)"
             ) from error
 
     async def stop(self) -> None:

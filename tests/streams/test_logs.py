@@ -30,6 +30,30 @@ def test_logs_are_one_object_a_line_on_stderr_without_bodies() -> None:
     assert "SECRET" not in done.stderr
 
 
+_REFUSED = """
+import logging
+from streams import logs
+from streams.errors import Refused
+from streams.loggers import get_logger
+from streams.settings import Settings
+logs.configure(Settings(log_level="info"))
+for planted in (Refused("no topics"), ValueError("a slip")):
+    for log in (get_logger("ours"), logging.getLogger("theirs")):
+        try:
+            raise planted
+        except Exception as error:
+            log.exception(f"failed {error}")
+"""
+
+
+def test_a_refusal_is_logged_without_a_traceback_and_a_slip_with_one() -> None:
+    command = [sys.executable, "-c", _REFUSED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.count("failed no topics") == 2
+    assert done.stderr.count("failed a slip") == 2
+    assert done.stderr.count("Traceback") == 2
+
+
 _AS_LIBRARY = """
 import logging
 import sys
