@@ -24,8 +24,10 @@ _MEANS = {
     Reason.ALREADY_OPENED: "opened before: a budget is never reset, choose another name",
     Reason.CLOSED: "the dataset is closed: nothing more is granted",
     Reason.HALTED: "a request did not fit, and the policy lets that be the end",
-    Reason.UNIT_MISMATCH: "the claim is for another unit or neighbours than the policy's",
-    Reason.CLAIM_NOT_ACCEPTED: "the dataset's filter or neighbours rule out this kind of claim",
+    Reason.UNIT_MISMATCH: "the claim is for another unit or neighbours than the policy's, which "
+    "`accountant dataset show` tells: derive it for these, never just rename it",
+    Reason.CLAIM_NOT_ACCEPTED: "the filter or the neighbours of the dataset rule out this kind of "
+    "claim, or its batch is too long: ask for another mechanism, or for less at a time",
     Reason.OVERLOADED: "too many requests: retry the same request in a minute",
     Reason.ISSUED_IN_FUTURE: "the id's time is ahead of the ledger's clock: set this machine's",
 }

@@ -232,3 +232,19 @@ def test_help_names_every_filter_and_what_a_policy_is(accountant):
         text = accountant(*command, "--help").out
         assert all(name in text for name in FILTERS)
     assert "FILE" in accountant("dataset", "open", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("claim", "options", "reason", "says"),
+    [
+        ("pure:0.1", ("--unit", "household"), "unit_mismatch", "`accountant dataset show` tells"),
+        ("gaussian:sigma=9,sensitivity=1", (), "claim_not_accepted", "another mechanism"),
+    ],
+)
+def test_a_refusal_that_no_smaller_claim_mends_says_what_does(
+    accountant, claim, options, reason, says
+):
+    assert accountant(*OPENING, "--filter", "basic", "--delta-for-claims", "0").code == 0
+    done = accountant("ask", "census", claim, "--analyst", "ana", *options)
+    assert (done.code, f"({reason})" in done.out) == (1, True), done.out + done.err
+    assert says in " ".join(done.out.split())
