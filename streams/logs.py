@@ -10,8 +10,10 @@ from typing import Any, Final
 import structlog
 
 from streams.log_rate import RateLimit
-from streams.loggers import first_steps, hand_over_structured
-from streams.settings import Settings
+from streams.loggers import first_steps, get_logger, hand_over_structured
+from streams.settings import Settings, misspelt
+
+_log = get_logger(__name__)
 
 # They log whole addresses, and those hold who asked for what.
 _CHATTY: Final = ("httpx", "httpcore", "uvicorn.access")
@@ -67,3 +69,5 @@ def configure(settings: Settings) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+    for name, meant in misspelt(os.environ).items():
+        _log.warning("setting_unknown", name=name, meant=meant)

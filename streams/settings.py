@@ -6,6 +6,8 @@ Each field states its unit; `docs/reference/settings.md` lists them all.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -19,6 +21,7 @@ from streams.errors import Refused
 from streams.processor import Tuning
 
 PREFIX: Final = "ACCOUNTANT_"
+_ALIKE: Final = 0.87  # of 1: two letters in twenty may differ
 DEFAULT_URL: Final = "sqlite:///accountant.db"
 _APPLICATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _BROKER = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}")
@@ -239,3 +242,11 @@ def load(**given: object) -> Settings:
         name = ".".join(str(part) for part in first["loc"])
         what = str(first["msg"]).removeprefix("Value error, ")
         raise Refused(f"setting {PREFIX}{name.upper()}: {what}") from error
+
+
+def misspelt(names: Iterable[str]) -> dict[str, str]:
+    """Return those of some variables that are no settings but nearly are, and which is meant."""
+    known = [f"{PREFIX}{field.upper()}" for field in Settings.model_fields]
+    unknown = [name for name in names if name.startswith(PREFIX) and name not in known]
+    nearest = {name: get_close_matches(name, known, 1, _ALIKE) for name in unknown}
+    return {name: found[0] for name, found in nearest.items() if found}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,20 @@ def test_a_program_with_a_ledger_has_its_output_for_itself(file: Path) -> None:
     command = [sys.executable, "-c", _A_LEDGER, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_variable_that_is_nearly_a_setting_is_told() -> None:
+    wrong = {"ACCOUNTANT_PROT": "1", "ACCOUNTANT_ALERT_WEBHOK": "SECRET", "ACCOUNTANT_OWNER": "ops"}
+    done = subprocess.run(
+        [sys.executable, "-c", _LOG],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **wrong},
+    )
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {line["name"]: line["meant"] for line in told if line["event"] == "setting_unknown"} == {
+        "ACCOUNTANT_PROT": "ACCOUNTANT_PORT",
+        "ACCOUNTANT_ALERT_WEBHOK": "ACCOUNTANT_ALERT_WEBHOOK",
+    }
+    assert "SECRET" not in done.stderr
