@@ -97,8 +97,21 @@ def choices(wish: Wanted) -> tuple[Choice, ...]:
         if response is not None:
             found.append(response)
     for choice in found:
-        checked(choice.claim)
+        _check(choice, wish)
     return tuple(found)
+
+
+def _check(choice: Choice, wish: Wanted) -> None:
+    """Raise RequestInvalid, naming what was wished, where no claim can speak of the noise."""
+    try:
+        checked(choice.claim)
+    except RequestInvalid as error:
+        small = choice.typical_error * (wish.people or 1) < wish.sensitivity
+        of = f"sensitivity {plain(wish.sensitivity)} at confidence {plain(wish.confidence)}"
+        if wish.people is not None:
+            of += f" and {wish.people} people"
+        rule = f"is too {'small' if small else 'large'} for {of}"
+        raise RequestInvalid("error", rule, plain(wish.error)) from error
 
 
 def laplace_scale(*, error: Decimal, confidence: Decimal) -> Decimal:

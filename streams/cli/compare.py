@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, cast
 
 import typer
 
-from streams.cli.exits import explained
+from streams.cli.exits import Exit, explained, fail
 from streams.cli.options import Json
 from streams.cli.policies import policy_in
 
 if TYPE_CHECKING:
+    from accountant.records import Decision
     from streams.comparing import Alternative, Comparison, Standing
 
 _OWNERS = {"open", "amend"}
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What became of the lines of stdin.
+
+    Attributes:
+        decided, invalid, left_out: how many. What is left out is no request.
+        first_invalid: number of the first line that is invalid, from 1.
+        wrong: field, rule and value of that line.
+    """
+
+    decided: int = 0
+    invalid: int = 0
+    left_out: int = 0
+    first_invalid: int | None = None
+    wrong: str = ""
+
+
+class _Numbered:
+    """A stream that counts the lines begun, so that a line can be found by its number."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.number = 0
+        self._stream = stream
+        self._ended = True
+
+    def readline(self, most: int) -> bytes:
+        piece = self._stream.readline(most)
+        self.number += self._ended and piece != b""
+        self._ended = piece.endswith(b"\n")
+        return piece
 
 
 def compare(
@@ -31,37 +65,92 @@ def compare(
     asked again. The policy's filter is replaced by each other one with the same budget, and
     each odometer is tried as a rule that stops where its reading would pass epsilon. Every
     alternative decides by the code of the service. Records that open or amend are left out.
+    Exit code 1 if there is no request that can be decided.
     """
-    from accountant.inputs import MOST_BYTES
-    from streams.cli.lines import read_lines
+    from streams.cli.output import print_json
     from streams.comparing import Comparison
 
     with explained():
         comparison = Comparison(policy_in(policy))
-        # A decision repeats its request and adds about as much again.
-        left_out = _take_all(comparison, read_lines(sys.stdin.buffer, 4 * MOST_BYTES))
+        taken = _take_all(comparison, sys.stdin.buffer)
         alternatives = comparison.alternatives()
+    if not taken.decided:
+        if json:
+            print_json(_of_input(taken))
+        _fail(taken)
     if json:
-        _print_json(alternatives)
+        _print_json(alternatives, _of_input(taken))
     else:
-        _print_tables(alternatives, comparison.lines, left_out)
+        _print_tables(alternatives)
+    _tell(taken, json=json)
 
 
-def _take_all(comparison: Comparison, lines: Iterable[bytes]) -> int:
-    """Decide every line, and return how many were left out."""
+def _take_all(comparison: Comparison, stream: BinaryIO) -> _Taken:
+    """Decide every line, and return what became of them."""
+    from accountant.inputs import MOST_BYTES
+    from accountant.outcomes import Outcome
+    from streams.cli.lines import read_lines
     from streams.cli.output import progress
 
-    left_out = 0
+    taken = _Taken()
+    lines = _Numbered(stream)
     with progress() as shown:
         task = shown.add_task("deciding", total=None)
-        for line in lines:
+        # A decision repeats its request and adds about as much again.
+        for line in read_lines(cast("BinaryIO", lines), 4 * MOST_BYTES):
             request = _request_in(line)
             if request is None:
-                left_out += 1
+                taken.left_out += 1
+            elif (decision := comparison.take(request)).outcome is not Outcome.INVALID:
+                taken.decided += 1
             else:
-                comparison.take(request)
+                taken.invalid += 1
+                if taken.first_invalid is None:
+                    taken.first_invalid = lines.number
+                    taken.wrong = _wrong(decision)
             shown.advance(task)
-    return left_out
+    return taken
+
+
+def _wrong(decision: Decision) -> str:
+    """Return what is wrong with an invalid request."""
+    error = decision.error
+    if error is None:
+        return str(decision.reason)
+    if error.field == "body" and not error.value:
+        return error.rule  # which names the body itself
+    return f"{error.field} {error.rule}, got {error.value}"
+
+
+def _of_input(taken: _Taken) -> dict[str, Any]:
+    return {"invalid": taken.invalid, "first_invalid": taken.first_invalid}
+
+
+def _fail(taken: _Taken) -> NoReturn:
+    """End the command where there is nothing to compare by."""
+    hint = "one request a line, as for `accountant decide`, or a decision log"
+    if taken.invalid:
+        message = f"no request on stdin can be decided: {_invalid(taken)}"
+        fail(Exit.FAILED, message, hint=hint)
+    only = f" but {taken.left_out} records left out" if taken.left_out else ""
+    fail(Exit.FAILED, f"there is no request on stdin{only}", hint=hint)
+
+
+def _invalid(taken: _Taken) -> str:
+    return f"{taken.invalid} invalid, the first in line {taken.first_invalid}: {taken.wrong}"
+
+
+def _tell(taken: _Taken, *, json: bool) -> None:
+    """Say on stderr what became of the input; with --json only where some of it is invalid."""
+    from rich.text import Text
+
+    from streams.cli.output import stderr
+
+    if not json:
+        more = f", {taken.left_out} owners' records left out" if taken.left_out else ""
+        stderr().print(f"decided {taken.decided} requests under each{more}")
+    if taken.invalid:
+        stderr().print(Text(f"not decided: {_invalid(taken)}"), soft_wrap=True)
 
 
 def _request_in(line: bytes) -> bytes | None:
@@ -88,7 +177,7 @@ def _datasets(alternatives: Iterable[Alternative]) -> list[str]:
     return sorted({name for alternative in alternatives for name in alternative.standings})
 
 
-def _print_json(alternatives: tuple[Alternative, ...]) -> None:
+def _print_json(alternatives: tuple[Alternative, ...], of_input: dict[str, Any]) -> None:
     from streams.cli.output import print_json
 
     for dataset in _datasets(alternatives):
@@ -99,7 +188,7 @@ def _print_json(alternatives: tuple[Alternative, ...]) -> None:
                 "name": alternative.name,
                 "own": alternative.own,
                 "settings": alternative.settings,
-            }
+            } | of_input
             if alternative.why_not:
                 print_json(row | {"why_not": alternative.why_not})
                 continue
@@ -117,12 +206,12 @@ def _print_json(alternatives: tuple[Alternative, ...]) -> None:
             print_json(row)
 
 
-def _print_tables(alternatives: tuple[Alternative, ...], lines: int, left_out: int) -> None:
+def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    from streams.cli.output import short, spent_bar, stderr, stdout
+    from streams.cli.output import short, spent_bar, stdout
 
     for dataset in _datasets(alternatives):
         table = Table(title=dataset, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
@@ -160,8 +249,6 @@ def _print_tables(alternatives: tuple[Alternative, ...], lines: int, left_out: i
         if remark:
             line = Text(f"{alternative.kind} {alternative.name}: {remark}", style="dim")
             stdout().print(line, soft_wrap=True)
-    more = f", {left_out} owners' records left out" if left_out else ""
-    stderr().print(f"decided {lines} requests under each{more}")
 
 
 def _counts(stands: Standing) -> tuple[str, str, str, str]:

@@ -18,7 +18,7 @@ from streams.cli.options import (
     Url,
     Wait,
 )
-from streams.cli.policies import named_options, policy_in
+from streams.cli.policies import excluded, named_options, policy_in
 
 if TYPE_CHECKING:
     from accountant.plan import Plan
@@ -32,10 +32,22 @@ By = Annotated[
     str, typer.Option(envvar="ACCOUNTANT_OWNER", help="Who you are; recorded, not verified.")
 ]
 Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
+_OF_A_POLICY = (
+    "epsilon",
+    "delta",
+    "filter_name",
+    "rho",
+    "delta_for_claims",
+    "unit",
+    "neighbours",
+    "horizon",
+)
+"""The parameters of `open` that a policy's file says instead."""
 
 
 @app.command("open")
 def open_(
+    context: typer.Context,
     name: Name,
     epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
     delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
@@ -53,7 +65,7 @@ def open_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="JSON of the whole policy, with odometers; replaces the options.",
+            help="JSON of the whole policy, with odometers, instead of the options.",
         ),
     ] = None,
     preview: Annotated[
@@ -76,6 +88,7 @@ def open_(
 
     with explained():
         if policy is not None:
+            excluded(context, "--policy", _OF_A_POLICY, why="the file says it all")
             wanted = policy_in(policy)
         else:
             wanted = Policy(

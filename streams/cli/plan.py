@@ -9,7 +9,7 @@ import typer
 
 from streams.cli.exits import Exit, explained, fail
 from streams.cli.options import DEFAULT_URL, FilterOption, Json, Url
-from streams.cli.policies import named_options, policy_in
+from streams.cli.policies import excluded, named_options, policy_in
 
 if TYPE_CHECKING:
     from accountant.claims import Claim
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from streams.planning import Choice
 
 
+_BUDGET = ("filter_name", "epsilon", "rho", "delta")
+"""The parameters that describe a budget, if no file and no dataset does."""
+
+
 def plan(
+    context: typer.Context,
     error: Annotated[str, typer.Option(help="Largest error that will do, in query units.")],
     confidence: Annotated[str, typer.Option(help="Probability of staying within it.")] = "0.95",
     sensitivity: Annotated[
@@ -37,7 +42,7 @@ def plan(
     delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
     policy: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="JSON of the whole policy; replaces the options."),
+        typer.Option(metavar="FILE", help="JSON of the whole policy, instead of the options."),
     ] = None,
     dataset: Annotated[
         str | None, typer.Option(help="An open dataset: what is left of its budget.")
@@ -55,6 +60,11 @@ def plan(
 
     rows: list[tuple[Choice, Fit | None]]
     with explained():
+        if dataset is not None:
+            why = "the budget is what is left of the dataset's"
+            excluded(context, "--dataset", (*_BUDGET, "policy"), why=why)
+        elif policy is not None:
+            excluded(context, "--policy", _BUDGET, why="the file says it all")
         with named_options():
             wish = wanted(
                 error=error, confidence=confidence, sensitivity=sensitivity, people=proportion_of

@@ -122,6 +122,54 @@ def test_a_policy_that_is_none_is_refused(compare, accountant):
     assert accountant("compare", "--policy", "nowhere.json").code == 2
 
 
-def test_no_line_at_all_is_no_error(compare):
-    done = compare()
-    assert (done.code, done.out) == (0, "")
+NUMBER = {"type": "pure", "epsilon": 0.1}
+NO_TEXT = "claim.epsilon has the wrong form (expected `str`, got `float`), got 0.1"
+OPENING = json.dumps({"type": "open", "dataset": "census"}).encode()
+
+
+@pytest.mark.parametrize(
+    ("lines", "invalid", "first", "said"),
+    [
+        ((), 0, None, "there is no request on stdin\n"),
+        ((OPENING,), 0, None, "there is no request on stdin but 1 records left out\n"),
+        ((b"hello", b"world"), 2, 1, "2 invalid, the first in line 1: the body must be JSON: "),
+        ((request(0, claim=NUMBER),), 1, 1, f"1 invalid, the first in line 1: {NO_TEXT}\n"),
+        ((b"", OPENING, b"[]"), 1, 3, "1 invalid, the first in line 3: "),
+    ],
+)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_input_without_a_usable_request_is_no_answer(
+    compare, lines, invalid, first, said, as_json
+):
+    done = compare(*lines, as_json=as_json)
+    assert done.code == 1
+    assert said in done.err
+    if as_json:
+        assert done.rows == [{"invalid": invalid, "first_invalid": first}]
+    else:
+        assert done.out == ""
+
+
+def test_invalid_lines_are_counted_apart_and_the_first_is_named(compare):
+    lines = [b"", request(0), request(1, claim=NUMBER), b"hello", request(2)]
+    shown = compare(*lines, as_json=False)
+    assert shown.code == 0
+    assert "decided 2 requests under each\n" in shown.err
+    assert f"not decided: 2 invalid, the first in line 3: {NO_TEXT}\n" in shown.err
+    done = compare(*lines)
+    assert f"not decided: 2 invalid, the first in line 3: {NO_TEXT}\n" == done.err
+    assert {(row["invalid"], row["first_invalid"]) for row in done.rows} == {(2, 3)}
+    assert rows(done, "filter")["zcdp_tight"]["admitted"] == 2
+
+
+def test_an_id_of_the_future_is_invalid_by_its_reason(compare):
+    late = json.loads(request(0)) | {"request_id": "ffffffff-ffff-7fff-bfff-ffffffffffff"}
+    done = compare(json.dumps(late).encode())
+    assert done.code == 1
+    assert "1 invalid, the first in line 1: issued_in_future\n" in done.err
+
+
+def test_where_all_is_valid_it_is_said_as_such(compare):
+    done = compare(request(0))
+    assert (done.code, done.err) == (0, "")
+    assert {(row["invalid"], row["first_invalid"]) for row in done.rows} == {(0, None)}

@@ -94,10 +94,25 @@ def test_a_proportion_may_be_asked_for_by_randomized_response(accountant):
         ((*WISH, "--epsilon", "1", "--filter", "magic"), "--filter"),
         ((*WISH, "--epsilon", "1", "--filter", "split"), "--policy"),
         ((*WISH, "--policy", "nowhere.json"), "nowhere.json"),
-        (("--error", "1e-30", "--sensitivity", "1"), "sensitivity / scale"),
+        (
+            ("--error", "0.001", "--sensitivity", "1"),
+            "--error is too small for sensitivity 1 at confidence 0.95, got 0.001",
+        ),
+        (("--error", "1e-30", "--sensitivity", "1"), "--error is too small for sensitivity 1"),
+        (("--error", "1e9", "--sensitivity", "1e-9"), "--error is too large for sensitivity"),
+        (
+            ("--error", "0.00001", "--proportion-of", "10"),
+            "--error is too small for sensitivity 1 at confidence 0.95 and 10 people, got 0.00001",
+        ),
+        ((*WISH, "--policy", "p.json", "--epsilon", "3"), "--policy excludes --epsilon:"),
+        ((*WISH, "--policy", "p.json", "--filter", "zcdp_tight"), "--policy excludes --filter:"),
+        ((*WISH, "--policy", "p.json", "--rho", "1", "--delta", "0"), "excludes --rho and --delta"),
+        ((*WISH, "--dataset", "census", "--epsilon", "3"), "--dataset excludes --epsilon:"),
+        ((*WISH, "--dataset", "census", "--policy", "p.json"), "--dataset excludes --policy:"),
     ],
 )
 def test_wrong_values_are_named(accountant, arguments, named):
+    (accountant.directory / "p.json").write_text('{"filter": "basic", "epsilon": "1"}')
     done = accountant("plan", *arguments)
-    assert done.code == 2
+    assert (done.code, done.out) == (2, "")
     assert named in done.err

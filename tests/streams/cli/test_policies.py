@@ -1,0 +1,84 @@
+"""A policy's file is the whole policy, and what is wrong with it is said of its fields."""
+
+from __future__ import annotations
+
+import pytest
+
+POLICY = '{"filter": "basic", "epsilon": "1"}'
+OPEN = ("dataset", "open", "census", "--policy", "policy.json")
+
+
+def write(accountant, text: str | bytes) -> None:
+    body = text.encode() if isinstance(text, str) else text
+    (accountant.directory / "policy.json").write_bytes(body)
+
+
+@pytest.mark.parametrize("more", [(), ("--preview",), ("--json",)])
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--epsilon", "2"), "--epsilon"),
+        (("--delta=0",), "--delta"),
+        (("--filter", "zcdp_tight"), "--filter"),
+        (("--rho", "1"), "--rho"),
+        (("--delta-for-claims", "0"), "--delta-for-claims"),
+        (("--unit", "person"), "--unit"),
+        (("--neighbours", "replace"), "--neighbours"),
+        (("--horizon", "P1D"), "--horizon"),
+        (
+            ("--horizon", "P1D", "--delta", "0", "--epsilon", "1"),
+            "--epsilon, --delta and --horizon",
+        ),
+    ],
+)
+def test_a_file_and_an_option_of_the_policy_exclude_one_another(accountant, options, named, more):
+    write(accountant, POLICY)
+    done = accountant(*OPEN, *options, *more)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"error: --policy excludes {named}: the file says it all\n"
+    assert [path.name for path in accountant.directory.iterdir()] == ["policy.json"]
+
+
+def test_what_describes_no_policy_may_stand_beside_the_file(accountant):
+    write(accountant, POLICY)
+    done = accountant(*OPEN, "--reason", "a trial", "--wait", "5", "--json", ACCOUNTANT_OWNER="ana")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["policy"]["epsilon"] == "1"
+    assert done.json["request"]["by"] == "ana"
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('{"epsilon": 1}', "epsilon"),
+        ('{"epsilon": "1", "delta": 1e-6}', "delta"),
+        ('{"epsilon": "1", "alert_at": ["0.5", 1]}', "alert_at[1]"),
+        ('{"odometers": [{"type": "linear", "delta": 0.1, "y": "1"}]}', "odometers[0].delta"),
+        ('{"epsilon": 1, "epsilon": "1"} and more', "epsilon"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [OPEN, ("compare", "--policy", "policy.json"), ("decide", "--policy", "policy.json")],
+)
+def test_an_amount_that_is_a_number_is_named_and_how_to_write_it(accountant, command, text, field):
+    write(accountant, text)
+    done = accountant(*command)
+    assert (done.code, done.out) == (2, "")
+    rule = 'must be text, as amounts are written, such as "1", got a number'
+    assert done.err == f"error: policy.json is no policy: {field} {rule}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"unit": 3}', "Expected `str`, got `int` - at `$.unit`"),
+        ('{"epsilon": true}', "Expected `str | null`, got `bool` - at `$.epsilon`"),
+        (b'{"unit": "\xff"}', "it must be UTF-8: invalid start byte"),
+    ],
+)
+def test_what_else_is_wrong_with_a_file_is_said_as_it_is(accountant, text, said):
+    write(accountant, text)
+    done = accountant(*OPEN)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"error: policy.json is no policy: {said}\n"
