@@ -24,9 +24,10 @@ from sklearn.datasets import load_breast_cancer
 
 from accountant.claims import Pure
 from accountant.clock import uuid7
+from accountant.errors import BudgetError
 from accountant.outcomes import Outcome
 from accountant.records import Decision
-from streams.client import Accountant
+from streams.client import Accountant, Unanswered
 
 DATASET = "breast-cancer"
 
@@ -76,6 +77,25 @@ def answer_once(store: Path, request_id: str, measurement: dp.Measurement) -> in
     return int(path.read_text(encoding="utf-8"))
 
 
+def decide(given: argparse.Namespace, claim: Pure, request_id: str) -> Decision:
+    """Return the ledger's decision, its dataset opened first if that was asked for.
+
+    Raises: BudgetError: there is no decision; the message says what to do.
+    """
+    with Accountant(given.url) as ledger:
+        if given.open:
+            policy = {"epsilon": "1", "delta": "1e-6", "unit": "patient"}
+            ledger.open(DATASET, policy, by="hospital", reason="an example")
+        return ledger.ask(
+            DATASET,
+            claim,
+            analyst=given.analyst,
+            unit="patient",
+            purpose="count of malignant tumours",
+            request_id=request_id,
+        )
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--url", help="of the ledger; default ACCOUNTANT_URL or a local file")
@@ -90,18 +110,14 @@ def main() -> int:
     claim = claim_of(measurement)
     request_id = given.id or uuid7(time.time_ns() // 1_000_000, os.urandom(10))
     given.store.mkdir(parents=True, exist_ok=True)
-    with Accountant(given.url) as ledger:
-        if given.open:
-            policy = {"epsilon": "1", "delta": "1e-6", "unit": "patient"}
-            ledger.open(DATASET, policy, by="hospital", reason="an example")
-        decision = ledger.ask(
-            DATASET,
-            claim,
-            analyst=given.analyst,
-            unit="patient",
-            purpose="count of malignant tumours",
-            request_id=request_id,
-        )
+    try:
+        decision = decide(given, claim, request_id)
+    except Unanswered as error:
+        print(f"no decision: {error.why}; run it again with --id {request_id}", file=sys.stderr)
+        return 2
+    except BudgetError as error:
+        print(f"no decision: {error}", file=sys.stderr)
+        return 2
     print(f"request {request_id}: {decision.outcome} for epsilon {claim.epsilon}")
     if not was_granted(decision):
         print(f"not released: {decision.reason or decision.outcome}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,10 +12,11 @@ from streams.cli.exits import Exit, explained
 from streams.cli.options import DEFAULT_URL, Json, Url
 
 if TYPE_CHECKING:
-    from accountant.audit import AuditReport
+    from accountant.audit import AuditReport, Disagreement
     from streams.cli.log_source import LogSource
 
-_HEAD_PARTS: Final = 2
+_HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
+_HEAD_RULE: Final = "must be NUMBER:sha256: and 64 hexadecimal digits"
 
 
 def audit(
@@ -39,7 +41,8 @@ def audit(
     from streams.cli.output import print_json
 
     with explained():
-        reports = audited(log_source(target or url), _parsed(head))
+        wanted = _parsed(head)
+        reports = audited(log_source(target or url), wanted)
     ok = bool(reports) and all(report.ok for _, report in reports)
     if json:
         partitions = [{"partition": number, "report": report} for number, report in reports]
@@ -67,43 +70,54 @@ def audited(
     from streams.cli.output import progress
 
     reports = []
-    found: set[tuple[int, str]] = set()
+    hashes: list[str | None] = []  # of the decision that has the head's number, by part
     with progress() as bars:
         for part in source.parts():
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
+            found: list[str] = []
             values = _looked_for(head, bars.track(part.values, task_id=task), found)
             reports.append((part.number, audit_log(values, expected_head=part.head)))
-            for _ in part.values:  # what lies behind a disagreement, to reach the next part
+            for _ in values:  # what lies behind a disagreement, to reach the next part
                 pass
-    if head is not None and not found:
-        reports = [(number, _without(report, head)) for number, report in reports]
+            hashes.append(found[0] if found else None)
+    if head is not None and head[1] not in hashes:
+        pairs = zip(reports, hashes, strict=True)
+        reports = [(number, _without(report, head, there)) for (number, report), there in pairs]
     return reports
 
 
 def _looked_for(
-    head: tuple[int, str] | None, values: Iterable[bytes], found: set[tuple[int, str]]
+    head: tuple[int, str] | None, values: Iterable[bytes], found: list[str]
 ) -> Iterator[bytes]:
+    """Yield the values, and put the hash of the one that has the head's number into `found`."""
     from accountant.partition import hash_of
 
     for number, value in enumerate(values):
-        if head is not None and number == head[0] and hash_of(value) == head[1]:
-            found.add(head)
+        if head is not None and number == head[0]:
+            found.append(hash_of(value))
         yield value
 
 
-def _without(report: AuditReport, head: tuple[int, str]) -> AuditReport:
-    """Return the report on a log that does not hold a decision known from elsewhere."""
+def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> AuditReport:
+    """Return the report on a log that does not hold a decision known from elsewhere.
+
+    Args:
+        there: the hash of the decision that has its number, None if the log ends before it.
+    """
     import msgspec
 
     from accountant.audit import Disagreement
 
     if not report.ok:
         return report
+    number = head[0]
+    ends = f"the log ends at decision {report.sequence} {report.head}, before decision {number}"
+    why = "decisions are missing, or the head is another log's"
     missing = Disagreement(
-        partition_sequence=head[0],
+        partition_sequence=number,
         what="head",
-        expected=f"{head[0]} {head[1]}",
-        found=f"the last decision is {report.sequence} {report.head}",
+        expected=f"{number} {head[1]}",
+        found=f"{ends}: {why}" if there is None else f"{number} {there}",
     )
     return msgspec.structs.replace(report, ok=False, first_disagreement=missing)
 
@@ -111,10 +125,12 @@ def _without(report: AuditReport, head: tuple[int, str]) -> AuditReport:
 def _parsed(head: str | None) -> tuple[int, str] | None:
     if head is None:
         return None
-    parts = head.split(":", 1)
-    if len(parts) != _HEAD_PARTS or not parts[0].isdecimal():
-        raise typer.BadParameter("must be NUMBER:sha256:...", param_hint="--head")
-    return int(parts[0]), parts[1]
+    from accountant.errors import RequestInvalid
+
+    parts = _HEAD.fullmatch(head)
+    if parts is None:
+        raise RequestInvalid("--head", _HEAD_RULE, head)
+    return int(parts[1]), parts[2].lower()
 
 
 def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
@@ -144,7 +160,17 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         f"field {escape(wrong.what)}\n"
         f"   expected {escape(wrong.expected[:400])}\n"
         f"   found    {escape(wrong.found[:400])}\n"
-        f"   the {report.records} decisions before it are right; keep the log as it is, and "
-        "restore it from a backup that passes",
+        f"   {_right(report, wrong)}; keep the log as it is, and restore it from a backup that "
+        "passes",
         soft_wrap=True,
     )
+
+
+def _right(report: AuditReport, wrong: Disagreement) -> str:
+    """Return how much of a log that disagrees can be believed."""
+    number, records = wrong.partition_sequence, report.records
+    if number >= records:
+        return f"the {records} decisions before it are right"
+    # Found by its hash alone: a log that was written anew is sound in itself.
+    agree = f"all {records} decisions agree with each other, but decision {number} has another hash"
+    return f"{agree}: one up to there was replaced, or the head is another log's"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SQLITE: Final = b"SQLite format 3\x00"
 _MOST_LINE: Final = 4 << 20  # far above any decision
 _FETCHED: Final = 1000
+_OF_DECISIONS: Final = b'"previous":"sha256:'  # nothing else has it
 
 
 class Part(NamedTuple):
@@ -181,10 +182,28 @@ def log_source(address: str) -> LogSource:
 
 def _of_file(path: Path) -> LogSource:
     with path.open("rb") as file:
-        first = file.read(len(_SQLITE))
-    is_sqlite = first == _SQLITE
-    # A damaged log is the auditor's to judge; this only tells apart what never was one.
-    if not is_sqlite and first.strip() and not first.lstrip().startswith(b"{"):
+        begin = file.read(len(_SQLITE))
+        is_sqlite = begin == _SQLITE
+        if not is_sqlite:
+            begin += file.read(_MOST_LINE)
+    if not is_sqlite and not _was_log(begin):
         hint = "a ledger's file, or what `accountant log export` or `accountant decide` wrote"
         fail(Exit.USAGE, f"{path} is not a decision log", hint=hint)
     return SqliteLog(path) if is_sqlite else ExportedLog(path)
+
+
+def _was_log(begin: bytes) -> bool:
+    """Tell whether a file that begins like this is a log, even a damaged one.
+
+    Damage is the auditor's to judge; this only tells apart what never was a log.
+    """
+    import msgspec
+
+    begin = begin.lstrip()
+    line = begin.split(b"\n", 1)[0]
+    for text in (line, begin):  # other JSON may stand on several lines
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            found = msgspec.json.decode(text)
+            decision = isinstance(found, dict) and found.get("type") == "decision"
+            return decision or _OF_DECISIONS in line
+    return not begin or line.startswith(b"{") or _OF_DECISIONS in line

@@ -98,7 +98,8 @@ def bind(settings: Settings) -> socket.socket:
     except OSError as error:
         made.close()
         what = f"cannot listen at {host} port {port}: {error.strerror or error}"
-        raise Refused(f"{what}; set {PREFIX}PORT or {PREFIX}UNAUTHENTICATED_BIND") from error
+        options = f"--port ({PREFIX}PORT) or --bind ({PREFIX}UNAUTHENTICATED_BIND)"
+        raise Refused(f"{what}; choose another by {options}") from error
     return made
 
 

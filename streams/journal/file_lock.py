@@ -52,10 +52,20 @@ class FileLock:
     def take(self) -> None:
         """Take the lock beside the file, which need not be there yet.
 
-        Raises: Held: another process holds it; the message names its pid and address.
+        Raises:
+            Held: another process holds it; the message names its pid and address.
+            Refused: its directory is not there.
+            OSError: it cannot be made.
         """
         # Not opened to append: Linux would then write at the end whatever the offset.
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except FileNotFoundError as error:
+            directory = self._path.parent
+            if directory.exists():  # the lock is a link that leads nowhere
+                raise
+            why = f"the directory {directory} does not exist; make it, or correct the path"
+            raise Refused(f"{self._ledger} cannot be opened: {why}") from error
         file = os.fdopen(fd, "r+", encoding="utf-8")
         try:
             self._lock(file)

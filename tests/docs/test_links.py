@@ -34,6 +34,13 @@ def test_local_links_resolve(path):
             assert anchor in anchors(linked.read_text(encoding="utf-8")), f"no heading #{anchor}"
 
 
+def test_every_record_of_a_decision_is_in_the_index_in_order():
+    linked = re.findall(
+        r"\]\(decisions/([^)]+)\)", (ROOT / "docs" / "README.md").read_text("utf-8")
+    )
+    assert linked == sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+
+
 def code_lines(path: Path) -> list[str]:
     blocks = re.findall(r"^```(?:\n)(.*?)^```", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     return [line for block in blocks for line in block.splitlines()]

@@ -87,6 +87,19 @@ def test_every_setting_is_described_with_its_default_and_range():
         assert cells[1] == allowed(schemas[name])
 
 
+@pytest.mark.parametrize("variable", ["ACCOUNTANT_ANALYST", "ACCOUNTANT_OWNER"])
+def test_every_command_that_reads_a_variable_of_its_own_is_named(variable):
+    reading = [
+        f"`{name} {parameter.opts[0]}`"
+        for name, command in COMMANDS.items()
+        for parameter in command.params
+        if parameter.envvar == variable
+    ]
+    named = re.search(rf"`{variable}` \(([^)]*)\)", page("settings.md"))
+    assert named
+    assert sorted(named[1].split(", ")) == sorted(reading)
+
+
 def test_the_commands_have_the_default_address_of_the_settings():
     assert DEFAULT_URL == SETTINGS_URL
 

