@@ -23,6 +23,7 @@ from streams.processor import Tuning
 PREFIX: Final = "ACCOUNTANT_"
 _ALIKE: Final = 0.87  # of 1: two letters in twenty may differ
 DEFAULT_URL: Final = "sqlite:///accountant.db"
+_LAST_PORT: Final = 65_535
 _APPLICATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _BROKER = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}")
 
@@ -69,16 +70,27 @@ def ledger_url(text: str) -> LedgerUrl:
             )
         return LedgerUrl("sqlite", path)
     if scheme in {"http", "https"}:
-        parts = urlsplit(text)
-        if not parts.hostname or parts.query or parts.fragment:
+        if not _is_plain(text):
             raise AddressInvalid(f"url must be {scheme}://HOST:PORT, got {text[:80]}")
         return LedgerUrl("http", text.rstrip("/"))
     if scheme == "kafka":
         brokers = rest.rstrip("/")
-        if not all(_BROKER.fullmatch(broker) for broker in brokers.split(",")):
+        if not all(
+            _BROKER.fullmatch(broker) and int(broker.rpartition(":")[2]) <= _LAST_PORT
+            for broker in brokers.split(",")
+        ):
             raise AddressInvalid(f"url must be kafka://HOST:PORT[,HOST:PORT], got {text[:80]}")
         return LedgerUrl("kafka", brokers)
     raise AddressInvalid(f"url must not begin with {scheme[:20]}://: use sqlite, http or kafka")
+
+
+def _is_plain(url: str) -> bool:
+    """Tell whether a URL has a host, at most a port that there is, and neither query nor anchor."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname and parts.port != 0 and not parts.query and not parts.fragment)
+    except ValueError:
+        return False
 
 
 def _known(text: str) -> str:
@@ -115,7 +127,7 @@ def _header(secret: SecretStr | None) -> SecretStr | None:
     return secret if text else None
 
 
-Port = Annotated[int, Field(ge=0, le=65535)]
+Port = Annotated[int, Field(ge=0, le=_LAST_PORT)]
 
 
 class Settings(BaseSettings):
