@@ -87,6 +87,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), STEPS, st.sampled_from([3, 1000]))
 def test_nothing_is_missed_however_reading_owning_and_dropping_interleave(

@@ -54,6 +54,7 @@ serve(settings, listening=lambda url: print(url, flush=True))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly_and_says_before_who_is_the_owner(
     file: Path, number: signal.Signals
