@@ -140,6 +140,7 @@ def test_a_million_tiny_requests_do_not_drift() -> None:
     assert code(world.ask("pure:1e-12")) == "exhausted"
 
 
+@pytest.mark.slow
 def test_a_million_single_charges_do_not_drift() -> None:
     plan = opened(epsilon="1", delta="1e-6").ledger().plan
     asked = price(checked(c.Pure("1e-6")), plan.sums)

@@ -266,6 +266,7 @@ def randomized_hockey_stick(epsilon: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
     return max(p - mpmath.exp(x) * (1 - p), 0) + max(1 - p - mpmath.exp(x) * p, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("returned", ["residue cost", "mu squared"])
 def test_returning_the_residue_cost_would_cost_1_08_delta(returned: str) -> None:
     """Reserve a pure mechanism; a Gaussian takes all the rest; void or run by what it showed.

@@ -91,6 +91,7 @@ def test_fully_adaptive_stores_the_root_of_its_rule_rounded_down(
     assert rule(v * (1 + mpmath.mpf(10) ** -18) + TINY) > mpmath.mpf(epsilon)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(-10, 2), st.integers(1, 9), st.integers(-38, -1))
 def test_zcdp_tight_stores_the_largest_rho_rounded_down(

@@ -171,6 +171,7 @@ def test_a_large_batch_costs_a_millionth_more_at_most(epsilon: str, times: int) 
         assert spent[0] <= after[0] <= spent[0] * (1 + 2e-6)
 
 
+@pytest.mark.slow
 def test_hundreds_of_thousands_of_tiny_requests_do_not_drift() -> None:
     """All of them together cost between n times the first and n times the last, exactly."""
     limits, one = capacity(), asked(c.Pure("1e-7"))
