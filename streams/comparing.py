@@ -18,7 +18,6 @@ from accountant.odometers import AnyOdometer
 from accountant.outcomes import Outcome, Reason
 from accountant.plan import open_plan
 from accountant.policy import MOST_ODOMETERS, Policy, resolve
-from accountant.records import Decision
 from streams.offline import OfflineLedger
 from streams.tuning import guaranteed_epsilon, in_place_of, odometers_for
 
@@ -114,17 +113,17 @@ class Comparison:
         ledger = OfflineLedger(msgspec.structs.replace(made, odometers=()), "compare")
         self._filters.append((alternative, ledger))
 
-    def take(self, line: bytes) -> Decision:
+    def take(self, line: bytes) -> Encoded:
         """Decide one line under every alternative, and return the policy's own decision.
 
         A line that is invalid is so under each of them, and counts under none.
         """
         self.lines += 1
-        own: Decision | None = None
+        own: Encoded | None = None
         for alternative, ledger in self._filters:
             for encoded in ledger.take(line):
                 _count(alternative, encoded, self.lines)
-                own = encoded.decision if alternative.own else own
+                own = encoded if alternative.own else own
         self._odometers.take(line, self.lines)
         assert own is not None
         return own

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aiokafka import errors as kafka
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from accountant.records import Genesis
 from streams.errors import Refused
 from streams.genesis import write_genesis
+from streams.kafka.admin import admin_of
 from streams.kafka.errors import translating
 from streams.settings import Settings
 
@@ -153,8 +154,7 @@ async def create(deployment: Deployment) -> list[str]:
     Returns: what was done, in words.
     Raises: Refused: what exists is not as it must be. Unavailable.
     """
-    admin = await _admin(deployment)
-    try:
+    async with admin_of(deployment.bootstrap) as admin:
         with translating():
             existing = set(await admin.list_topics())
         inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
@@ -167,8 +167,6 @@ async def create(deployment: Deployment) -> list[str]:
             if await write_genesis(deployment, partition, inputs):
                 done.append(f"wrote genesis of partition {partition}")
         done += await _create_missing(admin, deployment, _INPUTS)
-    finally:
-        await admin.close()
     await check(deployment)
     return done
 
@@ -218,11 +216,8 @@ async def check(deployment: Deployment) -> None:
 
     Raises: Refused: something differs; the message names it and the command to run.
     """
-    admin = await _admin(deployment)
-    try:
+    async with admin_of(deployment.bootstrap) as admin:
         problems = await _problems(admin, deployment, list(SETTINGS))
-    finally:
-        await admin.close()
     if problems:
         raise Refused("; ".join(problems))
 
@@ -232,11 +227,8 @@ async def check_there(deployment: Deployment) -> None:
 
     Raises: Refused: some are missing; JournalFault.
     """
-    admin = await _admin(deployment)
-    try:
+    async with admin_of(deployment.bootstrap) as admin:
         missing = await _missing(admin, [deployment.topics.of(topic) for topic in SETTINGS])
-    finally:
-        await admin.close()
     if missing:
         raise Refused(missing)
 
@@ -313,12 +305,3 @@ def _durability_problems(
                 f"--alter --topic {name} --add-config unclean.leader.election.enable=false`"
             )
     return problems
-
-
-async def _admin(deployment: Deployment) -> Any:
-    admin = AIOKafkaAdminClient(
-        bootstrap_servers=deployment.bootstrap, request_timeout_ms=10_000, retry_backoff_ms=50
-    )
-    with translating():
-        await admin.start()
-    return admin

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
@@ -36,21 +36,6 @@ class _Taken:
     left_out: int = 0
     first_invalid: int | None = None
     wrong: str = ""
-
-
-class _Numbered:
-    """A stream that counts the lines begun, so that a line can be found by its number."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.number = 0
-        self._stream = stream
-        self._ended = True
-
-    def readline(self, most: int) -> bytes:
-        piece = self._stream.readline(most)
-        self.number += self._ended and piece != b""
-        self._ended = piece.endswith(b"\n")
-        return piece
 
 
 def compare(
@@ -89,25 +74,24 @@ def _take_all(comparison: Comparison, stream: BinaryIO) -> _Taken:
     """Decide every line, and return what became of them."""
     from accountant.inputs import MOST_BYTES
     from accountant.outcomes import Outcome
-    from streams.cli.lines import read_lines
+    from streams.cli.lines import numbered_lines
     from streams.cli.output import progress
 
     taken = _Taken()
-    lines = _Numbered(stream)
     with progress() as shown:
         task = shown.add_task("deciding", total=None)
         # A decision repeats its request and adds about as much again.
-        for line in read_lines(cast("BinaryIO", lines), 4 * MOST_BYTES):
+        for number, line in numbered_lines(stream, 4 * MOST_BYTES):
             request = _request_in(line)
             if request is None:
                 taken.left_out += 1
-            elif (decision := comparison.take(request)).outcome is not Outcome.INVALID:
+            elif (encoded := comparison.take(request)).outcome is not Outcome.INVALID:
                 taken.decided += 1
             else:
                 taken.invalid += 1
                 if taken.first_invalid is None:
-                    taken.first_invalid = lines.number
-                    taken.wrong = _wrong(decision)
+                    taken.first_invalid = number
+                    taken.wrong = _wrong(encoded.decision)
             shown.advance(task)
     return taken
 

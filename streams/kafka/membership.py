@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import for_code
 
 from streams.errors import JournalFault, Refused
+from streams.kafka.admin import admin_of
 from streams.kafka.errors import translating
 from streams.kafka.inbox import Inbox
 from streams.kafka.reader import stop
@@ -213,18 +213,11 @@ async def _member_of(deployment: Deployment, instance_id: str) -> str | None:
 
     Raises: JournalFault, Refused: the broker did not tell.
     """
-    admin = AIOKafkaAdminClient(
-        bootstrap_servers=deployment.bootstrap, request_timeout_ms=int(_PATIENCE_S * 1000)
-    )
-    try:
-        with translating():
-            async with asyncio.timeout(_PATIENCE_S):
-                await admin.start()
-                (described,) = await admin.describe_consumer_groups([deployment.application])
-                ((code, _, _, _, _, members, *_),) = described.groups
-                if code:
-                    raise for_code(code)(deployment.application)
-    finally:
-        await admin.close()
+    with translating():
+        async with asyncio.timeout(_PATIENCE_S), admin_of(deployment.bootstrap) as admin:
+            (described,) = await admin.describe_consumer_groups([deployment.application])
+            ((code, _, _, _, _, members, *_),) = described.groups
+            if code:
+                raise for_code(code)(deployment.application)
     ids: list[str] = [member[0] for member in members]
     return next((each for each in ids if each[:-_UUID_LENGTH] == f"{instance_id}-"), None)

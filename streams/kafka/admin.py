@@ -1,0 +1,28 @@
+"""A client for questions and orders about topics and groups."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient
+
+from streams.kafka.errors import translating
+
+
+@asynccontextmanager
+async def admin_of(bootstrap: str) -> AsyncIterator[Any]:
+    """Connect for the length of a block. What the block asks translates its own errors.
+
+    Raises: JournalFault, Refused: the broker cannot be reached.
+    """
+    admin = AIOKafkaAdminClient(
+        bootstrap_servers=bootstrap, request_timeout_ms=10_000, retry_backoff_ms=50
+    )
+    try:
+        with translating():
+            await admin.start()
+        yield admin
+    finally:
+        await admin.close()
