@@ -6,6 +6,7 @@ below the floor then takes no search.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from typing import Final
 
@@ -73,12 +74,17 @@ class Remembered(msgspec.Struct, frozen=True, gc=False):
 
 
 class IdTable:
-    """Ids by time of issue. `get` and `add` are O(1), `forget` is O(what is forgotten)."""
+    """Ids by time of issue. `get` is O(1), and so is `add` but for the first id of a second.
 
-    __slots__ = ("_buckets", "_most", "_size")
+    `forget` is O(what is forgotten): every commit asks for it, and a window has thousands of
+    seconds.
+    """
+
+    __slots__ = ("_buckets", "_most", "_seconds", "_size")
 
     def __init__(self, most: int = MOST_IDS) -> None:
         self._buckets: dict[int, dict[str, Remembered]] = {}
+        self._seconds: list[int] = []  # a heap of those that have a bucket
         self._most = most
         self._size = 0
 
@@ -97,15 +103,19 @@ class IdTable:
 
     def add(self, issued: int, key: str, remembered: Remembered) -> None:
         """Remember an id."""
-        bucket = self._buckets.setdefault(issued // _BUCKET_MS, {})
+        second = issued // _BUCKET_MS
+        bucket = self._buckets.get(second)
+        if bucket is None:
+            bucket = self._buckets[second] = {}
+            heapq.heappush(self._seconds, second)
         self._size += key not in bucket
         bucket[key] = remembered
 
     def forget(self, floor: int) -> None:
         """Drop the ids in all seconds that end at or below the floor."""
         last = (floor + 1) // _BUCKET_MS
-        for second in [second for second in self._buckets if second < last]:
-            self._size -= len(self._buckets.pop(second))
+        while self._seconds and self._seconds[0] < last:
+            self._size -= len(self._buckets.pop(heapq.heappop(self._seconds)))
 
     def count_by_second(self, floor: int) -> Counter[int]:
         """Return how many ids issued above the floor there are, by second of issue.
