@@ -13,9 +13,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from accountant.clock import from_iso
 from accountant.views import Alert, decode_alert
 from benchmarks import requests
-from benchmarks.kafka_load import append, ask_steadily, deploy, producer
+from benchmarks.kafka_load import append, deploy
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
+from benchmarks.steady_load import ask_steadily
 from streams.testing import LocalBroker
 from streams.topics import Deployment
 
@@ -71,14 +72,6 @@ async def _reader(deployment: Deployment, topic: str) -> AIOKafkaConsumer:
     return consumer
 
 
-async def _ask(deployment: Deployment, seconds: float) -> None:
-    """Ask at a steady rate, whatever comes back."""
-    names = requests.names(_DATASETS)
-    async with producer(deployment.bootstrap, linger_ms=0) as client:
-        async for _ in ask_steadily(client, deployment, names, _RATE, seconds):
-            pass
-
-
 async def _crossings(deployment: Deployment, asked: int) -> set[str]:
     """Return what the log itself says was crossed, once every request is decided."""
     consumer = await _reader(deployment, deployment.topics.decisions)
@@ -108,7 +101,8 @@ async def _run(deployment: Deployment, seconds: float) -> tuple[list[float], int
     consumer = await _reader(deployment, deployment.topics.alerts)
     watching = asyncio.create_task(seen.watch(consumer))
     try:
-        await _ask(deployment, seconds)
+        names = requests.names(_DATASETS)
+        await asyncio.to_thread(ask_steadily, deployment, names, _RATE, seconds)
         expected = await _crossings(deployment, int(seconds * _RATE))
         deadline = time.monotonic() + _PATIENCE_S
         while not expected <= seen.first.keys():

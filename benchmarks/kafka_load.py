@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Iterable
-from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
@@ -89,10 +87,10 @@ async def deploy(broker: LocalBroker, prefix: str, partitions: int) -> Deploymen
 
 
 @contextlib.asynccontextmanager
-async def producer(bootstrap: str, *, linger_ms: int = 5) -> AsyncIterator[AIOKafkaProducer]:
+async def producer(bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
     """Yield an analyst's producer."""
     client = AIOKafkaProducer(
-        bootstrap_servers=bootstrap, linger_ms=linger_ms, max_batch_size=1 << 18, acks="all"
+        bootstrap_servers=bootstrap, linger_ms=5, max_batch_size=1 << 18, acks="all"
     )
     await client.start()
     try:
@@ -127,21 +125,3 @@ async def ask_all(deployment: Deployment, datasets: list[str], count: int, seed:
     drawn = requests.any_of(datasets, seed, count)
     bodies = ((name, requests.request(name, at, i)) for i, name in enumerate(drawn))
     await append(deployment, deployment.topics.requests, bodies)
-
-
-async def ask_steadily(
-    client: AIOKafkaProducer, deployment: Deployment, datasets: list[str], rate: int, seconds: float
-) -> AsyncIterator[tuple[bytes, asyncio.Future[Any]]]:
-    """Append so many requests a second, whatever comes back; yield each and its append."""
-    begun = time.perf_counter()
-    for i in range(int(seconds * rate)):
-        ahead = begun + i / rate - time.perf_counter()
-        if ahead > 0:
-            await asyncio.sleep(ahead)
-        name = datasets[i % len(datasets)]
-        body = requests.request(name, requests.now(), i)
-        key = name.encode()
-        partition = partition_of(key, deployment.partitions)
-        topic = deployment.topics.requests
-        yield body, await client.send(topic, body, key=key, partition=partition)
-    await client.flush()

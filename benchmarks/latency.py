@@ -7,15 +7,14 @@ import contextlib
 import statistics
 import time
 from collections.abc import Iterator
-from typing import Any
 
-import msgspec
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer
 
 from benchmarks import requests
-from benchmarks.kafka_load import ask_steadily, deploy, open_all, producer
+from benchmarks.kafka_load import deploy, open_all
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
+from benchmarks.steady_load import latencies
 from streams.kafka.producer import RETRY_BACKOFF_MS
 from streams.testing import LocalBroker
 from streams.topics import Deployment
@@ -27,18 +26,7 @@ _TRANSACTIONS = 200
 _TURNS = 5
 # Until then the broker's Java machine takes a core to compile what the load has made hot, and a
 # transaction takes thrice as long.
-_WARM_S = 40
-
-
-class _Id(msgspec.Struct, frozen=True):
-    request_id: str = ""
-
-
-class _Decided(msgspec.Struct):
-    request: _Id = _Id()
-
-
-_decode = msgspec.json.Decoder(_Decided).decode
+_WARM_S = 90
 
 
 async def _empty_transactions(deployment: Deployment) -> list[float]:
@@ -63,51 +51,6 @@ async def _empty_transactions(deployment: Deployment) -> list[float]:
     return took
 
 
-async def _watch(consumer: AIOKafkaConsumer, seen: dict[str, float]) -> None:
-    while True:
-        got = await consumer.getmany(timeout_ms=100)
-        now = time.time()
-        for records in got.values():
-            for record in records:
-                seen.setdefault(_decode(record.value).request.request_id, now)
-
-
-async def _open_loop(deployment: Deployment, seconds: float) -> list[float]:
-    """Send at a steady rate, whatever comes back; return each request's seconds.
-
-    They begin with the broker's own time of the append, which has whole milliseconds.
-    """
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=deployment.bootstrap,
-        isolation_level="read_committed",
-        enable_auto_commit=False,
-        auto_offset_reset="latest",
-        fetch_max_wait_ms=20,
-    )
-    await consumer.start()
-    decisions = deployment.topics.decisions
-    consumer.assign([TopicPartition(decisions, i) for i in range(_PARTITIONS)])
-    await consumer.seek_to_end()
-    names = requests.names(_DATASETS)
-    sent: dict[str, Any] = {}
-    seen: dict[str, float] = {}
-    watching = asyncio.create_task(_watch(consumer, seen))
-    async with producer(deployment.bootstrap, linger_ms=0) as client:
-        async for body, appended in ask_steadily(client, deployment, names, _RATE, seconds):
-            sent[msgspec.json.decode(body, type=_Id).request_id] = appended
-        for _ in range(200):
-            if sent.keys() <= seen.keys():
-                break
-            await asyncio.sleep(0.05)
-    watching.cancel()
-    await asyncio.wait([watching])
-    await consumer.stop()
-    missing = len(sent.keys() - seen.keys())
-    if missing:
-        raise RuntimeError(f"{missing} requests were not decided within 10 s")
-    return [seen[name] - (await appended).timestamp / 1000 for name, appended in sent.items()]
-
-
 def _run(
     broker: LocalBroker, prefix: str, seconds: float, *, warm: float, apart: bool
 ) -> tuple[list[float], list[float]]:
@@ -122,17 +65,18 @@ def _run(
             port = free_port()
             settings = worker_settings(deployment, port, read_side=False)
             running.enter_context(command("gateway", settings, port=port))
-        asyncio.run(_open_loop(deployment, warm))
+        datasets = requests.names(_DATASETS)
+        latencies(deployment, datasets, _RATE, warm)
         took, empty = [], []
         for _ in range(_TURNS):  # in turns, so that whoever else uses the machine slows both
             empty += asyncio.run(_empty_transactions(deployment))
-            took += asyncio.run(_open_loop(deployment, seconds / _TURNS))
+            took += latencies(deployment, datasets, _RATE, seconds / _TURNS)
     return took, empty
 
 
 def rows(scale: Scale) -> Iterator[Row]:
     """Yield the tail of the latency against an empty transaction's, in one process and apart."""
-    seconds, warm = (6, 3) if scale.quick else (20, _WARM_S)
+    seconds, warm = (6, 3) if scale.quick else (40, _WARM_S)
     with LocalBroker() as broker:
         for name, apart in (("one process", False), ("roles apart", True)):
             took, empty = _run(broker, f"l{int(apart)}.", seconds, warm=warm, apart=apart)

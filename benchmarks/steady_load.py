@@ -1,0 +1,143 @@
+"""Requests at a steady rate, whatever comes back, and when their decisions are seen.
+
+With librdkafka, whose threads take a tenth of a core at 500/s where clients in Python take a third:
+the load shares the machine with what is measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from accountant.partitioning import partition_of
+from benchmarks import requests
+from streams.topics import Deployment
+
+_PATIENCE_S: Final = 10.0
+_POLL_S: Final = 0.1
+
+
+class _Id(msgspec.Struct, frozen=True):
+    request_id: str = ""
+
+
+class _Decided(msgspec.Struct):
+    request: _Id = _Id()
+
+
+_id_of = msgspec.json.Decoder(_Id).decode
+_decided = msgspec.json.Decoder(_Decided).decode
+
+
+class Watch:
+    """When each decision was seen first, in seconds since 1970, by request id."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.seen: dict[str, float] = {}
+        self._consumer = consumer
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch")
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            message = self._consumer.poll(_POLL_S)
+            now = time.time()
+            if message is not None and message.error() is None:
+                decided = _decided(message.value() or b"{}")
+                self.seen.setdefault(decided.request.request_id, now)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+def watch(deployment: Deployment) -> Watch:
+    """Return what watches the decisions that come from now on, once it is entered."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": deployment.bootstrap,
+            "group.id": "benchmark",  # demanded, and joined by nobody
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 20,
+        }
+    )
+    starts = []
+    for number in range(deployment.partitions):
+        tp = TopicPartition(deployment.topics.decisions, number)
+        tp.offset = consumer.get_watermark_offsets(tp, timeout=_PATIENCE_S)[1]
+        starts.append(tp)
+    consumer.assign(starts)
+    return Watch(consumer)
+
+
+def _appended(into: dict[str, float], request_id: str, error: Any, message: Any) -> None:
+    if error is not None:
+        raise RuntimeError(f"a request was not appended: {error}")
+    into[request_id] = message.timestamp()[1] / 1000
+
+
+@contextlib.contextmanager
+def _producer(bootstrap: str) -> Iterator[Producer]:
+    client = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
+    yield client
+    if client.flush(_PATIENCE_S):
+        raise RuntimeError("requests were not appended")
+
+
+def ask_steadily(
+    deployment: Deployment, datasets: list[str], rate: int, seconds: float
+) -> dict[str, float]:
+    """Append so many requests a second, whatever comes back.
+
+    Returns: the broker's own time of each append, in seconds since 1970 (it has whole
+        milliseconds), by request id.
+    """
+    appended: dict[str, float] = {}
+    begun = time.perf_counter()
+    with _producer(deployment.bootstrap) as client:
+        for i in range(int(seconds * rate)):
+            ahead = begun + i / rate - time.perf_counter()
+            if ahead > 0:
+                time.sleep(ahead)
+            name = datasets[i % len(datasets)]
+            body = requests.request(name, requests.now(), i)
+            key = name.encode()
+            client.produce(
+                deployment.topics.requests,
+                body,
+                key=key,
+                partition=partition_of(key, deployment.partitions),
+                on_delivery=partial(_appended, appended, _id_of(body).request_id),
+            )
+            client.poll(0)
+    return appended
+
+
+def latencies(
+    deployment: Deployment, datasets: list[str], rate: int, seconds: float
+) -> list[float]:
+    """Return how many seconds each request took from its append to seeing its decision."""
+    with watch(deployment) as watching:
+        appended = ask_steadily(deployment, datasets, rate, seconds)
+        deadline = time.monotonic() + _PATIENCE_S
+        while not appended.keys() <= watching.seen.keys():
+            if time.monotonic() > deadline:
+                missing = len(appended.keys() - watching.seen.keys())
+                raise RuntimeError(
+                    f"{missing} requests were not decided within {_PATIENCE_S:.0f} s"
+                )
+            time.sleep(0.05)
+    return [watching.seen[name] - at for name, at in appended.items()]
