@@ -98,12 +98,9 @@ def _take_all(comparison: Comparison, stream: BinaryIO) -> _Taken:
 
 def _wrong(decision: Decision) -> str:
     """Return what is wrong with an invalid request."""
-    error = decision.error
-    if error is None:
-        return str(decision.reason)
-    if error.field == "body" and not error.value:
-        return error.rule  # which names the body itself
-    return f"{error.field} {error.rule}, got {error.value}"
+    from streams.cli.tables import broken_rule
+
+    return str(decision.reason) if decision.error is None else broken_rule(decision.error)
 
 
 def _of_input(taken: _Taken) -> dict[str, Any]:

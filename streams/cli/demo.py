@@ -66,7 +66,10 @@ def demo(
         asyncio.run(_run(where, asks, screen, suffix))
         audit, audited = _audited(where)
     seconds = time.perf_counter() - started
-    shown = where if kafka or url or file else "a temporary file; --file keeps it"
+    if kafka:
+        shown = "a broker and a worker of its own, both stopped; --url takes a broker that stays"
+    else:
+        shown = where if url or file else "a temporary file; --file keeps it"
     screen.summary(audit=audit, audited=audited, seconds=seconds, where=shown)
     if json:
         others = {k: n for k, n in screen.outcomes.items() if k not in {"granted", "refused"}}

@@ -15,7 +15,7 @@ from rich.text import Text
 from accountant.claim_text import claim_text
 from accountant.outcomes import Outcome, Reason
 from accountant.policy import guarantee_of
-from accountant.records import Decision, MechanismRequest
+from accountant.records import Decision, FieldError, MechanismRequest
 from accountant.views import DatasetView
 from streams.cli.output import outcome_text, short, spent_bar
 
@@ -145,6 +145,13 @@ def verdict(decision: Decision) -> tuple[Outcome, Reason | None]:
     return decision.outcome, decision.reason
 
 
+def broken_rule(error: FieldError) -> str:
+    """Return which rule an invalid input breaks, in a line."""
+    if error.field == "body" and not error.value:
+        return error.rule  # which names the body itself
+    return f"{error.field} {error.rule}, got {error.value}"
+
+
 def explain(decision: Decision) -> list[Text]:
     """Return the decision for people, line by line; a refusal says what would fit."""
     head = outcome_text(decision.outcome)
@@ -155,8 +162,7 @@ def explain(decision: Decision) -> list[Text]:
         head.append(f": first decided {first.outcome} at {first.decided_at}", style="")
     lines = [head]
     if decision.error is not None:
-        error = decision.error
-        lines.append(Text(f"  {error.field} {error.rule}, got {error.value}"))
+        lines.append(Text(f"  {broken_rule(decision.error)}"))
     if decision.reason in _MEANS:
         lines.append(Text(f"  {_MEANS[decision.reason]}"))
     for label, amounts in (("cost", decision.cost), ("asked", decision.asked)):

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, UNIT, Units, cost_up, units_down
-from accountant.claims import checked
 from accountant.errors import RequestInvalid
-from accountant.filters.gdp_residue import GdpResidue
-from accountant.policy import ParsedBudget
-from accountant.totals import Price, price
-from tests.accountant import exact
+from accountant.totals import Price
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
-from tests.accountant.filters.rules import single
-from tests.accountant.strategies import decimals
+from tests.accountant.filters.residue import KIND, asked, capacity
 
-KIND = GdpResidue()
 CLOSE = mpmath.mpf(10) ** -12
-GRID = mpmath.mpf(10) ** -42  # of the reference's own 80 digits, far below ours
-
-
-def capacity(epsilon: str = "1", own: str = "1e-6", claims: str = "0") -> tuple[Units, ...]:
-    return KIND.capacity(
-        ParsedBudget(
-            epsilon=Decimal(epsilon),
-            rho=None,
-            delta_for_claims=Decimal(claims),
-            delta_for_filter=Decimal(own),
-        )
-    )
-
-
-def asked(claim: c.Claim) -> Price:
-    return price(checked(claim), KIND.needs)
 
 
 def one_by_one(limits: tuple[Units, ...], claim: c.Claim) -> tuple[int, tuple[Units, ...]]:
@@ -248,118 +223,6 @@ def test_what_is_left_fits_as_a_gaussian() -> None:
     assert KIND.charge(limits, spent, whole) == limits
     assert KIND.charge(limits, spent, Price(1, (left[0] + 1, 0, INFINITE), {})) is None
     assert KIND.progress(limits, limits) == limits[0]
-
-
-@dataclass
-class Reference:
-    """Exact states: of the budget, and of one that is 1e-12 smaller.
-
-    The first must admit all that we admit. While the second admits all that ran and what is
-    asked for, so must we: every step widens the distance of two states (P10), so a cost that
-    is at most 1e-12 too large never makes up for a budget that is 1e-12 smaller.
-    """
-
-    most: mpmath.mpf
-    least: mpmath.mpf | None
-    delta: Fraction = Fraction(0)
-
-    def after(self, claim: c.Claim) -> Reference:
-        return Reference(
-            most=step(self.most, claim) if self.most is not None else None,
-            least=step(self.least, claim) if self.least is not None else None,
-            delta=self.delta + sum(exact.delta(one) * n for one, n in single(claim)),
-        )
-
-
-def step(state: mpmath.mpf, claim: c.Claim) -> mpmath.mpf | None:
-    """Return the exact state after a claim's mechanisms, None where one is refused."""
-    with mpmath.workdps(80):
-        for one, times in single(claim):
-            epsilon = exact.epsilon(one)
-            for _ in range(times):
-                if epsilon:
-                    cost = gaussian.pure_cost(state, real(epsilon))
-                else:
-                    cost = 0 if epsilon == 0 else 2 * exact.rho(one)
-                if cost is None or cost > state:
-                    return None
-                state -= cost
-    return state
-
-
-# Most of them of a size at which a few spend the budget; some from 1e-11 to 10.
-amounts = st.one_of(decimals(-11, -1), decimals(-3, -2), decimals(-2, -2), decimals(-3, 0))
-deltas = st.one_of(st.just("0"), decimals(-12, -6))
-single_claims = st.one_of(
-    st.builds(c.Pure, amounts),
-    st.builds(c.Laplace, decimals(0, 0), amounts),
-    st.builds(c.BoundedRange, amounts),
-    st.builds(c.Approximate, amounts, deltas),
-    st.builds(c.Probabilistic, amounts, deltas),
-    st.builds(c.ExPost, amounts, deltas),
-    st.builds(c.Gdp, amounts),
-    st.builds(c.Gaussian, decimals(0, 0), amounts),
-    st.builds(c.Brownian, decimals(0, 0), amounts),
-)
-
-
-def repeat(claim: c.Claim, times: int) -> c.Claim:
-    return claim if times < 3 else c.Repeat(claim, times)
-
-
-def together(parts: list[c.Claim]) -> c.Claim:
-    return parts[0] if len(parts) < 3 else c.AllOf(tuple(parts))
-
-
-# Not alternatives of one choice, in which the many kinds of single claims would be all.
-few = st.builds(repeat, single_claims, st.integers(1, 5))
-sequences = st.lists(
-    st.builds(together, st.lists(few, min_size=1, max_size=4)), min_size=1, max_size=12
-)
-
-
-BUDGETS = st.sampled_from([("1", "1e-6"), ("0.3", "1e-9"), ("8", "1e-5")])
-
-
-@settings(max_examples=25, deadline=None)
-@given(sequences, BUDGETS)
-def test_no_sequence_over_admits_and_nothing_that_fits_is_refused(
-    sequence: list[c.Claim], budget: tuple[str, str]
-) -> None:
-    play(sequence, budget)
-
-
-@pytest.mark.slow
-@settings(max_examples=400, deadline=None)
-@given(sequences, BUDGETS)
-def test_nor_does_any_of_many_sequences(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
-    play(sequence, budget)
-
-
-def play(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
-    """Ask one claim after another, and hold each answer against the reference."""
-    limits = capacity(*budget, claims="1e-4")
-    spent: tuple[Units, ...] = (0, 0)
-    with mpmath.workdps(80):
-        whole = mpmath.mpf(int(limits[0])) / UNIT
-        reference = Reference(most=whole, least=whole * (1 - CLOSE))
-        for claim in sequence:
-            due, one = reference.after(claim), asked(claim)
-            within = due.delta <= Fraction(1, 10**4)
-            after = KIND.charge(limits, spent, one)
-            assert KIND.accepts(one)
-            assert KIND.fits(limits, spent, one) is (after is not None)
-            if after is None:
-                assert due.least is None or not within, "refused, though it clearly fits"
-                continue
-            assert due.most is not None, "admitted, though it does not fit"
-            assert within
-            ours = mpmath.mpf(int(limits[0]) - int(after[0])) / UNIT
-            assert 0 <= ours <= due.most + GRID
-            if due.least is not None:
-                assert ours >= due.least - 100 * mpmath.mpf(10) ** -40
-            spent, reference = after, due
-            assert KIND.holds(limits, spent)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-12", "0.01", "0.1"])

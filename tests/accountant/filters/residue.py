@@ -1,0 +1,29 @@
+"""What the tests of the residue filter share: its limits, and what a claim costs it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from accountant import claims as c
+from accountant.amounts import Units
+from accountant.claims import checked
+from accountant.filters.gdp_residue import GdpResidue
+from accountant.policy import ParsedBudget
+from accountant.totals import Price, price
+
+KIND = GdpResidue()
+
+
+def capacity(epsilon: str = "1", own: str = "1e-6", claims: str = "0") -> tuple[Units, ...]:
+    return KIND.capacity(
+        ParsedBudget(
+            epsilon=Decimal(epsilon),
+            rho=None,
+            delta_for_claims=Decimal(claims),
+            delta_for_filter=Decimal(own),
+        )
+    )
+
+
+def asked(claim: c.Claim) -> Price:
+    return price(checked(claim), KIND.needs)
