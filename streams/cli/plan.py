@@ -160,21 +160,23 @@ def _print_table(
     what = "the answer" if people is None else f"a proportion of {people} people"
     title = f"within {error} of {what}, with probability {confidence}"
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
-    table.add_column("mechanism", style="bold", overflow="fold")
+    table.add_column("mechanism", style="bold", no_wrap=True)
     table.add_column("noise", overflow="fold")
-    table.add_column("claim", overflow="fold")
     table.add_column("typical error", justify="right", overflow="fold")
     if any(fits for _, fits in rows):
         table.add_column("cost", justify="right", no_wrap=True)
         table.add_column("fit", justify="right", style="bold", no_wrap=True)
     for choice, fits in rows:
-        cells = [choice.mechanism, choice.noise, claim_text(choice.claim)]
-        cells.append(f"{choice.typical_error:.4g}")
+        cells = [choice.mechanism, choice.noise, f"{choice.typical_error:.4g}"]
         if fits is not None:
             cost = f"{short(fits.cost, 4)} {fits.unit}" if fits.accepted else "not taken"
             cells += [cost, _count(fits)]
         table.add_row(*cells)
     stdout().print(table)
+    # Not in the table: a cell would fold them, and they are there to be copied.
+    stdout().print("The claims, as `accountant ask` takes them:")
+    for choice, _ in rows:
+        stdout().print(f"  {claim_text(choice.claim)}", soft_wrap=True)
     if people is not None:
         stdout().print(
             "Noise is added to the count of people; under randomized response each of them "

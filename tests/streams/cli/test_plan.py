@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -27,6 +28,21 @@ def test_without_a_budget_the_claims_are_printed_alone(accountant):
     assert done.code == 0
     assert "laplace:scale=16.6904,sensitivity=1" in done.out
     assert "cost" not in done.out
+
+
+def test_a_claim_can_be_copied_whole_from_a_terminal_of_80_columns(accountant):
+    ours, theirs = os.openpty()
+    wish = ("--error", "0.0213", "--proportion-of", "14241", *BUDGET)
+    try:
+        done = accountant("plan", *wish, out=os.ttyname(theirs), COLUMNS="80", NO_COLOR="1")
+        shown = os.read(ours, 1 << 16).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.code == 0
+    for choice in accountant("plan", *wish, "--json").json["choices"]:
+        assert f"  {choice['claim']}\r\n" in shown
+        assert f"  {choice['mechanism']}" in shown
 
 
 def test_a_mechanism_that_the_filter_cannot_take_is_never_counted(accountant):
