@@ -33,14 +33,18 @@ class Crossings:
             ledgers: as the commit left them.
         """
         found: list[Alert] = []
-        for name in dict.fromkeys([record.dataset for record in records]):
-            after = None if name is None else ledgers.get(name)
-            if name is None or after is None:
+        by_dataset: dict[str, list[Encoded]] = {}
+        for record in records:
+            if record.dataset is not None:
+                by_dataset.setdefault(record.dataset, []).append(record)
+        for name, its in by_dataset.items():
+            after = ledgers.get(name)
+            if after is None:
                 continue
             before = self._ledgers.get(name)
             self._ledgers[name] = after
             if before is None or before.crossed != after.crossed or before.plan is not after.plan:
-                found += _folded(before, [each for each in records if each.dataset == name])
+                found += _folded(before, its)
         return self._new(found) if found else found
 
     def _new(self, found: Sequence[Alert]) -> list[Alert]:

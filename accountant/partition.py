@@ -56,6 +56,7 @@ class Partition:
         next: offset of each input that comes next.
         ledgers: by dataset.
         ids: those remembered.
+        full: floor and last second to forget at which the ids were counted and left no room.
         checksum: of the datasets' rows, as far as those are known.
     """
 
@@ -63,6 +64,7 @@ class Partition:
         "checksum",
         "decided_at",
         "floor",
+        "full",
         "genesis",
         "head",
         "ids",
@@ -80,6 +82,7 @@ class Partition:
         self.next: dict[Source, int] = {"requests": 0, "admin": 0}
         self.ledgers: dict[str, Ledger] = {}
         self.ids = IdTable() if most_ids is None else IdTable(most_ids)
+        self.full: tuple[int, int] | None = None
         self.checksum = Checksum()
 
     def summed(self) -> Checksum:
@@ -128,6 +131,7 @@ class Draft:
         self._opened = 0
         # For at least so many more ids.
         self._room = partition.ids.most - len(partition.ids)
+        self._full = partition.full
         self._undo_ledger: tuple[str, Ledger | None, int] | None = None
         self._undo_id: str | None = None
 
@@ -171,12 +175,15 @@ class Draft:
         ids = self.partition.ids
         if self._room > 0 or len(ids) + len(self._ids) < ids.most:
             return True
+        # To whole seconds, so that a table which stays full is counted once a second.
+        spared = end_of_second_before(self.decided_at - _SPARED_MS)
+        if self._full == (self.floor, spared):
+            return False  # nothing was added since, and only a higher floor forgets
         counts = self._count_ids()
         if counts.total() >= ids.most:
-            # To whole seconds, so that a table which stays full is counted once a second.
-            spared = end_of_second_before(self.decided_at - _SPARED_MS)
             raised = max(self.floor, min(oldest_tenth(counts), spared))
             if raised == self.floor:
+                self._full = self.floor, spared
                 return False
             self.floor = raised
             counts = self._count_ids()
@@ -301,6 +308,7 @@ class Draft:
         for key, (issued, remembered) in self._ids.items():
             state.ids.add(issued, key, remembered)
         state.ids.forget(state.floor)
+        state.full = self._full
 
 
 def hash_of(value: bytes) -> str:

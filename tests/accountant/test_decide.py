@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 
 import pytest
 
-from accountant.clock import from_iso
 from accountant.decide import decide, decide_internal_error
 from accountant.inputs import Input, canonical, check
 from accountant.outcomes import Outcome, Reason
@@ -216,64 +214,6 @@ def test_a_rewound_decision_leaves_the_draft_as_it_was() -> None:
     world.draft.rewind(mark)
     after = (world.draft.sequence, world.draft.head, world.draft.floor, world.draft.next)
     assert after == before
-
-
-def test_a_table_full_of_ids_raises_the_floor_but_spares_the_last_minute() -> None:
-    world = World(most_ids=20)
-    world.open(**BASIC)
-    bodies = []
-    for _ in range(19):
-        bodies.append(world.request("pure:0.001"))
-        assert code(world.send("requests", bodies[-1])) == "granted"
-        world.now += 10_000
-    # 20 ids are remembered, the newest 10 s old: the oldest tenth makes room.
-    floor = world.decisions[-1].floor
-    assert code(world.ask("pure:0.001")) == "granted"
-    assert world.decisions[-1].floor > floor
-    assert code(world.send("requests", bodies[0])) == "expired"
-    assert code(world.send("requests", bodies[-1])) == "repeated"
-    # Now all within one minute: nothing may be forgotten, so nothing more is taken.
-    for _ in range(40):
-        last = world.ask("pure:0.001")
-        world.now += 100
-    assert (last.outcome, code(last)) == (Outcome.REFUSED, "overloaded")
-    assert (last.sequence, last.totals, last.cost) == (None, None, None)
-    body = world.log[-1]
-    assert b"overloaded" in body
-    world.now += 120_000
-    assert code(world.ask("pure:0.001")) == "granted"
-    assert state_rows(world.refolded()) == world.rows()
-
-
-def test_an_overloaded_request_may_be_asked_again() -> None:
-    world = World(most_ids=3)
-    world.open(**BASIC)
-    world.ask()
-    world.ask()
-    body = world.request()
-    assert code(world.send("requests", body)) == "overloaded"
-    assert code(world.send("requests", body)) == "overloaded"
-    assert code(world.ask(dataset="nowhere")) == "overloaded"
-
-
-@pytest.mark.parametrize("batch", [1, 7, 1000])
-def test_a_full_table_decides_the_same_however_input_is_batched(batch: int) -> None:
-    world = World(most_ids=50, batch=batch)
-    world.open(**BASIC)
-    chance = random.Random(7)
-    for i in range(600):
-        world.now += chance.randrange(500 if i // 100 % 2 else 4000)
-        issued = world.now - chance.choice([0, 10, 100, 1000, 90_000])
-        world.ask("pure:0.0001", request_id=world.new_id(issued))
-    reference = World(most_ids=50)
-    for decision, value in zip(world.decisions[1:], world.log[1:], strict=True):
-        assert decision.source is not None
-        reference.now = max(reference.now, from_iso(decision.decided_at))
-        topic = "admin" if decision.source.topic == "admin" else "requests"
-        reference.send(topic, bytes(decision.request))
-        assert reference.log[-1] == value
-    codes = {code(decision) for decision in world.decisions}
-    assert {"granted", "overloaded", "expired"} <= codes
 
 
 def test_purpose_and_reason_stand_in_the_log_as_they_came() -> None:
