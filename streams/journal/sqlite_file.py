@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 import msgspec
@@ -16,6 +17,8 @@ from accountant.records import Genesis, decode_decision
 from streams.errors import Refused
 
 _NEW: Final = ".new"
+_PAGE: Final = 1_000  # decisions that a reader takes at a time
+_WAL_BYTES: Final = 16 << 20  # that are kept of it once it grew, beside a reader or a backup
 _APPLICATION_ID: Final = 0x50424C31  # "PBL1", so that a wrong file is noticed
 _SCHEMA: Final = """
 CREATE TABLE decisions (
@@ -44,6 +47,7 @@ def connect_writer(path: Path) -> apsw.Connection:
             db.set_busy_timeout(1000)
             _check_file(db, path)
             db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON")
+            db.execute(f"PRAGMA journal_size_limit={_WAL_BYTES}")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
             with contextlib.suppress(apsw.Error):
@@ -159,9 +163,19 @@ def reader(path: Path) -> Iterator[apsw.Connection]:
 def read_decisions(
     path: Path, *, first: int = 0, most: int | None = None
 ) -> Generator[bytes, None, None]:
-    """Yield the raw decisions of a file from number `first` on."""
+    """Yield the raw decisions of a file from number `first` on, at most `most` of them.
+
+    Page by page, each a statement of its own: while one reads, the writer's WAL only grows. What
+    is in the log never changes, so no common moment is needed.
+    """
+    query = "SELECT sequence, value FROM decisions WHERE sequence >= ? ORDER BY sequence LIMIT ?"
+    left = math.inf if most is None else most
     with reader(path) as db:
-        limit = -1 if most is None else most
-        query = "SELECT value FROM decisions WHERE sequence >= ? ORDER BY sequence LIMIT ?"
-        for (value,) in db.execute(query, (first, limit)):
-            yield bytes(value)
+        while left > 0:
+            page: list[Any] = db.execute(query, (first, int(min(_PAGE, left)))).fetchall()
+            for sequence, value in page:
+                yield bytes(value)
+                first = int(sequence) + 1
+            if len(page) < _PAGE:
+                return
+            left -= len(page)

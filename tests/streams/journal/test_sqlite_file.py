@@ -1,0 +1,72 @@
+"""Readers beside the writer of a ledger's file: what they see, and what they leave of its WAL."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from accountant.records import Genesis
+from streams.journal.sqlite_file import connect_writer, create, read_decisions
+
+GENESIS = Genesis("accountant", 0, 1, 3_600_000, 300_000)
+AT = 1_700_000_000_000
+PAGE = 1_000  # decisions of one statement
+
+
+def append(db: apsw.Connection, first: int, count: int, *, size: int = 10) -> None:
+    with db:
+        db.executemany(
+            "INSERT INTO decisions (sequence, decided_at, value) VALUES (?, ?, ?)",
+            [(number, AT, b"%0*d" % (size, number)) for number in range(first, first + count)],
+        )
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "ledger.db"
+    create(path, GENESIS, AT)
+    return path
+
+
+def checkpointed(db: apsw.Connection) -> bool:
+    """Bring the WAL back into the file, as far as readers let it begin anew."""
+    busy, *_ = db.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()[0]
+    return not busy
+
+
+def test_whoever_reads_the_log_slowly_does_not_keep_the_wal_from_shrinking(file: Path) -> None:
+    with closing(connect_writer(file)) as db:
+        db.set_busy_timeout(0)
+        append(db, 1, 3 * PAGE)
+        with closing(read_decisions(file)) as reading:
+            next(reading)
+            append(db, 3 * PAGE + 1, 10)
+            assert checkpointed(db)
+            assert len(list(reading)) == 3 * PAGE + 10
+
+
+@pytest.mark.parametrize("most", [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 5 * PAGE])
+@pytest.mark.parametrize("first", [0, 1, PAGE])
+def test_pages_are_the_log_in_its_order(file: Path, first: int, most: int) -> None:
+    with closing(connect_writer(file)) as db:
+        append(db, 1, 2 * PAGE)
+        append(db, 2 * PAGE + 5, 10)  # a gap is the audit's to find
+    everything = list(read_decisions(file))
+    assert len(everything) == 2 * PAGE + 11
+    assert list(read_decisions(file, first=first, most=most)) == everything[first:][:most]
+
+
+def test_a_wal_that_a_reader_let_grow_is_small_again_after_it(file: Path) -> None:
+    wal = file.with_name(f"{file.name}-wal")
+    with closing(connect_writer(file)) as db:
+        with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT count(*) FROM decisions").fetchall()
+            append(db, 1, 200, size=200_000)
+            assert wal.stat().st_size > 32 << 20
+        assert checkpointed(db)
+        append(db, 201, 1)
+        assert wal.stat().st_size <= 16 << 20
