@@ -6,7 +6,6 @@ Faust's own consumer, tables' changelogs and web server are off: docs/decisions/
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import socket
 from typing import Any, Final, cast
@@ -21,6 +20,7 @@ from accountant.errors import LedgerFault
 from streams.alerts.counts import AlertCounts
 from streams.alerts.feed import WebhookFeed
 from streams.alerts.webhook import webhook_of
+from streams.collecting import collect_less
 from streams.errors import Refused
 from streams.loggers import get_logger
 from streams.logs import configure
@@ -36,7 +36,6 @@ from streams.worker_door import WorkerDoor
 _log = get_logger(__name__)
 
 _AGAIN_S: Final = 1.0
-_COLLECT_AFTER: Final = (10_000, 20, 20)
 STOP_S: Final = 10.0  # for the processors; what they leave open is fenced by the next owner
 
 
@@ -209,12 +208,7 @@ def run_worker(settings: Settings) -> int:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # before the app is made: services bind to the current loop
     app = build(settings)
-    # What was imported never becomes garbage: a full collection over it stops everything for
-    # 50 ms, which is the tail of the latency. What a batch makes is freed once it is committed:
-    # collections after every 700 objects look through it in vain, 6 % of a busy worker's time.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
+    collect_less()
     level = settings.log_level.lower()
     host: FaustWorker = app.Worker(loglevel=level, loop=loop, quiet=True, redirect_stdouts=False)
     try:

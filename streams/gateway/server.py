@@ -16,6 +16,7 @@ import uvicorn
 from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
+from streams.collecting import collect_less
 from streams.connect import connect_kafka
 from streams.embedded import EmbeddedService
 from streams.errors import Refused
@@ -165,6 +166,7 @@ def serve(settings: Settings, *, listening: Listening = _silent) -> None:
     # The writer lets go of the interpreter at each step of SQLite, and waits this long for
     # it to come back while the door is busy; the default is 5 ms.
     sys.setswitchinterval(_SWITCH_S)
+    collect_less()
     try:
         why = asyncio.run(_serve(service, settings, listening))
     finally:
@@ -210,4 +212,5 @@ def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
         finally:
             await service.close()
 
+    collect_less()
     asyncio.run(run())
