@@ -184,14 +184,14 @@ def show(name: Name, url: Url = DEFAULT_URL, json: Json = False) -> None:
     from streams.cli.views import open_views
 
     with explained(), open_views(url) as views:
-        found = [view for view in views.read() if view.dataset == name]
-    if not found:
+        found = views.one(name)
+    if found is None:
         hint = "`accountant dataset list` shows those there are"
         fail(Exit.FAILED, f"no dataset {name} was ever opened", hint=hint)
     if json:
-        print_json(found[0])
+        print_json(found)
     else:
-        stdout().print(dataset_details(found[0]))
+        stdout().print(dataset_details(found))
 
 
 @app.command("list")

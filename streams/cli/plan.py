@@ -120,11 +120,11 @@ def _of_dataset(name: str, url: str) -> Budget:
     from streams.fitting import budget_of
 
     with open_views(url) as views:
-        found = [view for view in views.read() if view.dataset == name]
-    if not found:
+        found = views.one(name)
+    if found is None:
         hint = "`accountant dataset list` shows those there are"
         fail(Exit.FAILED, f"no dataset {name} was ever opened", hint=hint)
-    return budget_of(found[0])
+    return budget_of(found)
 
 
 def _print_json(

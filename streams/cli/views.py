@@ -4,47 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import msgspec
 
+from accountant.inputs import is_name
 from accountant.records import decode_snapshot
 from accountant.views import UNKNOWN, DatasetView, view_of_snapshot
+from streams.cli.log_counts import LogCounts
 
 if TYPE_CHECKING:
-    import apsw
-
     from streams.client import Accountant
 
-_COUNT: Final = """
-SELECT dataset, outcome, reason, count(*), max(sequence), max(at) FROM (
-    SELECT sequence, json_extract(text, '$.dataset') AS dataset,
-        json_extract(text, '$.outcome') AS outcome, json_extract(text, '$.reason') AS reason,
-        json_extract(text, '$.decided_at') AS at
-    FROM (
-        SELECT sequence, CAST(value AS TEXT) AS text FROM decisions WHERE sequence BETWEEN ? AND ?
-    )
-) WHERE dataset IS NOT NULL AND reason IS NOT 'wrong_partition' GROUP BY dataset, outcome, reason
-"""
-
-
-class _Counts:
-    """What the log holds of one dataset."""
-
-    def __init__(self) -> None:
-        self.outcomes: dict[str, int] = {}
-        self.reasons: dict[str, int] = {}
-        self.last = UNKNOWN
-        self.last_at = ""
+_SNAPSHOT: Final = b'{"type":"snapshot"'
 
 
 class Views:
-    """Reads all datasets again and again; made by `open_views`."""
+    """Reads datasets again and again; made by `open_views`."""
 
     def read(self) -> list[DatasetView]:
         """Return every dataset as it stands now, by name.
 
-        Raises: Unavailable, Refused.
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        raise NotImplementedError
+
+    def one(self, name: str) -> DatasetView | None:
+        """Return one dataset as it stands now, None if it was never opened; the rest is not read.
+
+        Raises: Unavailable, Refused, LogDamaged.
         """
         raise NotImplementedError
 
@@ -68,46 +56,75 @@ class _FileViews(Views):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._counted = -1
-        self._counts: dict[str, _Counts] = {}
+        self._counts = LogCounts()
+        self._known: dict[bytes, _Known] = {}
 
     def read(self) -> list[DatasetView]:
+        query = "SELECT key, value FROM state ORDER BY key"
+        known = {}
+        for key, value in self._rows(query, (), self._counts):
+            known[key] = _seen(self._known.get(key), value, self._counts)
+        self._known = known
+        return [each.view for each in known.values()]
+
+    def one(self, name: str) -> DatasetView | None:
+        if not is_name(name):
+            return None
+        counts = LogCounts(only=name)
+        query = "SELECT key, value FROM state WHERE key = ?"
+        for _, value in self._rows(query, (name.encode(),), counts):
+            return _seen(None, value, counts).view
+        return None
+
+    def _rows(
+        self, query: str, bindings: tuple[bytes, ...], counts: LogCounts
+    ) -> list[tuple[bytes, bytes]]:
+        """Return the rows of datasets that a query finds, counted up to the same moment."""
         from streams.journal.sqlite_file import reader
 
-        with reader(self._path) as db, db:  # one transaction, so one moment
-            rows = db.execute("SELECT value FROM state ORDER BY key").fetchall()
-            self._count(db)
-        views = []
-        for (value,) in rows:
+        with reader(self._path) as db:
+            if not db.execute(f"{query} LIMIT 1", bindings).fetchall():
+                return []
+            counts.catch_up(db)  # before the transaction, which is short for that
+            with db:  # one transaction, so one moment
+                rows = db.execute(query, bindings).fetchall()
+                counts.catch_up(db)
+        found = []
+        for key, value in rows:
+            assert isinstance(key, bytes)
             assert isinstance(value, bytes)
-            if value.startswith(b'{"type":"snapshot"'):
-                view = view_of_snapshot(decode_snapshot(value))
-                counts = self._counts.get(view.dataset) or _Counts()
-                views.append(
-                    msgspec.structs.replace(
-                        view,
-                        outcomes=dict(counts.outcomes),
-                        reasons=dict(counts.reasons),
-                        partition_sequence=counts.last,
-                        last_decided_at=counts.last_at or view.last_decided_at,
-                    )
-                )
-        return views
+            if value.startswith(_SNAPSHOT):
+                found.append((key, value))
+        return found
 
-    def _count(self, db: apsw.Connection) -> None:
-        """Take the decisions since the last look into the counts."""
-        last = db.execute("SELECT max(sequence) FROM decisions").get
-        if last is None:
-            return
-        rows = db.execute(_COUNT, (self._counted + 1, last))
-        for dataset, outcome, reason, count, sequence, at in rows:
-            counts = self._counts.setdefault(str(dataset), _Counts())
-            for kind, kinds in ((outcome, counts.outcomes), (reason, counts.reasons)):
-                if kind is not None:
-                    kinds[str(kind)] = kinds.get(str(kind), 0) + int(count)
-            counts.last = max(counts.last, int(sequence))
-            counts.last_at = max(counts.last_at, str(at))
-        self._counted = int(last)
+
+class _Known(NamedTuple):
+    """A dataset as it was when last looked at.
+
+    Attributes:
+        value: its row. `last`: the number of the last decision counted, or `UNKNOWN`.
+    """
+
+    value: bytes
+    last: int
+    view: DatasetView
+
+
+def _seen(known: _Known | None, value: bytes, of: LogCounts) -> _Known:
+    """Return a dataset as its row and the log have it; only what changed is made anew."""
+    if known is None or known.value != value:
+        known = _Known(value, UNKNOWN, view_of_snapshot(decode_snapshot(value)))
+    counts = of.of(known.view.dataset)
+    if known.last == counts.last:
+        return known
+    shown = msgspec.structs.replace(
+        known.view,
+        outcomes=dict(counts.outcomes),
+        reasons=dict(counts.reasons),
+        partition_sequence=counts.last,
+        last_decided_at=counts.last_at,
+    )
+    return _Known(value, counts.last, shown)
 
 
 class _ClientViews(Views):
@@ -116,6 +133,9 @@ class _ClientViews(Views):
 
     def read(self) -> list[DatasetView]:
         return self._client.datasets()
+
+    def one(self, name: str) -> DatasetView | None:
+        return self._client.dataset(name) if is_name(name) else None
 
     def close(self) -> None:
         self._client.disconnect()

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Sequence
+from operator import attrgetter
+from typing import Annotated, Final
 
 from litestar import Response, get
 from litestar.params import FromPath, QueryParameter
+from litestar.response import Stream
 
+from accountant.errors import RequestInvalid
 from accountant.records import encode
+from accountant.views import DatasetView
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.problems import JSON, problem
+
+_SLICE: Final = 200  # datasets encoded at a turn of the loop: well below a millisecond
+_MOST: Final = 10_000
 
 
 def _json(value: object) -> Response[bytes]:
@@ -27,10 +37,51 @@ def _never_opened(dataset: str) -> Response[bytes]:
     )
 
 
-@get("/datasets", tags=["datasets"])
-async def list_datasets(request: HttpRequest) -> Response[bytes]:
-    """Return every dataset as it stands, by name."""
-    return _json(await context_of(request).service.datasets())
+@get("/datasets", tags=["datasets"], media_type=JSON)
+async def list_datasets(
+    request: HttpRequest,
+    after: Annotated[
+        str, QueryParameter(description="a name: those after it alone, in the order of characters")
+    ] = "",
+    limit: Annotated[
+        str | None,
+        QueryParameter(
+            description="how many at most; without it, all",
+            # Else an integer that is also text or null, which nothing is.
+            schema_extra={"one_of": None, "type": "integer", "minimum": 1, "maximum": _MOST},
+        ),
+    ] = None,
+) -> Stream:
+    """Return every dataset as it stands, by name.
+
+    With `limit`, so many at most; the last one's name as the next `after` gives the next ones.
+    """
+    most = None if limit is None else _limit(limit)
+    views = await context_of(request).service.datasets()
+    first = bisect_right(views, after, key=attrgetter("dataset"))
+    shown = views[first:] if most is None else views[first : first + most]
+    return Stream(_encoded(shown), media_type=JSON)
+
+
+def _limit(text: str) -> int:
+    """Return how many datasets are wanted. Text comes in, for an error that tells its rule.
+
+    Raises: RequestInvalid: it is no whole number from 1 to 10000.
+    """
+    # Length first: nobody's thousand digits are made a number.
+    if text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= _MOST:
+        return int(text)
+    raise RequestInvalid("limit", f"must be a whole number from 1 to {_MOST}", text)
+
+
+async def _encoded(views: Sequence[DatasetView]) -> AsyncIterator[bytes]:
+    """Yield a JSON array slice by slice: the whole of a large one is never in memory."""
+    yield b"["
+    for first in range(0, len(views), _SLICE):
+        body = encode(views[first : first + _SLICE])[1:-1]
+        yield b"," + body if first else body
+        await asyncio.sleep(0)  # a reader that is quick enough would never let others have a turn
+    yield b"]"
 
 
 @get("/datasets/{dataset:str}", tags=["datasets"])

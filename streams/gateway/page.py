@@ -1,7 +1,9 @@
-"""A page for people: every dataset on one line."""
+"""A page for people: a dataset a line, as many as one can look through."""
 
 from __future__ import annotations
 
+import asyncio
+from heapq import nsmallest
 from html import escape
 from typing import Final
 
@@ -27,17 +29,17 @@ thead th { border-bottom: 1px solid; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 </style></head><body><h1>Datasets</h1>
 """
+_MOST: Final = 500  # datasets: every open page asks anew for all it shows, every five seconds
 _HEAD: Final = ("dataset", "guarantee", "spent", "left", "odometers (epsilon)", "state")
 
 
 @get("/", include_in_schema=False)
 async def page(request: HttpRequest) -> Response[str]:
-    """Return a page with every dataset."""
+    """Return a page with the datasets, those nearest to exhaustion where there are too many."""
     try:
         views = await context_of(request).service.datasets()
-        content = (
-            _table(views) if views else "<p>None is open yet: <code>POST /datasets</code>.</p>"
-        )
+        # Beside the loop: to go through very many takes longer than a decision may wait.
+        content = await asyncio.to_thread(_content, views)
     except Unavailable as error:
         content = f"<p>Not ready: {escape(str(error))}</p>"
     end = (
@@ -46,23 +48,47 @@ async def page(request: HttpRequest) -> Response[str]:
     return Response(_TOP + content + end, media_type="text/html", headers=_HEADERS)
 
 
+def _content(views: list[DatasetView]) -> str:
+    if not views:
+        return "<p>None is open yet: <code>POST /datasets</code>.</p>"
+    more = len(views) - _MOST
+    if more <= 0:
+        return _table(views)
+    told = (
+        f"<p>The {_MOST} nearest to exhaustion, what no longer grants last, and {more:,} more: "
+        "<code>GET /datasets</code> lists all.</p>"
+    )
+    return told + _table(nsmallest(_MOST, views, _urgency))
+
+
+def _urgency(view: DatasetView) -> tuple[bool, float, str]:
+    """Return what sorts first where an owner may still act: what grants, and is spent most."""
+    return _state(view) != "open", -view.spent_ratio, view.dataset
+
+
 def _table(views: list[DatasetView]) -> str:
     head = "".join(f"<th scope=col>{name}</th>" for name in _HEAD)
     rows = "".join(_row(view) for view in views)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
+def _state(view: DatasetView) -> str:
+    if view.closed:
+        return "closed"
+    if view.halted:
+        return "halted"
+    return "exhausted" if view.exhausted else "open"
+
+
 def _row(view: DatasetView) -> str:
     policy = view.policy
     name, amount, delta = guarantee_of(policy)
-    state = "exhausted" if view.exhausted else "open"
-    state = "closed" if view.closed else "halted" if view.halted else state
     cells = (
         view.dataset,
         f"{name} {amount:f}, delta {delta:f}, {policy.unit}",
         f"{view.spent_ratio:.2%}",
         ", ".join(f"{unit} {amount[:12]}" for unit, amount in view.left.items()),
         ", ".join(f"{name} {reading[:8]}" for name, reading in view.odometers.items()),
-        state,
+        _state(view),
     )
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import apsw
 import msgspec
+import pytest
 
+from accountant.errors import LogDamaged
 from accountant.views import DatasetView
 from streams.cli.views import open_views
-from tests.streams.door import Door, closing, request
+from streams.embedded import EmbeddedService
+from streams.settings import Settings
+from tests.streams.door import Door, TestClock, closing, opening, request
 
 
 def test_a_file_shows_what_its_door_shows(door: Door, file: Path) -> None:
@@ -27,3 +35,117 @@ def test_a_file_shows_what_its_door_shows(door: Door, file: Path) -> None:
         shown = msgspec.json.decode(door.http.get("/datasets").content, type=list[DatasetView])
         assert views.read() == shown
         assert shown[0].reasons["exhausted"] == 2
+
+
+def test_one_dataset_is_shown_as_among_all(door: Door, file: Path) -> None:
+    for name in ("census-2", "adult"):
+        door.open(name)
+    for name in ("census", "census-2", "census", "adult"):
+        door.ask(dataset=name)
+        door.ask(dataset=name, unit="household")
+    door.ask(purpose='about "adult" and "census-2"')
+    with open_views(f"sqlite:///{file}") as views, open_views(door.url) as of_door:
+        for each in views.read():
+            assert views.one(each.dataset) == each
+            assert of_door.one(each.dataset) == each
+        for name in ("a", "nowhere", "", '{"partition":0}', "cen/sus", "\udcff", "x" * 200):
+            assert views.one(name) is None
+            assert of_door.one(name) is None
+
+
+def _damage(file: Path, change: str) -> None:
+    db = apsw.Connection(str(file))
+    db.execute(change)
+    assert db.changes() == 1
+    db.close()
+
+
+def test_one_dataset_is_shown_without_the_rows_of_others(door: Door, file: Path) -> None:
+    door.open("adult")
+    door.ask()
+    _damage(
+        file,
+        """UPDATE state SET value = CAST('{"type":"snapshot"' AS BLOB)
+        WHERE key = CAST('adult' AS BLOB)""",
+    )
+    with open_views(f"sqlite:///{file}") as views:
+        shown = views.one("census")
+        with pytest.raises(msgspec.DecodeError):
+            views.read()
+    assert shown is not None
+    assert shown.outcomes == {"opened": 1, "granted": 1}
+
+
+def test_a_next_look_makes_only_what_changed_anew(door: Door, file: Path) -> None:
+    for name in ("adult", "survey"):
+        door.open(name)
+    with open_views(f"sqlite:///{file}") as views:
+        before = {view.dataset: view for view in views.read()}
+        door.ask(dataset="census")
+        door.ask(dataset="survey", unit="household")  # its row stays: refused, not numbered
+        after = {view.dataset: view for view in views.read()}
+    assert after["adult"] is before["adult"]
+    assert after["census"].outcomes == {"opened": 1, "granted": 1}
+    assert before["census"].outcomes == {"opened": 1}
+    assert after["survey"].reasons == {"unit_mismatch": 1}
+    assert before["survey"].reasons == {}
+
+
+async def _fill(file: Path, requests: int) -> None:
+    clock = TestClock()
+    service = EmbeddedService.open(file, Settings(port=0), clock=clock)
+    await service.submit("admin", msgspec.json.encode(opening(clock)), wait=20)
+    bodies = [msgspec.json.encode(request(clock)) for _ in range(requests)]
+    await asyncio.gather(*[service.submit("requests", body, wait=20) for body in bodies])
+    await service.close()
+
+
+@pytest.fixture
+def traced() -> Iterator[list[Any]]:
+    """Whatever is put into it is called with each statement of a connection made from now on."""
+    told: list[Any] = []
+
+    def trace(_cursor: object, sql: str, _bindings: object) -> bool:
+        for tell in told:
+            tell(sql)
+        return True
+
+    def hook(db: apsw.Connection) -> None:
+        db.exec_trace = trace
+
+    apsw.connection_hooks.append(hook)
+    yield told
+    apsw.connection_hooks.remove(hook)
+
+
+def test_the_wal_goes_back_into_the_file_while_the_log_is_counted(
+    file: Path, traced: list[Any]
+) -> None:
+    asyncio.run(_fill(file, 2500))
+    other = apsw.Connection(str(file))
+    other.execute("CREATE TABLE written (number INTEGER)")
+    taken_back: list[bool] = []
+
+    def write(sql: str) -> None:
+        if "FROM decisions" in sql:
+            traced.clear()  # not of these statements
+            other.execute("INSERT INTO written VALUES (1)")
+            busy, _, _ = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+            taken_back.append(busy == 0)
+            traced.append(write)
+
+    with open_views(f"sqlite:///{file}") as views:
+        traced.append(write)
+        (shown,) = views.read()
+    assert sum(shown.outcomes.values()) == 2501
+    assert len(taken_back) > 3
+    # The last is in the transaction that makes the rows and the counts of one moment.
+    assert taken_back[:-1] == [True] * (len(taken_back) - 1)
+    other.close()
+
+
+def test_a_decision_that_cannot_be_read_is_damage_and_is_named(door: Door, file: Path) -> None:
+    door.ask()
+    _damage(file, "UPDATE decisions SET value = CAST('{' AS BLOB) WHERE sequence = 2")
+    with open_views(f"sqlite:///{file}") as views, pytest.raises(LogDamaged, match="decision 2 "):
+        views.read()

@@ -1,0 +1,102 @@
+"""What the log of a ledger's file holds of its datasets, counted as it grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from accountant.errors import LogDamaged
+from accountant.outcomes import Reason
+from accountant.views import UNKNOWN
+
+if TYPE_CHECKING:
+    import apsw
+
+_PAGE: Final = 1_000  # decisions of a statement: some milliseconds
+_QUERY: Final = "SELECT sequence, value FROM decisions WHERE sequence > ? ORDER BY sequence LIMIT ?"
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False):
+    """The fields of a decision that are counted; names newer than this program are, too."""
+
+    outcome: str
+    decided_at: str
+    dataset: str | None = None
+    reason: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+_ELSEWHERE: Final = Reason.WRONG_PARTITION.value
+
+
+class Counts:
+    """What the log holds of one dataset.
+
+    Attributes:
+        outcomes, reasons: how many decisions of each kind.
+        last: number of the last of them, or `UNKNOWN`.
+        last_at: the latest time that one was decided at, in ISO 8601; empty before the first.
+    """
+
+    __slots__ = ("last", "last_at", "outcomes", "reasons")
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, int] = {}
+        self.reasons: dict[str, int] = {}
+        self.last = UNKNOWN
+        self.last_at = ""
+
+
+class LogCounts:
+    """Counts by dataset, brought up to date again and again.
+
+    Args:
+        only: the one dataset that will be asked for; without it, any may be.
+    """
+
+    def __init__(self, *, only: str | None = None) -> None:
+        # Names hold nothing that JSON escapes, so a decision without these bytes is another's.
+        self._within = b"" if only is None else only.encode()
+        self._read = -1
+        self._counts: dict[str, Counts] = {}
+
+    def of(self, dataset: str) -> Counts:
+        """Return what is counted of a dataset."""
+        return self._counts.get(dataset) or Counts()
+
+    def catch_up(self, db: apsw.Connection) -> None:
+        """Take in the decisions since the last time.
+
+        Each page is a statement of its own: outside a transaction none lasts, and the writer's
+        WAL goes back into the file meanwhile.
+
+        Raises: LogDamaged: a decision cannot be read.
+        """
+        while True:
+            page = db.execute(_QUERY, (self._read, _PAGE)).fetchall()
+            for sequence, value in page:
+                assert isinstance(sequence, int)
+                assert isinstance(value, bytes)
+                if self._within in value:
+                    self._count(sequence, value)
+                self._read = sequence
+            if len(page) < _PAGE:
+                return
+
+    def _count(self, sequence: int, value: bytes) -> None:
+        try:
+            line = _decode(value)
+        except msgspec.MsgspecError as error:
+            raise LogDamaged(f"decision {sequence} cannot be read: {error}") from error
+        name, reason = line.dataset, line.reason
+        if name is None or reason == _ELSEWHERE:
+            return
+        counts = self._counts.get(name)
+        if counts is None:
+            counts = self._counts[name] = Counts()
+        counts.outcomes[line.outcome] = counts.outcomes.get(line.outcome, 0) + 1
+        if reason is not None:
+            counts.reasons[reason] = counts.reasons.get(reason, 0) + 1
+        counts.last = sequence
+        counts.last_at = max(counts.last_at, line.decided_at)
