@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -17,12 +19,13 @@ class Subscription(AsyncIterator[T], Generic[T]):
     """One reader's events; belongs to the event loop that it was made in.
 
     Attributes:
+        loop: that event loop.
         lost: how many this reader lost for being slow.
     """
 
     def __init__(self, broadcast: Broadcast[T], most: int) -> None:
         self._broadcast = broadcast
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._behind: deque[T] = deque(maxlen=most)
         self._filled = asyncio.Event()
         self._closed = False
@@ -36,51 +39,60 @@ class Subscription(AsyncIterator[T], Generic[T]):
             await self._filled.wait()
         return self._behind.popleft()
 
-    async def aclose(self) -> None:
-        """Stop: what comes later is not kept."""
+    def waiting(self, most: int) -> list[T]:
+        """Take at most so many of the events that are there; to be called in the loop."""
+        return [self._behind.popleft() for _ in range(min(most, len(self._behind)))]
+
+    def close(self) -> None:
+        """Stop: what comes later is not kept. From any thread, and it awaits nothing."""
         self._broadcast.forget(self)
-        self.end()
+        with contextlib.suppress(RuntimeError):  # its loop is closed
+            self.loop.call_soon_threadsafe(self.end)
+
+    async def aclose(self) -> None:
+        """Do as `close` does."""
+        self.close()
 
     def take(self, events: Sequence[T]) -> None:
-        """Queue events, from any thread."""
-        self._call(events)
+        """Queue events; to be called in the loop."""
+        room = (self._behind.maxlen or 0) - len(self._behind)
+        self.lost += max(0, len(events) - room)
+        self._behind.extend(events)
+        self._filled.set()
 
     def end(self) -> None:
-        """Let the reader come to its end, from any thread."""
-        self._call(None)
-
-    def _call(self, events: Sequence[T] | None) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._queue, events)
-        except RuntimeError:
-            self._broadcast.forget(self)  # its loop is closed
-
-    def _queue(self, events: Sequence[T] | None) -> None:
-        if events is None:
-            self._closed = True
-        else:
-            room = (self._behind.maxlen or 0) - len(self._behind)
-            self.lost += max(0, len(events) - room)
-            self._behind.extend(events)
+        """Let the reader come to its end; to be called in the loop."""
+        self._closed = True
         self._filled.set()
 
 
+Readers = tuple[Subscription[T], ...]
+
+
 class Broadcast(Generic[T]):
-    """The readers of one stream of events. `send` may be called from any thread."""
+    """The readers of one stream of events. Any thread may call it."""
 
     def __init__(self, most_behind: int = MOST_BEHIND) -> None:
         self._most_behind = most_behind
-        self._readers: tuple[Subscription[T], ...] = ()
+        # By loop: waking a loop takes a system call, so it is done once for all its readers.
+        # Replaced, never changed: `send` goes through it while other threads come and leave.
+        self._readers: Mapping[asyncio.AbstractEventLoop, Readers[T]] = {}
+        self._replacing = threading.Lock()
 
     def subscribe(self) -> Subscription[T]:
         """Return a subscription to what is sent from now on, in the running loop."""
         reader = Subscription(self, self._most_behind)
-        self._readers = (*self._readers, reader)
+        with self._replacing:
+            there = self._readers.get(reader.loop, ())
+            self._readers = {**self._readers, reader.loop: (*there, reader)}
         return reader
 
     def forget(self, reader: Subscription[T]) -> None:
         """Send nothing more to a reader."""
-        self._readers = tuple([kept for kept in self._readers if kept is not reader])
+        with self._replacing:
+            there = self._readers.get(reader.loop, ())
+            kept = tuple([other for other in there if other is not reader])
+            self._replace(reader.loop, kept)
 
     @property
     def heard(self) -> bool:
@@ -89,10 +101,33 @@ class Broadcast(Generic[T]):
 
     def send(self, events: Sequence[T]) -> None:
         """Send events to every reader."""
-        for reader in self._readers:
-            reader.take(events)
+        for loop, readers in self._readers.items():
+            self._call(loop, _take, readers, events)
 
     def end(self) -> None:
         """Let every reader come to its end."""
-        for reader in self._readers:
-            reader.end()
+        for loop, readers in self._readers.items():
+            self._call(loop, _end, readers)
+
+    def _call(
+        self, loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: Any
+    ) -> None:
+        try:
+            loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:  # it is closed: nobody reads there any more
+            with self._replacing:
+                self._replace(loop, ())
+
+    def _replace(self, loop: asyncio.AbstractEventLoop, readers: Readers[T]) -> None:
+        others = {other: there for other, there in self._readers.items() if other is not loop}
+        self._readers = {**others, loop: readers} if readers else others
+
+
+def _take(readers: Readers[T], events: Sequence[T]) -> None:
+    for reader in readers:
+        reader.take(events)
+
+
+def _end(readers: Readers[T]) -> None:
+    for reader in readers:
+        reader.end()

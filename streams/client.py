@@ -11,6 +11,7 @@ from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
 from streams.asking import Asking
 from streams.async_client import CONNECT_S, AsyncAccountant
+from streams.broadcast import Subscription
 from streams.calls import (
     Call,
     Patience,
@@ -105,11 +106,15 @@ class Accountant(Asking[Decision]):
             return subscribe()
 
         events = self._call(begin())
-        while True:
-            try:
-                yield self._call(_next(events))
-            except StopAsyncIteration:
-                return
+        try:
+            while True:
+                try:
+                    yield self._call(_next(events))
+                except StopAsyncIteration:
+                    return
+        finally:
+            if isinstance(events, Subscription):  # a generator ends with its last reader
+                events.close()
 
     def decided(self, call: Call, wait: float) -> Decision:
         """Send a call until it is answered, the same bytes each time.

@@ -7,86 +7,159 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
 from litestar import get
+from litestar.openapi import ResponseSpec
 from litestar.params import QueryParameter
-from litestar.response import Stream
+from litestar.response.streaming import ASGIStreamingResponse
+from litestar.types import Receive, Scope, Send
 
 from accountant.records import Decision, encode
 from accountant.views import Alert, DatasetView, alerts
+from streams.broadcast import MOST_BEHIND, Subscription
+from streams.errors import Unavailable
 from streams.gateway.context import Context, HttpRequest, context_of
+from streams.service import Service
+
+MOST_STREAMS: Final = 500
+"""Streams that one gateway keeps open: each takes one of the 1,024 files that a process may
+have by default, and requests need theirs."""
 
 _ALIVE_S: Final = 15.0
+_MOST_AT_ONCE: Final = 100  # events in one piece: a client that is slow holds up no more
+_MEDIA_TYPE: Final = "text/event-stream"
+_DESCRIBED: Final = ResponseSpec(
+    str, generate_examples=False, media_type=_MEDIA_TYPE, description="server-sent events"
+)
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-@get("/events", tags=["requests"], media_type="text/event-stream")
+@get("/events", tags=["requests"], responses={200: _DESCRIBED})
 async def stream_events(
     request: HttpRequest,
     crossed: Annotated[
         bool, QueryParameter(description="begin with an alert for each threshold crossed before")
     ] = False,
-) -> Stream:
+) -> ASGIStreamingResponse:
     """Stream every decision and alert from now on; a reader that is too slow loses the oldest.
 
     Events are of type `decision` or `alert`. With `crossed=true` the stream begins with an alert
-    for each threshold that was crossed before: who connects again misses none.
+    for each threshold that was crossed before: who connects again misses none. 503 where too
+    many streams are open already: end one, or connect again after Retry-After seconds.
     """
     context = context_of(request)
+    streams: Streams = request.app.state.setdefault("streams", Streams())
     # Subscribed before the headers are sent: whoever has them misses nothing after.
-    sources: tuple[AsyncIterator[Any], ...] = context.service.events(), context.service.alerts()
+    reading = _Reading(streams, context.service)
     # Looked at after it, so that what is crossed in between comes twice rather than never.
     try:
         before = await context.service.datasets() if crossed else []
     except BaseException:
-        await _close(sources)
+        reading.close()
         raise
-    return Stream(
-        _events(context, sources, before), media_type="text/event-stream", headers=_HEADERS
-    )
+    return _EventStream(reading, _events(context, reading, before))
+
+
+class Streams:
+    """The streams that one gateway has open, and their events as they are sent."""
+
+    def __init__(self) -> None:
+        self.open: set[_Reading] = set()
+        # By identity, for as long as the event itself is kept here: no other has its id.
+        self._sent: dict[int, tuple[Decision | Alert, bytes]] = {}
+
+    def encoded(self, happened: Decision | Alert) -> bytes:
+        """Return an event as it is sent, made once for all streams."""
+        known = self._sent.get(id(happened))
+        if known is None:
+            known = self._sent[id(happened)] = happened, _event(happened)
+            if len(self._sent) > MOST_BEHIND:
+                del self._sent[next(iter(self._sent))]
+        return known[1]
+
+    def forget(self, reading: _Reading) -> None:
+        """Give its place to another."""
+        self.open.discard(reading)
+        if not self.open:
+            self._sent.clear()
+
+
+class _Reading:
+    """What one client reads, and its place among the open streams.
+
+    Raises: Unavailable: there are `MOST_STREAMS` already.
+    """
+
+    def __init__(self, streams: Streams, service: Service) -> None:
+        if len(streams.open) >= MOST_STREAMS:
+            what = f"{MOST_STREAMS} streams of events are open already"
+            raise Unavailable(f"{what}: end one, or connect again later")
+        self.streams = streams
+        self.sources: tuple[AsyncIterator[Any], ...] = service.events(), service.alerts()
+        streams.open.add(self)
+
+    def close(self) -> None:
+        """Let go of everything, awaiting nothing."""
+        self.streams.forget(self)
+        for source in self.sources:
+            # A generator needs no more than that what waits for it is cancelled.
+            if isinstance(source, Subscription):
+                source.close()
+
+
+class _EventStream(ASGIStreamingResponse):
+    """The answer to one client; closes what it reads however the answer ends.
+
+    The generator cannot: it has no `finally` yet where the server gives up before its first
+    piece, and none of its awaits returns once the client has left.
+    """
+
+    def __init__(self, reading: _Reading, pieces: AsyncIterator[bytes]) -> None:
+        super().__init__(iterator=pieces, media_type=_MEDIA_TYPE, headers=_HEADERS)
+        self._reading = reading
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._reading.close()
 
 
 async def _events(
-    context: Context, sources: tuple[AsyncIterator[Any], ...], before: list[DatasetView]
+    context: Context, reading: _Reading, before: list[DatasetView]
 ) -> AsyncIterator[bytes]:
     stopping = asyncio.create_task(context.stopping.wait())
-    coming: dict[asyncio.Task[Any], AsyncIterator[Any]] = {}
+    coming: dict[asyncio.Task[list[Any]], AsyncIterator[Any]] = {}
     try:
-        yield b": decisions and alerts from now on\n\n"
-        for view in before:
-            for alert in alerts(None, view):
-                yield _event(alert)
-        coming = {_next(source): source for source in sources}
+        crossed = [_event(alert) for view in before for alert in alerts(None, view)]
+        yield b"".join([b": decisions and alerts from now on\n\n", *crossed])
+        coming = {_next(source): source for source in reading.sources}
         while not stopping.done():
             done, _ = await asyncio.wait(
                 {*coming, stopping}, timeout=_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
             )
             if not done:
                 yield b": still here\n\n"
-            for task in [task for task in coming if task in done]:
-                source = coming.pop(task)
-                try:
-                    yield _event(task.result())
-                except StopAsyncIteration:
-                    return
-                coming[_next(source)] = source
+            came = {task: coming.pop(task) for task in [*coming] if task in done}
+            encoded = [reading.streams.encoded(event) for task in came for event in task.result()]
+            if encoded:
+                yield b"".join(encoded)
+            if not all(task.result() for task in came):
+                return
+            coming |= {_next(source): source for source in came.values()}
     finally:
         stopping.cancel()
         for task in coming:
             task.cancel()
-        if coming:
-            await asyncio.wait(coming)
-        await _close(sources)
 
 
-async def _close(sources: tuple[AsyncIterator[Any], ...]) -> None:
-    for source in sources:
-        close = getattr(source, "aclose", None)
-        if close is not None:
-            await close()
+def _next(source: AsyncIterator[Any]) -> asyncio.Task[list[Any]]:
+    """Wait for a source's next event, and take those behind it; none at its end."""
 
-
-def _next(source: AsyncIterator[Any]) -> asyncio.Task[Any]:
-    async def coming() -> Any:
-        return await anext(source)
+    async def coming() -> list[Any]:
+        async for first in source:
+            if isinstance(source, Subscription):
+                return [first, *source.waiting(_MOST_AT_ONCE - 1)]
+            return [first]
+        return []
 
     return asyncio.create_task(coming())
 

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from accountant.clock import iso
 from accountant.outcomes import Outcome
 from accountant.records import Decision
-from streams.broadcast import Broadcast
+from streams.broadcast import Broadcast, Subscription
 
 
 def decision(number: int) -> Decision:
@@ -45,3 +49,155 @@ async def test_a_reader_that_left_is_sent_nothing() -> None:
     assert not broadcast.heard
     with pytest.raises(StopAsyncIteration):
         await anext(reader)
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """An event loop that counts how often it is called from outside."""
+
+    called = 0
+
+    def call_soon_threadsafe(self, *arguments: Any, **more: Any) -> asyncio.Handle:
+        self.called += 1
+        return super().call_soon_threadsafe(*arguments, **more)
+
+
+class Elsewhere(threading.Thread):
+    """An event loop in a thread of its own, until it is left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = CountingLoop()
+        self.start()
+
+    def run(self) -> None:
+        self.loop.run_forever()
+        self.loop.close()
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        async def called() -> Any:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(called(), self.loop).result(20)
+
+    def numbers(self, reader: Subscription[int], count: int) -> list[int]:
+        """Return what a reader of this loop reads next."""
+
+        async def read() -> list[int]:
+            return [await anext(reader) for _ in range(count)]
+
+        return asyncio.run_coroutine_threadsafe(read(), self.loop).result(5)
+
+    def leave(self) -> None:
+        if self.is_alive():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.join(20)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Callable[[], Elsewhere]]:
+    made: list[Elsewhere] = []
+
+    def make() -> Elsewhere:
+        made.append(Elsewhere())
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.leave()
+
+
+def test_a_loop_is_called_once_however_many_read_in_it(
+    elsewhere: Callable[[], Elsewhere],
+) -> None:
+    broadcast = Broadcast[int]()
+    there = elsewhere()
+    readers = [there.call(broadcast.subscribe) for _ in range(50)]
+    before = there.loop.called
+    for number in range(3):
+        broadcast.send([number])
+    broadcast.end()
+    assert there.loop.called - before == 4
+    assert [there.numbers(reader, 3) for reader in readers] == [[0, 1, 2]] * 50
+    for reader in readers:
+        with pytest.raises(StopAsyncIteration):
+            asyncio.run_coroutine_threadsafe(reader.__anext__(), there.loop).result(20)
+
+
+def test_a_closed_loop_is_forgotten_and_the_others_are_sent_everything(
+    elsewhere: Callable[[], Elsewhere],
+) -> None:
+    broadcast = Broadcast[int]()
+    first, gone, last = elsewhere(), elsewhere(), elsewhere()
+    readers = [(each, each.call(broadcast.subscribe)) for each in (first, gone, last)]
+    gone.leave()
+    for number in range(3):
+        broadcast.send([number])
+    assert [each.numbers(reader, 3) for each, reader in readers if each is not gone] == [
+        [0, 1, 2]
+    ] * 2
+    readers[1][1].close()
+    for each, reader in readers:
+        if each is not gone:
+            each.call(reader.close)
+    assert not broadcast.heard
+
+
+def test_what_only_a_closed_loop_read_is_heard_no_more(
+    elsewhere: Callable[[], Elsewhere],
+) -> None:
+    broadcast = Broadcast[int]()
+    gone = elsewhere()
+    for _ in range(3):
+        gone.call(broadcast.subscribe)
+    gone.leave()
+    assert broadcast.heard
+    broadcast.send([0])
+    assert not broadcast.heard
+
+
+def test_readers_come_and_leave_in_many_threads_and_none_is_lost(
+    elsewhere: Callable[[], Elsewhere],
+) -> None:
+    broadcast = Broadcast[int]()
+
+    def come() -> list[Subscription[int]]:
+        return [broadcast.subscribe() for _ in range(300)]
+
+    def leave(readers: list[Subscription[int]]) -> None:
+        for reader in readers:
+            reader.close()
+
+    many = [elsewhere() for _ in range(4)]
+    leaving = [each.call(come) for each in many]
+    staying: dict[Elsewhere, list[Subscription[int]]] = {}
+    at_once = [threading.Thread(target=leave, args=[readers]) for readers in leaving]
+    at_once += [
+        threading.Thread(target=lambda each=each: staying.update({each: each.call(come)}))
+        for each in many
+    ]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that threads meet within a call
+    try:
+        for thread in at_once:
+            thread.start()
+        for thread in at_once:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    broadcast.send([7])
+    for each, readers in staying.items():
+        assert [each.numbers(reader, 1) for reader in readers] == [[7]] * 300
+        leave(readers)
+    assert not broadcast.heard, "nobody who left is kept"
+
+
+async def test_what_waits_is_taken_in_order_and_at_most_so_much() -> None:
+    broadcast = Broadcast[int]()
+    reader = broadcast.subscribe()
+    broadcast.send([0, 1, 2, 3])
+    assert await anext(reader) == 0
+    assert reader.waiting(2) == [1, 2]
+    assert reader.waiting(5) == [3]
+    assert reader.waiting(5) == []
+    broadcast.send([4])
+    assert await anext(reader) == 4

@@ -15,6 +15,7 @@ from accountant.outcomes import Outcome, Reason
 from accountant.policy import Policy
 from streams.calls import Patience
 from streams.client import Accountant, AsyncAccountant
+from streams.embedded import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.http_service import HttpService
 from streams.settings import Settings
@@ -136,6 +137,27 @@ def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
     ledger.close("census", by="owner")
     reader.join(20)
     assert seen[-1] is Outcome.CLOSED
+
+
+def test_who_stops_reading_events_is_not_sent_any_more(file: Path, clock: TestClock) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
+        ledger.open("census", ONE, by="owner")
+        service = ledger._client.look()
+        assert isinstance(service, EmbeddedService)
+        came = threading.Event()
+
+        def ask() -> None:
+            while not came.wait(0.05):
+                ledger.ask("census", "pure:0.0001", analyst="ana")
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        for _ in ledger.events():
+            assert service._events.heard
+            break
+        came.set()
+        asking.join(20)
+        assert not service._events.heard
 
 
 @pytest.mark.slow

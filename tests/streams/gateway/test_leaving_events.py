@@ -1,0 +1,276 @@
+"""Clients of GET /events that leave, however they do, and more of them than there is room for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import socket
+import struct
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from accountant.clock import iso
+from accountant.outcomes import Outcome
+from accountant.records import Decision, decode_decision
+from streams.broadcast import MOST_BEHIND
+from streams.embedded import EmbeddedService
+from streams.gateway.app import create_app
+from streams.gateway.events import MOST_STREAMS, Streams
+from streams.gateway.server import GatewayServer, run_gateway
+from streams.kafka_service import KafkaService
+from streams.settings import Settings
+from streams.topics import Deployment
+from tests.streams.door import TestClock, eventually
+
+_GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is closed is reset
+
+AnyService = EmbeddedService | KafkaService
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(port=0)
+
+
+@pytest.fixture(params=["embedded", "kafka"])
+async def service(
+    request: pytest.FixtureRequest, file: Path, clock: TestClock, settings: Settings
+) -> AsyncIterator[AnyService]:
+    """Either service; that on Kafka needs no broker to be subscribed to."""
+    made: AnyService
+    if request.param == "embedded":
+        made = EmbeddedService.open(file, settings, clock=clock)
+    else:
+        made = KafkaService(Deployment(bootstrap="127.0.0.1:9"), clock=clock)
+    yield made
+    await made.close()
+
+
+@contextlib.asynccontextmanager
+async def served(service: AnyService, settings: Settings) -> AsyncIterator[int]:
+    """Serve in this loop; yields the port."""
+    ports: asyncio.Queue[int] = asyncio.Queue()
+    servers: list[GatewayServer] = []
+
+    def listening(url: str) -> None:
+        ports.put_nowait(int(url.rpartition(":")[2]))
+
+    serving = asyncio.create_task(
+        run_gateway(service, settings, listening=listening, made=servers.append)
+    )
+    async with asyncio.timeout(20):
+        port = await ports.get()
+    try:
+        yield port
+    finally:
+        servers[0].stop()
+        await serving
+
+
+def connect(port: int, path: bytes = b"/events") -> socket.socket:
+    """Return a connection that has asked for the events."""
+    made = socket.create_connection(("127.0.0.1", port), timeout=20)
+    made.sendall(_GET % path)
+    return made
+
+
+def leave(connected: socket.socket, *, reset: bool) -> None:
+    if reset:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    connected.close()
+
+
+def read_until(connected: socket.socket, wanted: bytes) -> bytes:
+    seen = b""
+    while wanted not in seen:
+        more = connected.recv(65_536)
+        assert more, f"closed after {seen!r}"
+        seen += more
+    return seen
+
+
+async def nobody_reads(service: AnyService) -> None:
+    """Return once both broadcasts have no reader."""
+
+    def gone() -> bool:
+        return not service._events.heard and not service._alerts.heard
+
+    await asyncio.to_thread(eventually, gone)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("path", [b"/events", b"/events?crossed=true"])
+async def test_nothing_is_kept_for_clients_that_read_and_left(
+    service: AnyService, settings: Settings, path: bytes, reset: bool
+) -> None:
+    def read_and_leave() -> None:
+        for _ in range(30):
+            client = connect(port, path)
+            read_until(client, b"from now on")
+            leave(client, reset=reset)
+
+    async with served(service, settings) as port:
+        await asyncio.to_thread(read_and_leave)
+        await nobody_reads(service)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_nothing_is_kept_for_clients_that_left_before_their_stream_began(
+    service: AnyService, settings: Settings, reset: bool
+) -> None:
+    async with served(service, settings) as port:
+        for _ in range(30):
+            # In this loop's own thread: the server hears of the request and of its end at once.
+            leave(connect(port), reset=reset)
+        assert await answered(port)
+        await nobody_reads(service)
+
+
+def asked() -> dict[str, Any]:
+    """Return the scope in which a server calls the door for GET /events."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/events",
+        "raw_path": b"/events",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+    }
+
+
+@pytest.mark.parametrize("blocked", ["http.response.start", "http.response.body", "nothing"])
+async def test_nothing_is_kept_where_the_server_gives_a_stream_up(
+    service: AnyService, settings: Settings, blocked: str
+) -> None:
+    began = asyncio.Event()
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        if message["type"] == blocked or message.get("body"):
+            began.set()
+        if message["type"] == blocked:
+            await asyncio.Event().wait()
+
+    app = create_app(service, settings)
+    serving = asyncio.create_task(app(asked(), receive, send))  # type: ignore[arg-type]
+    async with asyncio.timeout(20):
+        await began.wait()
+    assert service._events.heard
+    await asyncio.sleep(0)  # where nothing is blocked, the stream waits for its first event
+    serving.cancel()
+    await asyncio.wait([serving], timeout=20)
+    assert serving.cancelled()
+    assert not service._events.heard
+    assert not service._alerts.heard
+
+
+async def answered(port: int) -> bool:
+    """Tell whether the server is past what came before."""
+    async with httpx.AsyncClient(trust_env=False, timeout=20) as client:
+        return (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200
+
+
+@pytest.fixture
+def clients() -> Iterator[list[socket.socket]]:
+    """A list whose connections are closed at the end; both ends of each are in this process."""
+    made: list[socket.socket] = []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = soft if soft == resource.RLIM_INFINITY else max(soft, 2 * MOST_STREAMS + 500)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    yield made
+    for each in made:
+        each.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_streams_beyond_the_most_are_refused_until_one_ends(
+    service: AnyService, settings: Settings, clients: list[socket.socket]
+) -> None:
+    def fill() -> None:
+        for _ in range(MOST_STREAMS):
+            clients.append(connect(port))
+            read_until(clients[-1], b"from now on")
+
+    async with served(service, settings) as port:
+        await asyncio.to_thread(fill)
+        async with (
+            httpx.AsyncClient(trust_env=False, timeout=20) as client,
+            client.stream("GET", f"http://127.0.0.1:{port}/events") as refused,
+        ):
+            assert refused.status_code == 503
+            await refused.aread()
+        assert int(refused.headers["retry-after"]) > 0
+        told: dict[str, Any] = refused.json()
+        assert told["error"] == "unavailable"
+        assert told["message"] == (
+            f"{MOST_STREAMS} streams of events are open already: end one, or connect again later"
+        )
+        leave(clients.pop(), reset=True)
+        await asyncio.to_thread(eventually, lambda: b" 200 OK" in begin(port, clients))
+
+
+def begin(port: int, clients: list[socket.socket]) -> bytes:
+    """Ask for the events once more; return the head of the answer."""
+    clients.append(connect(port))
+    return read_until(clients[-1], b"\r\n\r\n")
+
+
+async def test_what_waits_already_is_sent_in_few_pieces_and_in_order(
+    service: AnyService, settings: Settings, clients: list[socket.socket]
+) -> None:
+    def open_streams() -> None:
+        for _ in range(20):
+            clients.append(connect(port))
+            read_until(clients[-1], b"from now on\n\n\r\n")
+
+    def pieces(client: socket.socket) -> list[list[int]]:
+        """Return the numbers of the decisions in each chunk of the answer."""
+        rest, found = read_until(client, b'"partition_sequence":250,'), []
+        rest += read_until(client, b"\r\n") if not rest.endswith(b"\r\n") else b""
+        while rest:
+            size, _, rest = rest.partition(b"\r\n")
+            chunk, rest = rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+            data = [line[6:] for line in chunk.splitlines() if line.startswith(b"data: ")]
+            found.append([each.partition_sequence for each in map(decode_decision, data)])
+        return found
+
+    async with served(service, settings) as port:
+        await asyncio.to_thread(open_streams)
+        service._events.send([decision(number) for number in range(1, 251)])
+        expected = [[*range(1, 101)], [*range(101, 201)], [*range(201, 251)]]
+        for client in clients:
+            assert await asyncio.to_thread(pieces, client) == expected
+
+
+def test_an_event_is_encoded_once_for_all_streams() -> None:
+    streams = Streams()
+    # Many more than are kept, and none is kept here: their places in memory are used again.
+    for number in range(5 * MOST_BEHIND):
+        one = decision(number)
+        sent = streams.encoded(one)
+        assert streams.encoded(one) is sent
+        assert f'"partition_sequence":{number},'.encode() in sent
+
+
+def decision(number: int) -> Decision:
+    return Decision(
+        partition_sequence=number,
+        previous="sha256:0",
+        decided_at=iso(0),
+        floor=iso(0),
+        outcome=Outcome.EXPIRED,
+    )
