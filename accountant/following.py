@@ -16,7 +16,7 @@ from accountant.clock import from_iso, iso
 from accountant.encoded import Counted
 from accountant.outcomes import Outcome, Reason
 from accountant.records import NO_REQUEST, Origin, Snapshot, decode_decision
-from accountant.usage import Usage, analyst_in
+from accountant.usage import Rows, analyst_in, row_of
 from accountant.views import Alert, DatasetView, alerts, fold_decision, fold_numbered, fold_snapshot
 
 
@@ -84,13 +84,13 @@ class Following:
 
     Args:
         budgets: by dataset.
-        usage: by (dataset, analyst), of the decisions that were taken in.
+        usage: by dataset, then by analyst; of the decisions that were taken in.
     """
 
     def __init__(
         self,
         budgets: MutableMapping[str, DatasetView],
-        usage: MutableMapping[tuple[str, str], Usage],
+        usage: MutableMapping[str, Rows],
     ) -> None:
         self.budgets = budgets
         self.usage = usage
@@ -120,22 +120,22 @@ class Following:
         return crossed
 
     def _count(self, dataset: str, view: DatasetView, run: Run) -> None:
-        uses: dict[str, Usage] = {}  # to look in one of Faust's tables takes a microsecond
+        rows: Rows | None = None  # to look in one of Faust's tables takes a microsecond
+        unit = next(iter(view.budget))
         for each in run:
             analyst, sequence = each.analyst, each.sequence
             if analyst is None or sequence is None:
                 continue  # an owner's record
-            use = uses.get(analyst)
-            if use is None:
-                use = uses[analyst] = self._use(dataset, analyst, view)
-            use.take(sequence, each.decided_at, each.charged)
+            if rows is None:
+                rows = self._rows(dataset)
+            row = row_of(rows, analyst, unit=unit, generation=view.generation)
+            row.take(sequence, each.decided_at, each.charged)
 
-    def _use(self, dataset: str, analyst: str, view: DatasetView) -> Usage:
-        use = self.usage.get((dataset, analyst))
-        if use is None:
-            unit = next(iter(view.budget))
-            use = self.usage[dataset, analyst] = Usage(unit, view.generation)
-        return use
+    def _rows(self, dataset: str) -> Rows:
+        rows = self.usage.get(dataset)
+        if rows is None:
+            rows = self.usage[dataset] = {}
+        return rows
 
 
 def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:

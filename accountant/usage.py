@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 import msgspec
 
 from accountant.amounts import Units, format_units
 from accountant.clock import iso
+
+MOST_ANALYSTS: Final = 10_000
+"""So many analysts of a dataset are told apart, the first that come."""
+
+OTHERS: Final = "(others)"
+"""Stands for all later ones together; no analyst can have this name, see `inputs.is_name`."""
 
 
 class UsageView(msgspec.Struct, frozen=True, kw_only=True):
     """What one analyst asked of one dataset, as far as this view was given decisions.
 
     It says who was granted what, not what an analyst knows: colleagues talk. Only the
-    dataset's budget is a guarantee.
+    dataset's budget is a guarantee. Of a dataset the first `MOST_ANALYSTS` analysts that came
+    are shown one by one, and all others together as one called `OTHERS`.
 
     Attributes:
         sequence: number of the dataset's last decision taken in.
@@ -46,38 +56,42 @@ def analyst_in(request: msgspec.Raw) -> str | None:
     return _decode_asker(request).analyst
 
 
-class Usage:
+class Usage(msgspec.Struct, gc=False):
     """The running sums behind a `UsageView`.
 
-    Args:
+    Attributes:
         unit: the additive sum of the dataset's budget.
         generation: of the dataset.
+        decided_at: milliseconds since 1970.
+        spent: in units of 1e-40.
     """
 
-    __slots__ = ("decided_at", "generation", "granted", "refused", "sequence", "spent", "unit")
+    unit: str
+    generation: int
+    granted: int = 0
+    refused: int = 0
+    sequence: int = 0
+    decided_at: int = 0
+    spent: Units = 0
 
-    def __init__(self, unit: str, generation: int) -> None:
-        self.unit = unit
-        self.generation = generation
-        self.granted = self.refused = self.sequence = self.decided_at = 0
-        self.spent: Units = 0
-
-    def take(self, sequence: int, decided_at: int, charged: Units | None) -> None:
+    def take(self, sequence: int, decided_at: int, charged: Units | None) -> bool:
         """Take in the dataset's next decision on a request of this analyst.
 
         Args:
             sequence: its number in the dataset; one taken in already changes nothing.
             decided_at: milliseconds since 1970.
             charged: what a grant cost, in units of 1e-40; None for a refusal.
+        Returns: whether it was the next one, and not one taken in already.
         """
         if sequence <= self.sequence:
-            return
+            return False
         self.sequence, self.decided_at = sequence, decided_at
         if charged is None:
             self.refused += 1
         else:
             self.granted += 1
             self.spent += charged
+        return True
 
     def view(self, dataset: str, analyst: str) -> UsageView:
         """Return it as people look at it."""
@@ -92,3 +106,33 @@ class Usage:
             spent=format_units(self.spent),
             last_decided_at=iso(self.decided_at),
         )
+
+
+Rows = dict[str, Usage]
+"""Who used one dataset, by analyst, and `OTHERS` where there are too many."""
+
+
+def row_of(rows: Rows, analyst: str, *, unit: str, generation: int) -> Usage:
+    """Return the row where an analyst's requests count, a new one where that must be.
+
+    A name is free text and a refusal costs nothing, so without a bound anybody could fill the
+    memory. No row is ever taken out, so the same analyst finds the same row each time, and
+    since a dataset's decisions come in their order, one taken in already is known in any row.
+
+    Args:
+        unit: the additive sum of the dataset's budget.
+        generation: of the dataset.
+    """
+    row = rows.get(analyst)
+    if row is None:
+        name = analyst if len(rows) < MOST_ANALYSTS else OTHERS
+        row = rows.get(name)
+        if row is None:
+            row = rows[name] = Usage(unit, generation)
+    return row
+
+
+def views_of(dataset: str, rows: Mapping[str, Usage]) -> list[UsageView]:
+    """Return who used a dataset, by analyst, with the others at the end."""
+    names = sorted(rows, key=lambda name: (name == OTHERS, name))
+    return [rows[name].view(dataset, name) for name in names]

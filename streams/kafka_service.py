@@ -16,7 +16,7 @@ from accountant.ids import decode_identity
 from accountant.outcomes import Outcome
 from accountant.partitioning import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
-from accountant.usage import Usage, UsageView
+from accountant.usage import Rows, UsageView, views_of
 from accountant.views import Alert, DatasetView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
@@ -58,7 +58,7 @@ class KafkaService:
         self._recent: OrderedDict[Place, bytes] = OrderedDict()
         self._index: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
         self._views: dict[str, DatasetView] = {}
-        self._usage: dict[tuple[str, str], Usage] = {}
+        self._usage: dict[str, Rows] = {}
         self._views_of = Following(self._views, self._usage)
         self._events = Broadcast[Decision]()
         self._alerts = Broadcast[Alert]()
@@ -210,12 +210,7 @@ class KafkaService:
         return self._views.get(name)
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        found = [
-            use.view(name, analyst)
-            for (name, analyst), use in self._usage.items()
-            if name == dataset
-        ]
-        return sorted(found, key=lambda view: view.analyst)
+        return views_of(dataset, self._usage.get(dataset, {}))
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()

@@ -18,7 +18,7 @@ from mode import Service
 from accountant.encoded import Counted
 from accountant.following import Following, Run, counted, decode_line, runs
 from accountant.records import Snapshot, encode
-from accountant.usage import Usage
+from accountant.usage import Rows
 from accountant.views import Alert, DatasetView
 from streams.alerts.counts import AlertCounts
 from streams.alerts.pending import Due, Pending
@@ -78,7 +78,7 @@ class ReadSide:
 
     Attributes:
         budgets: DatasetView by dataset.
-        usage: Usage by (dataset, analyst), of the decisions since `history_ms` ago.
+        usage: rows by analyst, by dataset, of the decisions since `history_ms` ago.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class ReadSide:
             deployment, on_alert=self._on_published, on_heard=self._pending.heard
         )
         self.budgets: TableT[str, DatasetView] = app.Table("budgets")
-        self.usage: TableT[tuple[str, str], Usage] = app.Table("usage")
+        self.usage: TableT[str, Rows] = app.Table("usage")
         self._following = Following(self.budgets, self.usage)
         self._tail = Tail(
             deployment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from copy import copy
 from typing import Any
 
 import uvicorn
@@ -13,7 +13,7 @@ from litestar import Litestar, Request, Response, get
 from prometheus_client.registry import Collector
 
 from accountant.records import encode
-from accountant.usage import Usage
+from accountant.usage import Rows, views_of
 from accountant.views import DatasetView
 from streams.errors import Refused
 from streams.loggers import get_logger
@@ -24,8 +24,16 @@ from streams.service import Readiness
 _log = get_logger(__name__)
 
 
-def _json(value: object, *, status: int = 200) -> Response[bytes]:
-    return Response(encode(value), status_code=status, media_type="application/json")
+def _json(value: bytes, *, status: int = 200) -> Response[bytes]:
+    return Response(value, status_code=status, media_type="application/json")
+
+
+def _listed(views: list[tuple[str, DatasetView]]) -> bytes:
+    return encode([view for _, view in sorted(views)])
+
+
+def _shown(view: DatasetView, rows: Rows) -> bytes:
+    return encode({"dataset": view, "usage": views_of(view.dataset, rows)})
 
 
 class _Server(uvicorn.Server):
@@ -71,21 +79,19 @@ class WorkerDoor:
             body: dict[str, object] = {"ready": ready.ready, "reasons": list(ready.reasons)}
             return Response(body, status_code=200 if ready.ready else 503)
 
-        @get("/datasets", sync_to_thread=False)
-        def datasets() -> Response[bytes]:
-            return _json([view for _, view in sorted(self._budgets.items())])
+        # This loop decides: it copies what is asked for, and a thread does the rest.
+        @get("/datasets")
+        async def datasets() -> Response[bytes]:
+            return _json(await asyncio.to_thread(_listed, list(self._budgets.items())))
 
-        @get("/datasets/{name:str}", sync_to_thread=False)
-        def dataset(name: str) -> Response[bytes]:
+        @get("/datasets/{name:str}")
+        async def dataset(name: str) -> Response[bytes]:
             view = self._budgets.get(name)
             if view is None:
-                return _json({"error": f"no dataset {name[:100]} was seen"}, status=404)
-            used = [
-                use.view(of, analyst)
-                for (of, analyst), use in sorted(self._usage.items(), key=itemgetter(0))
-                if of == name
-            ]
-            return _json({"dataset": view, "usage": used})
+                what = {"error": f"no dataset {name[:100]} was seen"}
+                return _json(encode(what), status=404)
+            rows = {analyst: copy(row) for analyst, row in self._usage.get(name, {}).items()}
+            return _json(await asyncio.to_thread(_shown, view, rows))
 
         app = Litestar([metrics, healthz, readyz, datasets, dataset], openapi_config=None)
         config = uvicorn.Config(
@@ -95,12 +101,12 @@ class WorkerDoor:
         self._where = f"{host}:{port}"
         self._task: asyncio.Task[None] | None = None
         self._budgets: Mapping[str, DatasetView] = {}
-        self._usage: Mapping[tuple[str, str], Usage] = {}
+        self._usage: Mapping[str, Rows] = {}
 
     def show(
         self,
         budgets: Mapping[str, DatasetView],
-        usage: Mapping[tuple[str, str], Usage],
+        usage: Mapping[str, Rows],
     ) -> None:
         """Serve the tables of the read side under /datasets."""
         self._budgets, self._usage = budgets, usage

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from accountant.encoded import Encoded
@@ -18,10 +19,13 @@ from streams.processor import DEAD
 Kind = tuple[str, str, str]
 """Dataset, outcome and reason; the dataset is empty where none of that name was opened."""
 
+_Decided = tuple[str | None, str, str | None]
+"""As `Kind`, with the name that was decided on."""
+
 _MOST_STRANGE: Final = 10_000
 _BATCH: Final = 500
 _GRANTED: Final = Outcome.GRANTED
-_DEAD: Final = frozenset(reason.value for reason in DEAD)
+_DEAD: Final = tuple(sorted(reason.value for reason in DEAD))
 
 
 class Commit(NamedTuple):
@@ -34,6 +38,30 @@ class Commit(NamedTuple):
     records: Sequence[tuple[Input, Encoded]]
     seconds: float
     now: int
+
+
+class Counts(NamedTuple):
+    """What was counted of one partition up to one moment: nothing changes it any more."""
+
+    settled: dict[Kind, int]
+    granted: dict[str | None, int]
+    outcomes: dict[_Decided, int]
+
+
+def requests_of(counted: Iterable[Counts]) -> dict[Kind, int]:
+    """Return the decisions of all of some partitions, by kind."""
+    total: dict[Kind, int] = {}
+    granted = _GRANTED.value
+    for each in counted:
+        for kind, count in each.settled.items():
+            total[kind] = total.get(kind, 0) + count
+        for name, count in each.granted.items():
+            kind = name or "", granted, ""
+            total[kind] = total.get(kind, 0) + count
+        for (dataset, outcome, reason), count in each.outcomes.items():
+            kind = dataset or "", outcome, reason or ""
+            total[kind] = total.get(kind, 0) + count
+    return total
 
 
 class PartitionCounters:
@@ -54,10 +82,12 @@ class PartitionCounters:
         self._fencings = 0
         self._faults: Counter[str] = Counter()
         # As decided: with names that nobody opened, until `_settle` takes them out.
-        self._outcomes: Counter[tuple[str | None, str, str | None]] = Counter()
+        self._outcomes: Counter[_Decided] = Counter()
+        self._strange: list[_Decided] = []  # of those, the ones that may have to go
+        self._kinds: dict[tuple[str, str | None], None] = {}  # all there ever were but grants
+        self._dead: set[_Decided] = set()  # of those, the ones that are dead letters
         self._granted: Counter[str | None] = Counter()  # only ever of datasets that are open
         self._settled: Counter[Kind] = Counter()
-        self._most = _MOST_STRANGE
         self._decision_seconds = Histogram(SECONDS)
         self._commit_seconds = Histogram(SECONDS)
         self._commit_records = Histogram(RECORDS)
@@ -86,17 +116,30 @@ class PartitionCounters:
         # Nearly all are grants: names alone, whose hashes are known, are counted fastest.
         # The rest by values, since hashing an enum's member is a call into Python.
         self._granted.update([each.dataset for each in decided if each.outcome is _GRANTED])
+        known = len(self._outcomes)
         self._outcomes.update(
             (each.dataset, each.outcome._value_, why if why is None else why._value_)
             for each in decided
             if each.outcome is not _GRANTED
             for why in (each.reason,)
         )
+        if len(self._outcomes) > known:
+            # What is new stands at the end: nobody has to look through all of them.
+            self._meet(islice(reversed(self._outcomes), len(self._outcomes) - known))
         for commit in commits:
             self._time(*commit)
-        if len(self._outcomes) > self._most:
+        if len(self._strange) >= _MOST_STRANGE:
             self._settle()
         return commits
+
+    def _meet(self, new: Iterable[_Decided]) -> None:
+        ledgers = {} if self._partition is None else self._partition.ledgers
+        for key in new:
+            self._kinds[key[1:]] = None
+            if key[0] not in ledgers:
+                self._strange.append(key)
+            if key[2] in _DEAD:
+                self._dead.add(key)
 
     def _time(self, records: Sequence[tuple[Input, Encoded]], seconds: float, now: int) -> None:
         first, oldest = records[0]
@@ -122,14 +165,22 @@ class PartitionCounters:
             self._fencings += isinstance(error, Fenced)
             self._faults[type(error).__name__] += 1
 
-    def requests(self) -> Mapping[Kind, int]:
-        """Return the decisions counted, by kind."""
+    def counts(self) -> Counts:
+        """Return the decisions counted, as a copy: to look at them takes longer; `requests_of`."""
         self._settle()
-        found = self._settled.copy()
-        for name, count in self._granted.items():
-            found[name or "", _GRANTED.value, ""] += count
-        for (dataset, outcome, reason), count in self._outcomes.items():
-            found[dataset or "", outcome, reason or ""] += count
+        return Counts(dict(self._settled), dict(self._granted), dict(self._outcomes))
+
+    def of(self, dataset: str) -> dict[tuple[str, str | None], int]:
+        """Return what `counts` has under one name, by outcome and reason."""
+        if self._partition is not None and dataset not in self._partition.ledgers:
+            return {}  # what is there is about to be settled
+        found: dict[tuple[str, str | None], int] = {}
+        if dataset in self._granted:
+            found[_GRANTED.value, None] = self._granted[dataset]
+        for kind in self._kinds:
+            count = self._outcomes.get((dataset, *kind))
+            if count is not None:
+                found[kind] = count
         return found
 
     def view(self, *, sound: bool = True) -> PartitionView:
@@ -139,11 +190,14 @@ class PartitionCounters:
             sound: False where the process cannot decide, whatever the partition could.
         """
         self._take_figures()
+        self._settle()
         # Zeros, too: a series that begins at 1 has not increased, and would raise no alert.
-        dead = Counter(dict.fromkeys(sorted(_DEAD), 0))
-        for (_, _, reason), count in (*self._outcomes.items(), *self._settled.items()):
-            if reason in _DEAD:
-                dead[str(reason)] += count
+        dead = dict.fromkeys(_DEAD, 0)
+        for (_, _, reason), count in self._settled.items():
+            if reason in dead:
+                dead[reason] += count
+        for key in self._dead:
+            dead[str(key[2])] += self._outcomes[key]
         return PartitionView(
             ready=self._ready and sound,
             halted=self._halted,
@@ -173,9 +227,11 @@ class PartitionCounters:
         For good, since a counter must not fall: once such a name is opened, what it was
         refused before stays where it was shown.
         """
-        ledgers = {} if self._partition is None else self._partition.ledgers
-        strange = [key for key in self._outcomes if key[0] not in ledgers]
-        if self._partition is not None:
-            for key in strange:
+        if self._partition is None:
+            return
+        ledgers = self._partition.ledgers
+        for key in self._strange:
+            if key[0] not in ledgers:
                 self._settled["", key[1], key[2] or ""] += self._outcomes.pop(key)
-        self._most = len(self._outcomes) + _MOST_STRANGE
+                self._dead.discard(key)
+        self._strange = []

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from accountant.ledger import Ledger
 from accountant.partition import Partition
-from accountant.usage import UsageView
+from accountant.usage import UsageView, views_of
 from accountant.views import UNKNOWN, DatasetView, view_of_ledger
 from streams.clock import Clock, SystemClock
-from streams.metrics.counters import Commit, Kind, PartitionCounters
+from streams.metrics.counters import Commit, Kind, PartitionCounters, requests_of
 from streams.metrics.source import Lag, PartitionView, Snapshot
-from streams.metrics.usage import UsageTable
+from streams.metrics.usage import UsageTable, uses_of
 from streams.processor import Committed
 
 _Counts = tuple[dict[str, int], dict[str, int]]
@@ -30,7 +29,8 @@ class Standing:
 
     A commit is only noted; it is counted by whoever reads, or with the commits before it once
     they make a batch. Ledgers never change, only the table of them does, after each commit: a
-    reader finds each dataset as some commit left it.
+    reader finds each dataset as some commit left it. Readers hold the lock that counting takes
+    no longer than it takes to copy: it is the deciding thread that would wait.
 
     Args:
         lags: called at each scrape.
@@ -55,7 +55,7 @@ class Standing:
         self._all_partitions = partitions
         self._is_sound = is_sound
         self._analysts = analysts
-        self._usage = UsageTable(None if usage else analysts) if usage or analysts else None
+        self._usage = UsageTable(every=usage, shown=analysts) if usage or analysts else None
         self._held: dict[int, Partition] = {}
         self._gone: set[int] = set()
         self._counters: dict[int, PartitionCounters] = {}
@@ -116,42 +116,46 @@ class Standing:
 
     def snapshot(self) -> Snapshot:
         lags = self._lags()  # before the lock: what it calls may have one of its own
+        shown, left_out = None, 0
+        sound = self._is_sound()
         with self._counting:
             self._count_all()
-            ledgers: dict[str, Ledger] = {}
-            for partition in self._held.values():
-                ledgers |= partition.ledgers.copy()
-            shown, left_out = None, 0
+            partitions = self._views_of_partitions(sound=sound)
+            counted = [each.counts() for each in self._counters.values()]
+            held = [partition.ledgers.copy() for partition in self._held.values()]
             if self._usage is not None and self._analysts:
-                shown, left_out = self._usage.first(self._analysts)
-            return Snapshot(
-                at=self._clock.now(),
-                ledgers=ledgers,
-                partitions=self.partitions(),
-                all_partitions=self._all_partitions,
-                requests=self.requests(),
-                lags=lags,
-                analysts=shown,
-                analysts_left_out=left_out,
-            )
+                shown, left_out = self._usage.shown()
+            at = self._clock.now()
+        ledgers: dict[str, Ledger] = {}
+        for each in held:
+            ledgers |= each
+        return Snapshot(
+            at=at,
+            ledgers=ledgers,
+            partitions=partitions,
+            all_partitions=self._all_partitions,
+            requests=requests_of(counted),
+            lags=lags,
+            analysts=None if shown is None else uses_of(shown),
+            analysts_left_out=left_out,
+        )
 
     def partitions(self) -> Mapping[int, PartitionView]:
         """Return every partition held or tried for, as it is now."""
         sound = self._is_sound()
         with self._counting:
             self._count_all()
-            return {
-                number: each.view(sound=sound) for number, each in sorted(self._counters.items())
-            }
+            return self._views_of_partitions(sound=sound)
+
+    def _views_of_partitions(self, *, sound: bool) -> dict[int, PartitionView]:
+        return {number: each.view(sound=sound) for number, each in sorted(self._counters.items())}
 
     def requests(self) -> Mapping[Kind, int]:
         """Return the decisions counted, by (dataset, outcome, reason)."""
         with self._counting:
             self._count_all()
-            total: Counter[Kind] = Counter()
-            for each in self._counters.values():
-                total.update(each.requests())
-            return total
+            counted = [each.counts() for each in self._counters.values()]
+        return requests_of(counted)
 
     def datasets(self) -> Mapping[str, DatasetView]:
         """Return every dataset of the partitions held, by name."""
@@ -167,8 +171,21 @@ class Standing:
         for partition in self._held.copy().values():
             ledger = partition.ledgers.get(name)
             if ledger is not None:
-                return self._view(ledger, self._counts().get(name))
+                return self._view(ledger, self._counts_of(name))
         return None
+
+    def _counts_of(self, name: str) -> _Counts | None:
+        """As `_counts`, of one dataset."""
+        with self._counting:
+            self._count_all()
+            found = [each.of(name) for each in self._counters.values()]
+        outcomes, reasons = dict[str, int](), dict[str, int]()
+        for kinds in found:
+            for (outcome, reason), count in kinds.items():
+                outcomes[outcome] = outcomes.get(outcome, 0) + count
+                if reason:
+                    reasons[reason] = reasons.get(reason, 0) + count
+        return (outcomes, reasons) if outcomes else None
 
     def _view(self, ledger: Ledger, counts: _Counts | None) -> DatasetView:
         name = ledger.dataset
@@ -196,4 +213,5 @@ class Standing:
         """Return who used a dataset since this process began to look, by analyst."""
         with self._counting:
             self._count_all()
-            return [] if self._usage is None else self._usage.of(dataset)
+            rows = {} if self._usage is None else self._usage.of(dataset)
+        return views_of(dataset, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
@@ -12,7 +13,7 @@ from msgspec.structs import astuple
 from accountant.encoded import Counted
 from accountant.following import Following, counted, decode_line, fold_run, runs_of
 from accountant.records import decode_decision, encode
-from accountant.usage import UsageView, decode_usage_view
+from accountant.usage import MOST_ANALYSTS, OTHERS, UsageView, decode_usage_view, views_of
 from accountant.views import DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds
 from tests.accountant.test_views import BASIC
@@ -44,6 +45,10 @@ def one_by_one(values: list[bytes]) -> tuple[dict[str, DatasetView], list[str]]:
     return views, sent
 
 
+def used(following: Following) -> dict[str, list[UsageView]]:
+    return {name: views_of(name, rows) for name, rows in following.usage.items()}
+
+
 @settings(max_examples=100, deadline=None)
 @given(worlds(), st.lists(st.integers(0, 1000), max_size=6))
 def test_runs_come_down_to_one_after_another(
@@ -63,12 +68,11 @@ def test_what_is_read_again_changes_nothing(
 ) -> None:
     values = history[0].log
     following, _ = followed(values, cuts)
-    before = following.budgets.copy()
-    used = {pair: use.view(*pair) for pair, use in following.usage.items()}
+    before, before_used = following.budgets.copy(), used(following)
     for dataset, run in runs_of(values).items():
         assert following.take_run(dataset, run) == []
     assert following.budgets == before
-    assert {pair: use.view(*pair) for pair, use in following.usage.items()} == used
+    assert used(following) == before_used
 
 
 @settings(max_examples=100, deadline=None)
@@ -102,7 +106,7 @@ def test_a_threshold_crossed_within_a_run_is_told_with_its_own_time() -> None:
 
 def usage(world: World, analyst: str) -> UsageView:
     following, _ = followed(world.log, [])
-    return following.usage["census", analyst].view("census", analyst)
+    return following.usage["census"][analyst].view("census", analyst)
 
 
 def test_usage_is_what_was_granted_for_one_analyst() -> None:
@@ -128,12 +132,42 @@ def test_usage_of_all_analysts_adds_up_to_the_total(history: tuple[World, list[b
     world, _ = history
     world.commit()
     following, _ = followed(world.log, [])
-    spent = sum(
-        (
-            Fraction(use.view(*pair).spent)
-            for pair, use in following.usage.items()
-            if pair[0] == "census"
-        ),
-        Fraction(0),
-    )
+    views = views_of("census", following.usage.get("census", {}))
+    spent = sum((Fraction(view.spent) for view in views), Fraction(0))
     assert spent == Fraction(int(world.ledger().totals[0]), 10**40)
+
+
+@pytest.fixture(scope="module")
+def crowd() -> World:
+    """Return a log of four analysts more than are told apart, each of whom asks twice."""
+    world = World(batch=500)
+    world.open(**BASIC)
+    names = [f"a{number}" for number in range(MOST_ANALYSTS + 4)]
+    for claim in ("pure:0.00001", "pure:5"):
+        for name in names:
+            world.ask(claim, analyst=name)
+        world.now += 1000
+    world.commit()
+    return world
+
+
+def test_analysts_beyond_the_most_are_counted_together(crowd: World) -> None:
+    following, _ = followed(crowd.log, [5_000, 12_000])
+    views = views_of("census", following.usage["census"])
+    assert len(views) == MOST_ANALYSTS + 1
+    assert {(view.granted, view.refused) for view in views[:-1]} == {(1, 1)}
+    assert not {f"a{MOST_ANALYSTS + i}" for i in range(4)} & {view.analyst for view in views}
+    others, last = views[-1], crowd.decisions[-1]
+    assert (others.analyst, others.granted, others.refused) == (OTHERS, 4, 4)
+    assert others.spent == "0.00004"
+    assert (others.sequence, others.last_decided_at) == (last.sequence, last.decided_at)
+
+
+def test_what_is_read_again_is_not_counted_twice_among_the_others(crowd: World) -> None:
+    following, _ = followed(crowd.log, [])
+    before = used(following)
+    assert before["census"][-1].analyst == OTHERS
+    again = crowd.log[-6_000:]
+    for dataset, run in runs_of(again).items():
+        following.take_run(dataset, run)
+    assert used(following) == before

@@ -12,6 +12,7 @@ from accountant.encoded import Encoded
 from accountant.following import Following, runs
 from accountant.inputs import Input
 from accountant.partition import Partition
+from accountant.usage import views_of
 from streams.own_decisions import OwnDecisions
 from streams.processor import Committed
 from tests.accountant.histories import worlds
@@ -108,7 +109,7 @@ def test_nothing_is_missed_however_reading_owning_and_dropping_interleave(
         every.take_run(dataset, run)
     assert stage.following.budgets == every.budgets
     found, wanted = (
-        {pair: use.view(*pair) for pair, use in each.usage.items()}
+        {name: views_of(name, rows) for name, rows in each.usage.items()}
         for each in (stage.following, every)
     )
     assert found == wanted

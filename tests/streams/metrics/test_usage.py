@@ -1,0 +1,88 @@
+"""Who used what, as an observer counts it: how many are told apart, and how many are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from accountant.usage import MOST_ANALYSTS, OTHERS
+from streams.metrics.standing import Standing
+from tests.streams.door import TestClock, opening, request
+from tests.streams.metrics.test_counters import name_in, one_of
+from tests.streams.metrics.test_standing import commit, partition
+from tests.streams.steps import steps
+
+SMALL = {"type": "pure", "epsilon": "0.0001"}
+REFUSED = {"type": "pure", "epsilon": "5"}
+
+
+def shown(made: Standing) -> dict[tuple[str, str], int]:
+    """Return the decisions of each pair that a scrape shows; those of others without names."""
+    snapshot = made.snapshot()
+    assert snapshot.analysts is not None
+    found = {(use.dataset, use.analyst): sum(use.outcomes.values()) for use in snapshot.analysts}
+    return found | {("", ""): snapshot.analysts_left_out}
+
+
+def test_analysts_beyond_the_most_are_counted_together(clock: TestClock) -> None:
+    made, state = Standing(clock, usage=True, analysts=2), partition(clock)
+    made.refolded(state, 0.1)
+    commit(made, state, clock, opening(clock, epsilon="2"), opening(clock, "adult"))
+    names = [f"a{number}" for number in range(MOST_ANALYSTS + 3)]
+    for claim in (SMALL, REFUSED):
+        for i in range(0, len(names), 500):
+            bodies = [request(clock, analyst=name, claim=claim) for name in names[i : i + 500]]
+            commit(made, state, clock, *bodies)
+    commit(made, state, clock, request(clock, analyst=names[-1], dataset="adult"))
+    used = made.usage("census")
+    assert len(used) == MOST_ANALYSTS + 1
+    assert {(each.granted, each.refused, each.spent) for each in used[:-1]} == {(1, 1, "0.0001")}
+    others = used[-1]
+    assert (others.analyst, others.granted, others.refused) == (OTHERS, 3, 3)
+    assert (others.spent, others.sequence) == ("0.0003", 2 * len(names) + 1)
+    assert [each.analyst for each in made.usage("adult")] == [names[-1]]  # each dataset its own
+    left_out = 2 * len(names) + 1 - 4
+    assert shown(made) == {("census", "a0"): 2, ("census", "a1"): 2, ("", ""): left_out}
+
+
+@pytest.mark.parametrize("usage", [True, False])
+def test_pairs_that_move_away_give_their_place_to_the_next_that_comes(
+    clock: TestClock, usage: bool
+) -> None:
+    made = Standing(clock, usage=usage, analysts=3)
+    states = [one_of(clock, number, 2) for number in range(2)]
+    away, here = (name_in(number, 2, "d") for number in range(2))
+    for state, name in zip(states, (away, here), strict=True):
+        made.refolded(state, 0.1)
+        commit(made, state, clock, opening(clock, name), request(clock, dataset=name))
+    assert shown(made) == {(away, "ana"): 1, (here, "ana"): 1, ("", ""): 0}
+
+    def ask(number: int, *analysts: str) -> None:
+        name = (away, here)[number]
+        bodies = [request(clock, dataset=name, analyst=who, claim=REFUSED) for who in analysts]
+        commit(made, states[number], clock, *bodies)
+
+    ask(0, "bea", "bea", "cy", "cy")
+    ask(1, "ana", "cy")
+    assert shown(made) == {(away, "ana"): 1, (away, "bea"): 2, (here, "ana"): 2, ("", ""): 3}
+    made.dropped(0, None)
+    # What was left out is a counter, which never falls.
+    assert shown(made) == {(here, "ana"): 2, ("", ""): 3}
+    assert made.usage(away) == []
+    ask(1, "ana", "dan", "eve", "fay")
+    now = {(here, "ana"): 3, (here, "dan"): 1, (here, "eve"): 1}
+    assert shown(made) == now | {("", ""): 4}
+    made.refolded(states[0], 0.1)
+    ask(0, "bea")
+    assert shown(made) == now | {("", ""): 5}
+
+
+def test_a_scrape_does_not_look_at_pairs_that_it_does_not_show(clock: TestClock) -> None:
+    spent = []
+    for count in (10, 400):
+        made, state = Standing(clock, usage=True, analysts=5), partition(clock)
+        made.refolded(state, 0.1)
+        asked = [request(clock, analyst=f"a{i}", claim=SMALL) for i in range(count)]
+        commit(made, state, clock, opening(clock), *asked)
+        made.snapshot()
+        spent.append(steps(made.snapshot))
+    assert spent[0] == spent[1]

@@ -1,0 +1,70 @@
+"""The tables of budgets and usage at a worker's own port."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from accountant.following import Following, runs
+from accountant.usage import MOST_ANALYSTS, OTHERS
+from streams.metrics.standing import Standing
+from streams.status import Status
+from streams.worker_door import WorkerDoor
+from tests.accountant.world import World
+
+
+@pytest.fixture(scope="module")
+def following() -> Following:
+    """Return the tables of two datasets, one of them with too many analysts to tell apart."""
+    world = World(batch=500)
+    for name in "census", "adult":
+        world.open(name, epsilon="1", filter="basic")
+    for number in range(MOST_ANALYSTS + 2):
+        world.ask("pure:5", analyst=f"a{number}")
+    world.ask("pure:0.1", dataset="adult", analyst="eve")
+    world.ask("pure:0.1", dataset="adult", analyst="ana")
+    found = Following({}, {})
+    for dataset, run in runs(world.encoded).items():
+        found.take_run(dataset, run)
+    return found
+
+
+@contextlib.asynccontextmanager
+async def served(following: Following) -> AsyncIterator[httpx.AsyncClient]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    door = WorkerDoor("127.0.0.1", port, source=Standing(), readiness=Status().readiness)
+    door.show(following.budgets, following.usage)
+    await door.start()
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            yield client
+    finally:
+        await door.stop()
+
+
+async def test_a_dataset_is_shown_with_its_own_analysts(following: Following) -> None:
+    async with served(following) as client:
+        shown = (await client.get("/datasets/adult")).json()
+        listed = (await client.get("/datasets")).json()
+        missing = await client.get("/datasets/nowhere")
+    assert shown["dataset"]["outcomes"] == {"opened": 1, "granted": 2}
+    assert [(use["analyst"], use["spent"]) for use in shown["usage"]] == [
+        ("ana", "0.1"),
+        ("eve", "0.1"),
+    ]
+    assert [view["dataset"] for view in listed] == ["adult", "census"]
+    assert missing.status_code == 404
+    assert "nowhere" in missing.json()["error"]
+
+
+async def test_too_many_analysts_are_shown_together_at_the_end(following: Following) -> None:
+    async with served(following) as client:
+        usage = (await client.get("/datasets/census")).json()["usage"]
+    assert len(usage) == MOST_ANALYSTS + 1
+    assert usage[:-1] == sorted(usage[:-1], key=lambda use: use["analyst"])
+    assert (usage[-1]["analyst"], usage[-1]["refused"]) == (OTHERS, 2)
