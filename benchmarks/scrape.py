@@ -120,7 +120,9 @@ class _Scraper(threading.Thread):
 
     def run(self) -> None:
         exposition(self._registry, _OPENMETRICS)  # the first is of a start, and measured above
-        while not self._enough.wait(_SCRAPE_EVERY_S):
+        ended = False
+        while not ended:  # once at least, however short the run
+            ended = self._enough.wait(_SCRAPE_EVERY_S)
             started = time.thread_time()
             exposition(self._registry, _OPENMETRICS)
             self.spent += time.thread_time() - started
