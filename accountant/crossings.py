@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from accountant.encoded import Encoded
+from accountant.following import runs
 from accountant.ledger import Ledger
 from accountant.views import Alert, alerts, fold_decision, view_of_ledger
 
@@ -33,18 +34,14 @@ class Crossings:
             ledgers: as the commit left them.
         """
         found: list[Alert] = []
-        by_dataset: dict[str, list[Encoded]] = {}
-        for record in records:
-            if record.dataset is not None:
-                by_dataset.setdefault(record.dataset, []).append(record)
-        for name, its in by_dataset.items():
+        for name, run in runs(records).items():
             after = ledgers.get(name)
             if after is None:
                 continue
             before = self._ledgers.get(name)
             self._ledgers[name] = after
             if before is None or before.crossed != after.crossed or before.plan is not after.plan:
-                found += _folded(before, its)
+                found += _folded(before, run)
         return self._new(found) if found else found
 
     def _new(self, found: Sequence[Alert]) -> list[Alert]:

@@ -8,6 +8,7 @@ is what `views.fold_decision` gives for one after another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -38,6 +39,8 @@ class Line(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
 decode_line = msgspec.json.Decoder(Line).decode
 
 
+C = TypeVar("C", bound=Counted)
+
 Run = Sequence[Counted]
 """Decisions on one dataset in the order of the log."""
 
@@ -65,9 +68,9 @@ def counted(line: Line, value: bytes) -> Counted:
     )
 
 
-def runs(decided: Iterable[Counted]) -> dict[str, Run]:
+def runs(decided: Iterable[C]) -> dict[str, Sequence[C]]:
     """Return decisions of one partition by dataset, without those that have none."""
-    found: dict[str, list[Counted]] = {}
+    found: dict[str, list[C]] = {}
     for each in decided:
         if each.dataset is not None:
             found.setdefault(each.dataset, []).append(each)

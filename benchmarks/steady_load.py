@@ -6,10 +6,8 @@ the load shares the machine with what is measured.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -89,14 +87,6 @@ def _appended(into: dict[str, float], request_id: str, error: Any, message: Any)
     into[request_id] = message.timestamp()[1] / 1000
 
 
-@contextlib.contextmanager
-def _producer(bootstrap: str) -> Iterator[Producer]:
-    client = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
-    yield client
-    if client.flush(_PATIENCE_S):
-        raise RuntimeError("requests were not appended")
-
-
 def ask_steadily(
     deployment: Deployment, datasets: list[str], rate: int, seconds: float
 ) -> dict[str, float]:
@@ -106,23 +96,25 @@ def ask_steadily(
         milliseconds), by request id.
     """
     appended: dict[str, float] = {}
+    client = Producer({"bootstrap.servers": deployment.bootstrap, "linger.ms": 0, "acks": "all"})
     begun = time.perf_counter()
-    with _producer(deployment.bootstrap) as client:
-        for i in range(int(seconds * rate)):
-            ahead = begun + i / rate - time.perf_counter()
-            if ahead > 0:
-                time.sleep(ahead)
-            name = datasets[i % len(datasets)]
-            body = requests.request(name, requests.now(), i)
-            key = name.encode()
-            client.produce(
-                deployment.topics.requests,
-                body,
-                key=key,
-                partition=partition_of(key, deployment.partitions),
-                on_delivery=partial(_appended, appended, _id_of(body).request_id),
-            )
-            client.poll(0)
+    for i in range(int(seconds * rate)):
+        ahead = begun + i / rate - time.perf_counter()
+        if ahead > 0:
+            time.sleep(ahead)
+        name = datasets[i % len(datasets)]
+        body = requests.request(name, requests.now(), i)
+        key = name.encode()
+        client.produce(
+            deployment.topics.requests,
+            body,
+            key=key,
+            partition=partition_of(key, deployment.partitions),
+            on_delivery=partial(_appended, appended, _id_of(body).request_id),
+        )
+        client.poll(0)
+    if client.flush(_PATIENCE_S):
+        raise RuntimeError("requests were not appended")
     return appended
 
 

@@ -13,9 +13,6 @@ from accountant.views import UNKNOWN
 if TYPE_CHECKING:
     import apsw
 
-_PAGE: Final = 1_000  # decisions of a statement: some milliseconds
-_QUERY: Final = "SELECT sequence, value FROM decisions WHERE sequence > ? ORDER BY sequence LIMIT ?"
-
 
 class _Line(msgspec.Struct, frozen=True, gc=False):
     """The fields of a decision that are counted; names newer than this program are, too."""
@@ -68,21 +65,18 @@ class LogCounts:
     def catch_up(self, db: apsw.Connection) -> None:
         """Take in the decisions since the last time.
 
-        Each page is a statement of its own: outside a transaction none lasts, and the writer's
-        WAL goes back into the file meanwhile.
+        No statement lasts: outside a transaction, the writer's WAL goes back into the file
+        meanwhile.
 
         Raises: LogDamaged: a decision cannot be read.
         """
-        while True:
-            page = db.execute(_QUERY, (self._read, _PAGE)).fetchall()
-            for sequence, value in page:
-                assert isinstance(sequence, int)
-                assert isinstance(value, bytes)
-                if self._within in value:
-                    self._count(sequence, value)
-                self._read = sequence
-            if len(page) < _PAGE:
-                return
+        from streams.journal.sqlite_file import numbered_decisions
+
+        for sequence, value in numbered_decisions(db, first=self._read + 1):
+            assert isinstance(value, bytes)
+            if self._within in value:
+                self._count(sequence, value)
+            self._read = sequence
 
     def _count(self, sequence: int, value: bytes) -> None:
         try:

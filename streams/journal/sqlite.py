@@ -19,9 +19,9 @@ from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavail
 from streams.journal.file_identity import FileIdentity, WatchedPath, identify
 from streams.journal.inbox import Inputs
 from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter
-from streams.journal.sqlite_file import connect_writer
+from streams.journal.sqlite_file import connect_writer, numbered_decisions
 
-_PAGE = 1000  # decisions or rows fetched at a time
+_PAGE = 1000  # rows fetched at a time
 _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
 
 
@@ -109,18 +109,10 @@ class SqliteJournal:
         db = self._connection
         try:
             first = 0 if since is None else _first_since(db, since)
-            while True:
-                page = db.execute(
-                    "SELECT value FROM decisions WHERE sequence >= ? ORDER BY sequence LIMIT ?",
-                    (first, _PAGE),
-                ).fetchall()
-                for (value,) in page:
-                    if not isinstance(value, bytes):
-                        raise Refused(_DAMAGED.format("a decision is no longer one"))
-                    yield value
-                if len(page) < _PAGE:
-                    return
-                first += _PAGE
+            for _, value in numbered_decisions(db, first=first):
+                if not isinstance(value, bytes):
+                    raise Refused(_DAMAGED.format("a decision is no longer one"))
+                yield value
         except apsw.Error as error:
             raise _translated(error) from error
 

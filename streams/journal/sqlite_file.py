@@ -163,19 +163,26 @@ def reader(path: Path) -> Iterator[apsw.Connection]:
 def read_decisions(
     path: Path, *, first: int = 0, most: int | None = None
 ) -> Generator[bytes, None, None]:
-    """Yield the raw decisions of a file from number `first` on, at most `most` of them.
+    """Yield the raw decisions of a file from number `first` on, at most `most` of them."""
+    with reader(path) as db:
+        for _, value in numbered_decisions(db, first=first, most=most):
+            yield bytes(value)
+
+
+def numbered_decisions(
+    db: apsw.Connection, *, first: int = 0, most: int | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Yield the decisions of an open file from number `first` on, each with its number.
 
     Page by page, each a statement of its own: while one reads, the writer's WAL only grows. What
-    is in the log never changes, so no common moment is needed.
+    is in the log never changes, so no common moment is needed. A damaged file may hold any value.
     """
     query = "SELECT sequence, value FROM decisions WHERE sequence >= ? ORDER BY sequence LIMIT ?"
     left = math.inf if most is None else most
-    with reader(path) as db:
-        while left > 0:
-            page: list[Any] = db.execute(query, (first, int(min(_PAGE, left)))).fetchall()
-            for sequence, value in page:
-                yield bytes(value)
-                first = int(sequence) + 1
-            if len(page) < _PAGE:
-                return
-            left -= len(page)
+    while left > 0:
+        page: list[Any] = db.execute(query, (first, int(min(_PAGE, left)))).fetchall()
+        yield from page
+        if len(page) < _PAGE:
+            return
+        first = page[-1][0] + 1
+        left -= len(page)

@@ -179,13 +179,11 @@ class Standing:
         with self._counting:
             self._count_all()
             found = [each.of(name) for each in self._counters.values()]
-        outcomes, reasons = dict[str, int](), dict[str, int]()
+        counts: _Counts = {}, {}
         for kinds in found:
             for (outcome, reason), count in kinds.items():
-                outcomes[outcome] = outcomes.get(outcome, 0) + count
-                if reason:
-                    reasons[reason] = reasons.get(reason, 0) + count
-        return (outcomes, reasons) if outcomes else None
+                _add(counts, outcome, reason, count)
+        return counts if counts[0] else None
 
     def _view(self, ledger: Ledger, counts: _Counts | None) -> DatasetView:
         name = ledger.dataset
@@ -203,10 +201,7 @@ class Standing:
         """Return counts by outcome and by reason of each dataset."""
         counts: dict[str, _Counts] = {}
         for (dataset, outcome, reason), count in self.requests().items():
-            outcomes, reasons = counts.setdefault(dataset, ({}, {}))
-            outcomes[outcome] = outcomes.get(outcome, 0) + count
-            if reason:
-                reasons[reason] = reasons.get(reason, 0) + count
+            _add(counts.setdefault(dataset, ({}, {})), outcome, reason, count)
         return counts
 
     def usage(self, dataset: str) -> list[UsageView]:
@@ -215,3 +210,10 @@ class Standing:
             self._count_all()
             rows = {} if self._usage is None else self._usage.of(dataset)
         return views_of(dataset, rows)
+
+
+def _add(counts: _Counts, outcome: str, reason: str | None, count: int) -> None:
+    outcomes, reasons = counts
+    outcomes[outcome] = outcomes.get(outcome, 0) + count
+    if reason:
+        reasons[reason] = reasons.get(reason, 0) + count

@@ -1,9 +1,13 @@
-"""Bodies of requests as a test sends them, at times of its own choosing."""
+"""Bodies of requests as a test sends them, at times of its own choosing, and a bare decision."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
+
+from accountant.clock import iso
+from accountant.outcomes import Outcome
+from accountant.records import Decision
 
 
 def request_id(at: int, number: int) -> str:
@@ -57,3 +61,14 @@ def asking(
 
 def _bytes(**fields: object) -> bytes:
     return json.dumps(fields).encode()
+
+
+def decision(number: int) -> Decision:
+    """Return the smallest decision there is, told from others by its number."""
+    return Decision(
+        partition_sequence=number,
+        previous="sha256:0",
+        decided_at=iso(0),
+        floor=iso(0),
+        outcome=Outcome.EXPIRED,
+    )

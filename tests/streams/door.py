@@ -50,6 +50,24 @@ class TestClock:
         self._now += int(seconds * 1000)
 
 
+def asked(path: str) -> Any:
+    """Return the scope in which a server calls a door for GET of a path."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+    }
+
+
 def new_id(clock: Clock, *, ahead_ms: int = 0) -> str:
     return uuid7(clock.now() + ahead_ms, os.urandom(10))
 

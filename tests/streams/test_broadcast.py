@@ -8,20 +8,8 @@ from typing import Any
 
 import pytest
 
-from accountant.clock import iso
-from accountant.outcomes import Outcome
-from accountant.records import Decision
 from streams.broadcast import Broadcast, Subscription
-
-
-def decision(number: int) -> Decision:
-    return Decision(
-        partition_sequence=number,
-        previous="sha256:0",
-        decided_at=iso(0),
-        floor=iso(0),
-        outcome=Outcome.EXPIRED,
-    )
+from tests.streams.bodies import decision
 
 
 async def test_a_slow_reader_loses_the_oldest_and_delays_nobody() -> None:

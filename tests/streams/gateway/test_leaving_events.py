@@ -14,9 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from accountant.clock import iso
-from accountant.outcomes import Outcome
-from accountant.records import Decision, decode_decision
+from accountant.records import decode_decision
 from streams.broadcast import MOST_BEHIND
 from streams.embedded import EmbeddedService
 from streams.gateway.app import create_app
@@ -25,7 +23,8 @@ from streams.gateway.server import GatewayServer, run_gateway
 from streams.kafka_service import KafkaService
 from streams.settings import Settings
 from streams.topics import Deployment
-from tests.streams.door import TestClock, eventually
+from tests.streams.bodies import decision
+from tests.streams.door import TestClock, asked, eventually
 
 _GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is closed is reset
@@ -132,24 +131,6 @@ async def test_nothing_is_kept_for_clients_that_left_before_their_stream_began(
         await nobody_reads(service)
 
 
-def asked() -> dict[str, Any]:
-    """Return the scope in which a server calls the door for GET /events."""
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": "GET",
-        "scheme": "http",
-        "path": "/events",
-        "raw_path": b"/events",
-        "query_string": b"",
-        "root_path": "",
-        "headers": [(b"host", b"127.0.0.1")],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2),
-    }
-
-
 @pytest.mark.parametrize("blocked", ["http.response.start", "http.response.body", "nothing"])
 async def test_nothing_is_kept_where_the_server_gives_a_stream_up(
     service: AnyService, settings: Settings, blocked: str
@@ -166,7 +147,7 @@ async def test_nothing_is_kept_where_the_server_gives_a_stream_up(
             await asyncio.Event().wait()
 
     app = create_app(service, settings)
-    serving = asyncio.create_task(app(asked(), receive, send))  # type: ignore[arg-type]
+    serving = asyncio.create_task(app(asked("/events"), receive, send))
     async with asyncio.timeout(20):
         await began.wait()
     assert service._events.heard
@@ -264,13 +245,3 @@ def test_an_event_is_encoded_once_for_all_streams() -> None:
         sent = streams.encoded(one)
         assert streams.encoded(one) is sent
         assert f'"partition_sequence":{number},'.encode() in sent
-
-
-def decision(number: int) -> Decision:
-    return Decision(
-        partition_sequence=number,
-        previous="sha256:0",
-        decided_at=iso(0),
-        floor=iso(0),
-        outcome=Outcome.EXPIRED,
-    )

@@ -16,7 +16,7 @@ from accountant.views import DatasetView
 from streams.embedded import EmbeddedService
 from streams.gateway.app import create_app
 from streams.settings import Settings
-from tests.streams.door import Door, TestClock, closing, opening
+from tests.streams.door import Door, TestClock, asked, closing, opening
 
 NAMES = [f"dataset-{number:03}" for number in range(503)]
 
@@ -94,18 +94,6 @@ def test_the_page_is_made_beside_the_loop(crowd: Door) -> None:
 
 def test_all_datasets_are_sent_in_slices_between_which_others_have_a_turn(crowd: Door) -> None:
     app = create_app(crowd.service, Settings(port=0))
-    scope: dict[str, Any] = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": "GET",
-        "scheme": "http",
-        "path": "/datasets",
-        "raw_path": b"/datasets",
-        "root_path": "",
-        "query_string": b"",
-        "headers": [(b"host", b"localhost")],
-    }
     bodies: list[bytes] = []
     turns: list[int] = []
     turn = 0
@@ -130,7 +118,7 @@ def test_all_datasets_are_sent_in_slices_between_which_others_have_a_turn(crowd:
 
     async def get() -> None:
         task = asyncio.create_task(others())
-        await app(scope, receive, send)  # type: ignore[arg-type]
+        await app(asked("/datasets"), receive, send)
         task.cancel()
 
     asyncio.run(get())
