@@ -24,7 +24,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from streams.testing.broker_process import answers, java_command, problems, spawn, watchdog
+from streams.testing.broker_process import (
+    COLLECTOR,
+    answers,
+    java_command,
+    problems,
+    spawn,
+    watchdog,
+)
 from streams.testing.broker_settings import (
     HOST,
     BrokerError,
@@ -48,7 +55,7 @@ class LocalBroker:
         version: of Kafka; default the environment variable KAFKA_VERSION, else 4.2.0.
         port: for clients, on 127.0.0.1; default a free one.
         settings: broker settings that override those of `server_properties`.
-        heap_mb: largest Java heap, in MiB.
+        heap_mb: size of the Java heap, in MiB.
         start_timeout: seconds a start may take before it is an error.
         cache: where jars are kept; default `kafka_install.cache_directory()`.
 
@@ -64,7 +71,7 @@ class LocalBroker:
         version: str | None = None,
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
-        heap_mb: int = 512,
+        heap_mb: int = 1024,
         start_timeout: float = 60.0,
         cache: Path | None = None,
     ) -> None:
@@ -235,7 +242,7 @@ class LocalBroker:
 
     def _spawn(self) -> None:
         program = ("kafka.Kafka", self._properties)
-        options = (f"-Xmx{self._heap_mb}m",)
+        options = (f"-Xms{self._heap_mb}m", f"-Xmx{self._heap_mb}m", *COLLECTOR)
         self._process = spawn(self._command(program, options=options), self._log)
         temporary = self.directory if self._given_directory is None else None
         self._watchdog = watchdog(self._process.pid, temporary)

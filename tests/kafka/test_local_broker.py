@@ -135,6 +135,11 @@ def test_a_temporary_directory_goes_with_the_broker() -> None:
     assert not directory.exists()
 
 
+def test_its_heap_has_its_full_size_from_the_beginning(broker: LocalBroker) -> None:
+    words = Path(f"/proc/{broker.pid}/cmdline").read_bytes().split(b"\0")
+    assert {b"-Xms1024m", b"-Xmx1024m"} <= set(words)
+
+
 def test_it_listens_on_loopback_only(broker: LocalBroker) -> None:
     tables = [Path(f"/proc/{broker.pid}/net/{name}") for name in ("tcp", "tcp6")]
     rows = [row.split() for table in tables for row in table.read_text().splitlines()[1:]]
