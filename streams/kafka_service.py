@@ -20,12 +20,12 @@ from accountant.usage import Rows, UsageView, views_of
 from accountant.views import Alert, DatasetView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
-from streams.errors import JournalFault, Unavailable
+from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.errors import translating
 from streams.kafka.reader import stop
 from streams.kafka.tail import Tail
 from streams.service import Answer, Readiness
-from streams.topics import Deployment, check_there
+from streams.topics import Deployment, check_whole, wrong_count
 
 MOST_PENDING: Final = 10_000
 _RECENT: Final = 20_000
@@ -80,7 +80,7 @@ class KafkaService:
 
         Raises:
             Unavailable: the broker did not answer within `wait` seconds.
-            Refused: it did, but topics are missing.
+            Refused: it did, but topics are missing, or have not as many partitions as the setting.
         """
         service = cls(deployment)
         try:
@@ -90,7 +90,7 @@ class KafkaService:
             await service.close()
             with contextlib.suppress(JournalFault, TimeoutError):
                 async with asyncio.timeout(_ACK_S):
-                    await check_there(deployment)
+                    await check_whole(deployment)
             why = service._tail.trouble or "it does not take in requests"
             what = f"{deployment.bootstrap} does not answer within {wait:g} s: {why}"
             raise Unavailable(what) from error
@@ -100,7 +100,10 @@ class KafkaService:
         return service
 
     async def connect(self) -> None:
-        """Follow the decisions, then allow appends."""
+        """Follow the decisions, then allow appends.
+
+        Raises: Refused: the setting is not how many partitions there are.
+        """
         self._following = asyncio.create_task(self._tail.run(), name="tail")
         caught_up = asyncio.create_task(self._tail.caught_up())
         try:
@@ -109,7 +112,8 @@ class KafkaService:
             caught_up.cancel()
         if self._following.done():
             self._following.result()
-        self._producer = await self._produce()
+        self._producer = producer = await self._produce()
+        await self._check_count(producer)
 
     async def _produce(self) -> AIOKafkaProducer:
         producer = AIOKafkaProducer(
@@ -127,6 +131,14 @@ class KafkaService:
                 await stop(producer, within=_STOP_S)
                 raise
         return producer
+
+    async def _check_count(self, producer: AIOKafkaProducer) -> None:
+        """Refuse another number of partitions: requests would go to those of other datasets."""
+        topic = self._deployment.topics.requests
+        with translating():
+            wrong = wrong_count(self._deployment, topic, len(await producer.partitions_for(topic)))
+        if wrong:
+            raise Refused(wrong)
 
     async def _renew(self, spent: AIOKafkaProducer) -> None:
         """Take another producer, unless somebody has done so already.

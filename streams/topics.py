@@ -222,15 +222,32 @@ async def check(deployment: Deployment) -> None:
         raise Refused("; ".join(problems))
 
 
-async def check_there(deployment: Deployment) -> None:
-    """Verify that every topic is there, and nothing else of them.
+async def check_whole(deployment: Deployment) -> None:
+    """Verify that every topic is there with all of its partitions, and nothing else of them.
 
-    Raises: Refused: some are missing; JournalFault.
+    Raises: Refused: some are missing, or the setting is not how many there are; JournalFault.
     """
+    names = [deployment.topics.of(topic) for topic in SETTINGS]
     async with admin_of(deployment.bootstrap) as admin:
-        missing = await _missing(admin, [deployment.topics.of(topic) for topic in SETTINGS])
-    if missing:
-        raise Refused(missing)
+        missing = await _missing(admin, names)
+        if missing:
+            raise Refused(missing)
+        with translating():
+            described = await admin.describe_topics(names)
+    problems = _count_problems(deployment, described)
+    if problems:
+        raise Refused("; ".join(problems))
+
+
+def wrong_count(deployment: Deployment, topic: str, count: int) -> str | None:
+    """Return what is wrong with a topic of so many partitions, None if that is their number."""
+    if count == deployment.partitions:
+        return None
+    return (
+        f"{topic} has {count} partitions, the setting says {deployment.partitions}: a dataset "
+        "would be split. Restore the topic, or set ACCOUNTANT_PARTITIONS to what `accountant "
+        "topics create` was run with"
+    )
 
 
 async def _missing(admin: Any, names: Sequence[str]) -> str | None:
@@ -252,15 +269,7 @@ async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -
         described = await admin.describe_topics(list(names.values()))
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names.values()]
         responses = await admin.describe_configs(resources)
-    problems = []
-    for entry in described:
-        count = len(entry["partitions"])
-        if count != deployment.partitions:
-            problems.append(
-                f"{entry['topic']} has {count} partitions, the setting says "
-                f"{deployment.partitions}: a dataset would be split. Restore the topic, or set "
-                "ACCOUNTANT_PARTITIONS to what `accountant topics create` was run with"
-            )
+    problems = _count_problems(deployment, described)
     found = {
         resource[3]: {config[0]: config[1] for config in resource[4]}
         for response in responses
@@ -276,6 +285,13 @@ async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -
                     f"--topic {name} --add-config {key}={wanted}`"
                 )
     return problems
+
+
+def _count_problems(deployment: Deployment, described: Sequence[Any]) -> list[str]:
+    found = (
+        wrong_count(deployment, entry["topic"], len(entry["partitions"])) for entry in described
+    )
+    return [problem for problem in found if problem]
 
 
 def _durability_problems(

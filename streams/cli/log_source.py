@@ -118,9 +118,10 @@ class KafkaLog:
     def parts(self) -> Iterator[Part]:
         from aiokafka import TopicPartition
 
-        from streams.topics import check_there
+        from streams.topics import check_whole
 
-        asyncio.run(check_there(self.deployment))  # a missing topic would only ever time out
+        # A missing topic would only ever time out, a partition too few would pass for all.
+        asyncio.run(check_whole(self.deployment))
         topic = self.deployment.topics.decisions
         for number in range(self.deployment.partitions):
             place = TopicPartition(topic, number)

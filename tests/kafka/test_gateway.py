@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from streams.cli.log_source import KafkaLog
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.producer import TransactionalProducer
 from streams.kafka_service import KafkaService
@@ -64,3 +66,15 @@ async def test_a_refused_record_does_not_end_its_producer(
             assert b'"outcome":"granted"' in answer
         finally:
             await service.close()
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+async def test_another_number_of_partitions_than_there_are_is_refused(
+    broker: LocalBroker, application: str, partitions: int
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
+        other = replace(ledger.deployment, partitions=partitions)
+        with pytest.raises(Refused, match=r"has 2 partitions.*ACCOUNTANT_PARTITIONS"):
+            await KafkaService.start(other, wait=5)
+        with pytest.raises(Refused, match=r"has 2 partitions.*ACCOUNTANT_PARTITIONS"):
+            await asyncio.to_thread(lambda: list(KafkaLog(other).parts()))
