@@ -82,7 +82,7 @@ def choose(name: str, options: Options, claim: Claim) -> Choice:
     Raises: RequestInvalid: an option breaks a rule, or is not for this filter.
     """
     if name not in FILTERS:
-        rule = f"must be all or one of {', '.join(FILTERS)}"
+        rule = f"must be one of {', '.join(FILTERS)}"
         raise RequestInvalid("policy.filter", rule, name)
     needs_order = name == "renyi" and options.order is None
     needs_orders = name == "renyi_weighted" and options.orders is None

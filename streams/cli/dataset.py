@@ -52,7 +52,9 @@ def open_(
     epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
     delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
     filter_name: FilterOption = "zcdp_tight",
-    rho: Annotated[str | None, typer.Option(help="Budget of filter zcdp, in nats.")] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="Budget of zcdp or unified_brownian, in nats.")
+    ] = None,
     delta_for_claims: Annotated[
         str | None, typer.Option(help="The part of delta that claims may spend.")
     ] = None,

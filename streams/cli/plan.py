@@ -38,7 +38,9 @@ def plan(
     ] = None,
     filter_name: FilterOption = "zcdp_tight",
     epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
-    rho: Annotated[str | None, typer.Option(help="Budget of filter zcdp, in nats.")] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="Budget of zcdp or unified_brownian, in nats.")
+    ] = None,
     delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
     policy: Annotated[
         Path | None,
