@@ -213,7 +213,7 @@ class EmbeddedService:
 
     async def usage(self, dataset: str) -> list[UsageView]:
         self._check_readable()
-        return self.standing.usage(dataset)
+        return await asyncio.to_thread(self.standing.usage, dataset)
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()

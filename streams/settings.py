@@ -162,7 +162,9 @@ class Settings(BaseSettings):
     )
     window_ms: int = Field(
         3_600_000,
-        ge=60_000,
+        # A full table of ids spares those of the last minute and, where more are remembered, is
+        # counted once a second.
+        ge=61_000,
         le=86_400_000,
         description="how long an id is remembered after its issue, in milliseconds",
     )

@@ -16,6 +16,7 @@ from accountant.records import encode
 from accountant.usage import Rows, views_of
 from accountant.views import DatasetView
 from streams.errors import Refused
+from streams.gateway.hosts import host_check
 from streams.loggers import get_logger
 from streams.metrics.registry import exposition, make_registry
 from streams.metrics.source import MetricsSource
@@ -93,7 +94,11 @@ class WorkerDoor:
             rows = {analyst: copy(row) for analyst, row in self._usage.get(name, {}).items()}
             return _json(await asyncio.to_thread(_shown, view, rows))
 
-        app = Litestar([metrics, healthz, readyz, datasets, dataset], openapi_config=None)
+        app = Litestar(
+            [metrics, healthz, readyz, datasets, dataset],
+            before_request=host_check(host),
+            openapi_config=None,
+        )
         config = uvicorn.Config(
             app, host=host, port=port, log_config=None, access_log=False, lifespan="off"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Final
 
 from litestar import get
@@ -24,7 +24,7 @@ MOST_STREAMS: Final = 500
 have by default, and requests need theirs."""
 
 _ALIVE_S: Final = 15.0
-_MOST_AT_ONCE: Final = 100  # events in one piece: a client that is slow holds up no more
+_PIECE_BYTES: Final = 65_536  # about the most that is kept for a client that does not read
 _MEDIA_TYPE: Final = "text/event-stream"
 _DESCRIBED: Final = ResponseSpec(
     str, generate_examples=False, media_type=_MEDIA_TYPE, description="server-sent events"
@@ -127,11 +127,13 @@ async def _events(
     context: Context, reading: _Reading, before: list[DatasetView]
 ) -> AsyncIterator[bytes]:
     stopping = asyncio.create_task(context.stopping.wait())
-    coming: dict[asyncio.Task[list[Any]], AsyncIterator[Any]] = {}
+    coming: dict[asyncio.Task[bytes], AsyncIterator[Any]] = {}
     try:
-        crossed = [_event(alert) for view in before for alert in alerts(None, view)]
-        yield b"".join([b": decisions and alerts from now on\n\n", *crossed])
-        coming = {_next(source): source for source in reading.sources}
+        yield b": decisions and alerts from now on\n\n"
+        for piece in _crossed(before):
+            yield piece
+            await asyncio.sleep(0)  # of very many datasets they take most of a second to make
+        coming = {_next(source, reading.streams): source for source in reading.sources}
         while not stopping.done():
             done, _ = await asyncio.wait(
                 {*coming, stopping}, timeout=_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
@@ -139,27 +141,44 @@ async def _events(
             if not done:
                 yield b": still here\n\n"
             came = {task: coming.pop(task) for task in [*coming] if task in done}
-            encoded = [reading.streams.encoded(event) for task in came for event in task.result()]
-            if encoded:
-                yield b"".join(encoded)
+            for task in came:
+                if task.result():
+                    yield task.result()
             if not all(task.result() for task in came):
                 return
-            coming |= {_next(source): source for source in came.values()}
+            coming |= {_next(source, reading.streams): source for source in came.values()}
     finally:
         stopping.cancel()
         for task in coming:
             task.cancel()
 
 
-def _next(source: AsyncIterator[Any]) -> asyncio.Task[list[Any]]:
-    """Wait for a source's next event, and take those behind it; none at its end."""
+def _crossed(views: list[DatasetView]) -> Iterator[bytes]:
+    """Yield the alerts of what was crossed before, some at a time."""
+    piece, size = list[bytes](), 0
+    for view in views:
+        for alert in alerts(None, view):
+            piece.append(_event(alert))
+            size += len(piece[-1])
+        if size >= _PIECE_BYTES:
+            yield b"".join(piece)
+            piece, size = [], 0
+    yield b"".join(piece)
 
-    async def coming() -> list[Any]:
+
+def _next(source: AsyncIterator[Any], streams: Streams) -> asyncio.Task[bytes]:
+    """Wait for a source's next event, and take some of those behind it; nothing at its end."""
+
+    async def coming() -> bytes:
         async for first in source:
+            piece = [streams.encoded(first)]
+            size = len(piece[0])
             if isinstance(source, Subscription):
-                return [first, *source.waiting(_MOST_AT_ONCE - 1)]
-            return [first]
-        return []
+                while size < _PIECE_BYTES and (event := source.ready()) is not None:
+                    piece.append(streams.encoded(event))
+                    size += len(piece[-1])
+            return b"".join(piece)
+        return b""
 
     return asyncio.create_task(coming())
 

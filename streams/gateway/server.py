@@ -20,8 +20,9 @@ from streams.collecting import collect_less
 from streams.connect import connect_kafka
 from streams.embedded import EmbeddedService
 from streams.errors import Refused
-from streams.gateway.app import create_app, is_loopback
+from streams.gateway.app import create_app
 from streams.gateway.context import Context
+from streams.gateway.hosts import is_loopback
 from streams.loggers import get_logger
 from streams.metrics.registry import make_registry
 from streams.service import Service

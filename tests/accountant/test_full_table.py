@@ -11,7 +11,7 @@ from accountant.clock import from_iso
 from accountant.ids import IdTable
 from accountant.outcomes import Outcome
 from accountant.refold import state_rows
-from tests.accountant.world import World, code
+from tests.accountant.world import WINDOW, World, code
 
 BASIC = {"filter": "basic", "epsilon": "1", "delta": "0"}
 
@@ -43,8 +43,9 @@ def test_a_table_full_of_ids_raises_the_floor_but_spares_the_last_minute() -> No
     assert state_rows(world.refolded()) == world.rows()
 
 
+@pytest.mark.parametrize("window", [WINDOW, 61_000])  # the latter is the shortest there is
 def test_a_table_that_stays_full_is_counted_once_a_second(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
     counted = []
     count = IdTable.count_by_second
@@ -54,7 +55,7 @@ def test_a_table_that_stays_full_is_counted_once_a_second(
         return count(ids, floor)
 
     monkeypatch.setattr(IdTable, "count_by_second", counting)
-    world = World(most_ids=20)
+    world = World(most_ids=20, window=window)
     world.open(**BASIC)
     while code(world.ask("pure:0.001")) == "granted":
         world.now += 10

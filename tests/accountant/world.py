@@ -36,8 +36,9 @@ class World:
         partition: int = 0,
         most_ids: int | None = None,
         batch: int = 1,
+        window: int = WINDOW,
     ) -> None:
-        self.genesis = Genesis("test", partition, partitions, WINDOW, SKEW)
+        self.genesis = Genesis("test", partition, partitions, window, SKEW)
         self.now = START
         self.most_ids = most_ids
         self.batch = batch

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -135,12 +136,12 @@ def test_what_only_a_closed_loop_read_is_heard_no_more(
 ) -> None:
     broadcast = Broadcast[int]()
     gone = elsewhere()
-    for _ in range(3):
-        gone.call(broadcast.subscribe)
-    gone.leave()
+    readers = [gone.call(broadcast.subscribe) for _ in range(3)]
     assert broadcast.heard
-    broadcast.send([0])
+    gone.leave()
     assert not broadcast.heard
+    broadcast.send([0])
+    assert [reader.ready() for reader in readers] == [None] * 3
 
 
 def test_readers_come_and_leave_in_many_threads_and_none_is_lost(
@@ -179,13 +180,58 @@ def test_readers_come_and_leave_in_many_threads_and_none_is_lost(
     assert not broadcast.heard, "nobody who left is kept"
 
 
-async def test_what_waits_is_taken_in_order_and_at_most_so_much() -> None:
+async def test_what_is_ready_is_taken_in_order() -> None:
     broadcast = Broadcast[int]()
     reader = broadcast.subscribe()
-    broadcast.send([0, 1, 2, 3])
+    broadcast.send([0, 1, 2])
     assert await anext(reader) == 0
-    assert reader.waiting(2) == [1, 2]
-    assert reader.waiting(5) == [3]
-    assert reader.waiting(5) == []
+    assert [reader.ready() for _ in range(3)] == [1, 2, None]
     broadcast.send([4])
     assert await anext(reader) == 4
+
+
+async def test_who_stops_in_the_middle_is_gone() -> None:
+    broadcast = Broadcast[int]()
+
+    async def first() -> int:
+        async for number in broadcast.subscribe():
+            return number
+        return -1
+
+    for number in range(5):
+        reading = asyncio.create_task(first())
+        await asyncio.sleep(0)
+        broadcast.send([number, -2])
+        assert await reading == number
+        assert not broadcast.heard
+
+
+async def test_who_waits_is_kept_though_nobody_else_holds_it() -> None:
+    broadcast = Broadcast[int]()
+    seen: list[int] = []
+
+    async def read() -> None:
+        seen.extend([number async for number in broadcast.subscribe()])
+
+    loop = asyncio.get_running_loop()
+    loop.call_soon(lambda: loop.create_task(read()) and None)
+    for number in range(3):
+        for _ in range(3):
+            await asyncio.sleep(0)
+        gc.collect()
+        broadcast.send([number])
+    broadcast.end()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert seen == [0, 1, 2]
+
+
+async def test_a_reader_may_be_closed_by_the_collector_in_a_thread_that_subscribes() -> None:
+    broadcast = Broadcast[int]()
+    reader = broadcast.subscribe()
+    closing = threading.Thread(target=reader.close, daemon=True)
+    with broadcast._replacing:  # as where an allocation within collects who closes it
+        closing.start()
+        closing.join(20)
+        assert not closing.is_alive()
+    assert not broadcast.heard

@@ -41,7 +41,7 @@ def ask(service: EmbeddedService, body: bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("application", "other"), ("window_ms", 60_000), ("skew_ms", 1_000)]
+    ("name", "value"), [("application", "other"), ("window_ms", 61_000), ("skew_ms", 1_000)]
 )
 def test_a_setting_other_than_the_files_is_a_refused_start(
     file: Path, clock: TestClock, name: str, value: object

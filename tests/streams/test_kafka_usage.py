@@ -34,3 +34,11 @@ async def test_usage_of_one_dataset_does_not_grow_with_analysts_of_others() -> N
         spent.append(steps(partial(list, service.usage("adult").__await__())))
         await service.close()
     assert spent[0] == spent[1]
+
+
+async def test_very_many_analysts_of_a_dataset_are_shown_as_few_are() -> None:
+    service = await of_log(1_200)
+    used = await service.usage("census")
+    assert sorted(use.analyst for use in used) == sorted(f"a{number}" for number in range(1_200))
+    assert {(use.granted, use.refused) for use in used} == {(0, 1)}
+    await service.close()

@@ -68,3 +68,14 @@ async def test_too_many_analysts_are_shown_together_at_the_end(following: Follow
     assert len(usage) == MOST_ANALYSTS + 1
     assert usage[:-1] == sorted(usage[:-1], key=lambda use: use["analyst"])
     assert (usage[-1]["analyst"], usage[-1]["refused"]) == (OTHERS, 2)
+
+
+async def test_a_page_whose_name_was_pointed_here_reads_nothing(following: Following) -> None:
+    async with served(following) as client:
+        answers = [
+            await client.get(path, headers={"Host": "ledger.example.org"})
+            for path in ("/datasets/adult", "/datasets", "/metrics")
+        ]
+        local = await client.get("/datasets", headers={"Host": "localhost:9"})
+    assert [answer.status_code for answer in answers] == [421, 421, 421]
+    assert local.status_code == 200

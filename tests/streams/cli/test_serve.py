@@ -78,6 +78,6 @@ def test_what_cannot_be_served_like_this_says_so(accountant, arguments):
 
 
 def test_a_setting_that_the_file_was_not_made_with_is_a_refused_start(opened):
-    done = opened("serve", "--port", "0", ACCOUNTANT_WINDOW_MS="60000")
+    done = opened("serve", "--port", "0", ACCOUNTANT_WINDOW_MS="61000")
     assert done.code == 4
     assert "ACCOUNTANT_WINDOW_MS=3600000" in done.err

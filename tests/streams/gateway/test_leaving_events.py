@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import resource
 import socket
 import struct
@@ -232,9 +233,10 @@ async def test_what_waits_already_is_sent_in_few_pieces_and_in_order(
     async with served(service, settings) as port:
         await asyncio.to_thread(open_streams)
         service._events.send([decision(number) for number in range(1, 251)])
-        expected = [[*range(1, 101)], [*range(101, 201)], [*range(201, 251)]]
         for client in clients:
-            assert await asyncio.to_thread(pieces, client) == expected
+            found = await asyncio.to_thread(pieces, client)
+            assert list(itertools.chain(*found)) == [*range(1, 251)]
+            assert len(found) <= 3
 
 
 def test_an_event_is_encoded_once_for_all_streams() -> None:

@@ -1,0 +1,36 @@
+"""Whose name a request may be addressed to, where only this machine can send one."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+
+from litestar import Request, Response
+from litestar.datastructures import State
+
+from streams.gateway.problems import problem
+
+Check = Callable[[Request[None, None, State]], Awaitable[Response[bytes] | None]]
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def host_check(bind: str) -> Check | None:
+    """Return what looks at each request first, None where other machines may ask, too."""
+    return _check_host if is_loopback(bind) else None
+
+
+async def _check_host(request: Request[None, None, State]) -> Response[bytes] | None:
+    """Refuse a page whose own name was pointed at this machine: it is not the owner."""
+    host = request.headers.get("host", "")
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    if is_loopback(name):
+        return None
+    rule = "must be localhost or a loopback address"
+    return problem(421, "misdirected", f"host {rule}", field="host", rule=rule, value=host[:80])
