@@ -195,7 +195,10 @@ class Settings(BaseSettings):
         description="longest wait for the first record of a batch, in seconds",
     )
     most_waiting: int = Field(
-        10_000, ge=1, le=1_000_000, description="most requests that wait for their decision"
+        10_000,
+        ge=1,
+        le=1_000_000,
+        description="most requests that wait for their decision, of an embedded ledger",
     )
     most_body: int = Field(
         MOST_BYTES,

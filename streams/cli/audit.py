@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from streams.cli.exits import Exit, explained
-from streams.cli.options import DEFAULT_URL, Json, Url
+from streams.cli.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
     from accountant.audit import AuditReport, Disagreement
@@ -24,7 +24,7 @@ def audit(
         str | None,
         typer.Argument(help="A ledger's file, an exported log, or an address. Default: --url."),
     ] = None,
-    url: Url = DEFAULT_URL,
+    url: LogUrl = DEFAULT_URL,
     head: Annotated[
         str | None,
         typer.Option(help="NUMBER:sha256:... of a decision that must be there, kept elsewhere."),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import DEFAULT_URL, Url
+from streams.cli.options import DEFAULT_URL, LogUrl
 
 app = typer.Typer(help="Read the decision log.", no_args_is_help=True)
 
@@ -20,7 +20,7 @@ def _log() -> None:
 
 @app.command("export")
 def export(
-    url: Url = DEFAULT_URL,
+    url: LogUrl = DEFAULT_URL,
     request_id: Annotated[
         str | None, typer.Option("--id", help="Only the decisions on this request id.")
     ] = None,

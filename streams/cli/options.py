@@ -18,6 +18,14 @@ Url = Annotated[
         help="The ledger: sqlite:///FILE, http://HOST:PORT or kafka://HOST:PORT.",
     ),
 ]
+LogUrl = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        envvar="ACCOUNTANT_URL",
+        help="The ledger: sqlite:///FILE or kafka://HOST:PORT.",
+    ),
+]
 *_FIRST, _LAST = FILTERS
 FilterOption = Annotated[str, typer.Option("--filter", help=f"{', '.join(_FIRST)} or {_LAST}.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
@@ -25,4 +33,9 @@ Unit = Annotated[str, typer.Option("--unit", help="Unit of privacy, as the datas
 NeighboursOption = Annotated[
     str, typer.Option("--neighbours", help="Neighbouring relation: add_remove or replace.")
 ]
-Wait = Annotated[float, typer.Option(min=0, max=600, help="Seconds to wait for the decision.")]
+Wait = Annotated[
+    float,
+    typer.Option(
+        min=0, max=600, help="Seconds to wait for the decision; through a door at most 30."
+    ),
+]

@@ -32,7 +32,9 @@ def worker(
 ) -> None:
     """Run a worker on Kafka until SIGTERM or SIGINT.
 
-    It waits for a broker that is away. Exit code 4 if topics or log are not as they must be.
+    It waits for a broker that is away. Exit code 4 if topics are not as they must be at its start,
+    its port is taken, or another worker has its name; a log that is not as it must be halts its
+    partition, and /readyz says why.
     """
     from streams.settings import ledger_url, load
 

@@ -18,7 +18,10 @@ async def healthz() -> Response[bytes]:
 
 @get("/readyz", tags=["monitoring"])
 async def readyz(request: HttpRequest) -> Response[bytes]:
-    """Tell whether requests are being decided, and if not (503), why."""
+    """Tell whether requests are being decided, and if not (503), why.
+
+    Of a ledger on Kafka: whether this gateway follows the decisions, whoever makes them.
+    """
     state = context_of(request).service.readiness()
     body = encode({"ready": state.ready, "reasons": list(state.reasons)})
     return Response(body, media_type=JSON, status_code=200 if state.ready else 503)

@@ -92,8 +92,7 @@ def budgets(board: Board) -> None:
             "One row for each dataset. Spent: part of the additive budget. Burn: 1x lasts exactly "
             "to the end of the horizon; empty where the policy has none. Exhausted in: when the "
             "budget ends if the last six hours go on; empty while nothing is spent, and after the "
-            "end. Refused: since a worker took the partition over. A generation above 1 is a name "
-            "that was opened anew.",
+            "end. Refused: since a worker took the partition over.",
             [
                 query(_SPENT, ref="A", table=True),
                 query(
@@ -135,8 +134,8 @@ def budgets(board: Board) -> None:
     board.add(
         lines(
             "Spent, over time",
-            "Part of each additive budget that is spent. It only ever rises while a name keeps "
-            "its generation. The dashed lines are where alerts fire.",
+            "Part of each additive budget that is spent. It only ever rises. The dashed lines are "
+            "where alerts fire.",
             [query(_SPENT, "{{dataset}}")],
             unit="percentunit",
             levels=levels.SPENT,
