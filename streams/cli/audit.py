@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from streams.cli.exits import Exit, explained
 from streams.cli.options import DEFAULT_URL, Json, LogUrl
+from streams.errors import Refused
 
 if TYPE_CHECKING:
     from accountant.audit import AuditReport, Disagreement
@@ -77,8 +79,10 @@ def audited(
             found: list[str] = []
             values = _looked_for(head, bars.track(part.values, task_id=task), found)
             reports.append((part.number, audit_log(values, expected_head=part.head)))
-            for _ in values:  # what lies behind a disagreement, to reach the next part
-                pass
+            # What lies behind a disagreement, to reach the next part: damage there is told later.
+            with suppress(Refused):
+                for _ in values:
+                    pass
             hashes.append(found[0] if found else None)
     if head is not None and head[1] not in hashes:
         pairs = zip(reports, hashes, strict=True)

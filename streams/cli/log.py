@@ -48,14 +48,22 @@ def export(
 
 
 def _about(values: Iterable[bytes], request_id: str) -> Iterator[bytes]:
+    """Yield the decisions of one partition that are about a request.
+
+    Raises: LogDamaged: one that may be cannot be read.
+    """
     import msgspec
 
+    from accountant.errors import LogDamaged
     from accountant.records import decode_decision
 
     needle = request_id.encode()
-    for value in values:
+    for number, value in enumerate(values):
         if needle in value:
-            body = bytes(decode_decision(value).request)
+            try:
+                body = bytes(decode_decision(value).request)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise LogDamaged(f"decision {number} cannot be read: {error}") from error
             request = msgspec.json.decode(body) if body else {}
             if isinstance(request, dict) and request.get("request_id") == request_id:
                 yield value

@@ -68,12 +68,11 @@ class LogCounts:
         No statement lasts: outside a transaction, the writer's WAL goes back into the file
         meanwhile.
 
-        Raises: LogDamaged: a decision cannot be read.
+        Raises: LogDamaged: a decision cannot be read. Refused: as `numbered_decisions`.
         """
         from streams.journal.sqlite_file import numbered_decisions
 
         for sequence, value in numbered_decisions(db, first=self._read + 1):
-            assert isinstance(value, bytes)
             if self._within in value:
                 self._count(sequence, value)
             self._read = sequence
@@ -81,7 +80,7 @@ class LogCounts:
     def _count(self, sequence: int, value: bytes) -> None:
         try:
             line = _decode(value)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise LogDamaged(f"decision {sequence} cannot be read: {error}") from error
         name, reason = line.dataset, line.reason
         if name is None or reason == _ELSEWHERE:

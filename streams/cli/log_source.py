@@ -58,20 +58,28 @@ class SqliteLog:
     path: Path
 
     def parts(self) -> Iterator[Part]:
-        from accountant.records import decode_partition_row, partition_row_key
-        from streams.journal.sqlite_file import read_decisions, reader
+        import msgspec
 
+        from accountant.records import decode_partition_row, partition_row_key
+        from streams.journal.sqlite_file import read_decisions, reader, row_damaged
+
+        key = partition_row_key(0)
         with reader(self.path) as db:
             # One statement, so one moment: a writer may be at work.
-            last, row = db.execute(
-                "SELECT (SELECT max(sequence) FROM decisions),"
-                " (SELECT value FROM state WHERE key = ?)",
-                (partition_row_key(0),),
-            ).fetchall()[0]
+            found: list[Any] = db.execute(
+                "SELECT (SELECT max(sequence) FROM decisions), typeof(value), CAST(value AS BLOB)"
+                " FROM (SELECT 1) LEFT JOIN state ON key = ?",
+                (key,),
+            ).fetchall()
+        last, kind, row = found[0]
         head = None
         if row is not None:
-            assert isinstance(row, bytes)
-            decoded = decode_partition_row(row)
+            if kind != "blob":
+                raise row_damaged(key, f"it must be stored as blob, got {kind}")
+            try:
+                decoded = decode_partition_row(row)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise row_damaged(key, error) from error
             head = decoded.partition_sequence, decoded.head
         # What is appended from now on is left out, so that the count is right.
         count = 0 if last is None else int(last) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import msgspec
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from streams.client import Accountant
 
 _SNAPSHOT: Final = b'{"type":"snapshot"'
+_ALL: Final = "SELECT key, typeof(value), CAST(value AS BLOB) FROM state ORDER BY key"
+_ONE: Final = "SELECT key, typeof(value), CAST(value AS BLOB) FROM state WHERE key = ?"
 
 
 class Views:
@@ -60,10 +62,9 @@ class _FileViews(Views):
         self._known: dict[bytes, _Known] = {}
 
     def read(self) -> list[DatasetView]:
-        query = "SELECT key, value FROM state ORDER BY key"
         known = {}
-        for key, value in self._rows(query, (), self._counts):
-            known[key] = _seen(self._known.get(key), value, self._counts)
+        for key, value in self._rows(_ALL, (), self._counts):
+            known[key] = _seen(self._known.get(key), key, value, self._counts)
         self._known = known
         return [each.view for each in known.values()]
 
@@ -71,28 +72,27 @@ class _FileViews(Views):
         if not is_name(name):
             return None
         counts = LogCounts(only=name)
-        query = "SELECT key, value FROM state WHERE key = ?"
-        for _, value in self._rows(query, (name.encode(),), counts):
-            return _seen(None, value, counts).view
+        for key, value in self._rows(_ONE, (name.encode(),), counts):
+            return _seen(None, key, value, counts).view
         return None
 
     def _rows(
         self, query: str, bindings: tuple[bytes, ...], counts: LogCounts
     ) -> list[tuple[bytes, bytes]]:
         """Return the rows of datasets that a query finds, counted up to the same moment."""
-        from streams.journal.sqlite_file import reader
+        from streams.journal.sqlite_file import reader, row_damaged
 
         with reader(self._path) as db:
             if not db.execute(f"{query} LIMIT 1", bindings).fetchall():
                 return []
             counts.catch_up(db)  # before the transaction, which is short for that
             with db:  # one transaction, so one moment
-                rows = db.execute(query, bindings).fetchall()
+                rows: list[Any] = db.execute(query, bindings).fetchall()
                 counts.catch_up(db)
         found = []
-        for key, value in rows:
-            assert isinstance(key, bytes)
-            assert isinstance(value, bytes)
+        for key, kind, value in rows:
+            if kind != "blob":
+                raise row_damaged(key, f"it must be stored as blob, got {kind}")
             if value.startswith(_SNAPSHOT):
                 found.append((key, value))
         return found
@@ -110,10 +110,16 @@ class _Known(NamedTuple):
     view: DatasetView
 
 
-def _seen(known: _Known | None, value: bytes, of: LogCounts) -> _Known:
+def _seen(known: _Known | None, key: bytes, value: bytes, of: LogCounts) -> _Known:
     """Return a dataset as its row and the log have it; only what changed is made anew."""
     if known is None or known.value != value:
-        known = _Known(value, UNKNOWN, view_of_snapshot(decode_snapshot(value)))
+        from streams.journal.sqlite_file import row_damaged
+
+        try:
+            snapshot = decode_snapshot(value)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise row_damaged(key, error) from error
+        known = _Known(value, UNKNOWN, view_of_snapshot(snapshot))
     counts = of.of(known.view.dataset)
     if known.last == counts.last:
         return known

@@ -92,12 +92,15 @@ class SqliteJournal:
         db, after = self._connection, b""
         try:
             while True:
-                query = "SELECT key, value, crc FROM state WHERE key > ? ORDER BY key LIMIT ?"
+                query = (
+                    "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state "
+                    "WHERE key > ? ORDER BY key LIMIT ?"
+                )
                 page: list[tuple[Any, ...]] = db.execute(query, (after, _PAGE)).fetchall()
-                for key, value, crc in page:
+                for key, kind, value, crc in page:
                     # SQLite does not check its pages. A row that a disk has changed counts as
                     # missing: the log, whose chain covers every byte, will make it again.
-                    sound = isinstance(value, bytes) and crc == _crc(key, value)
+                    sound = kind == "blob" and crc == _crc(key, value)
                     yield key, value if sound else None
                 if len(page) < _PAGE:
                     return
@@ -110,8 +113,6 @@ class SqliteJournal:
         try:
             first = 0 if since is None else _first_since(db, since)
             for _, value in numbered_decisions(db, first=first):
-                if not isinstance(value, bytes):
-                    raise Refused(_DAMAGED.format("a decision is no longer one"))
                 yield value
         except apsw.Error as error:
             raise _translated(error) from error
@@ -200,7 +201,7 @@ def _first_since(db: apsw.Connection, since: int) -> int:
     first = int(found or 0)
     # The index is no part of the chain: with a damaged one, ids could be forgotten too soon.
     while first > 0:
-        before = db.execute("SELECT value FROM decisions WHERE sequence = ?", (first - 1,)).get
+        before = dict(numbered_decisions(db, first=first - 1, most=1)).get(first - 1)
         if before is None or _decided_at(before) < since:
             break
         first -= 1

@@ -64,7 +64,20 @@ def _refusing(path: Path) -> Iterator[None]:
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
         raise Refused(f"{path} cannot be opened: {error}") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise Refused(f"{path} is damaged: {error}. Restore it, then `accountant audit`") from error
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: object, what: str) -> Refused:
+    return Refused(f"{path} is damaged: {what}. Restore it, then `accountant audit`")
+
+
+def row_damaged(key: object, why: object) -> Refused:
+    """Return the refusal to show a row of `state` that can no longer be read."""
+    name = key.decode(errors="backslashreplace") if isinstance(key, bytes) else key
+    return Refused(
+        f"the ledger's file is damaged: the row of {name} in its `state` cannot be read: {why}. "
+        "Start `accountant serve` again: it makes the row anew from the log"
+    )
 
 
 def _check_file(db: apsw.Connection, path: Path) -> None:
@@ -135,9 +148,8 @@ def stored_genesis(path: Path) -> Genesis:
         for value in values:
             try:
                 genesis = decode_decision(value).genesis
-            except msgspec.MsgspecError as error:
-                what = f"{path} is damaged: decision 0 cannot be read: {error}"
-                raise Refused(f"{what}. Restore it, then `accountant audit`") from error
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise _damaged(path, f"decision 0 cannot be read: {error}") from error
             if genesis is not None:
                 return genesis
     raise Refused(f"{path} holds no genesis: restore it from a backup")
@@ -163,25 +175,39 @@ def reader(path: Path) -> Iterator[apsw.Connection]:
 def read_decisions(
     path: Path, *, first: int = 0, most: int | None = None
 ) -> Generator[bytes, None, None]:
-    """Yield the raw decisions of a file from number `first` on, at most `most` of them."""
+    """Yield the raw decisions of a file from number `first` on, at most `most` of them.
+
+    Raises: Refused: as `reader` and `numbered_decisions`.
+    """
     with reader(path) as db:
         for _, value in numbered_decisions(db, first=first, most=most):
-            yield bytes(value)
+            yield value
 
 
 def numbered_decisions(
     db: apsw.Connection, *, first: int = 0, most: int | None = None
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, bytes]]:
     """Yield the decisions of an open file from number `first` on, each with its number.
 
     Page by page, each a statement of its own: while one reads, the writer's WAL only grows. What
-    is in the log never changes, so no common moment is needed. A damaged file may hold any value.
+    is in the log never changes, so no common moment is needed.
+
+    Raises: Refused: the file is damaged, and a value in it no blob.
     """
-    query = "SELECT sequence, value FROM decisions WHERE sequence >= ? ORDER BY sequence LIMIT ?"
+    # One changed bit of a file makes a text or a number of a blob. It is cast, because of a text
+    # that is no UTF-8 not even the type could be told.
+    query = (
+        "SELECT sequence, typeof(value), CAST(value AS BLOB) FROM decisions "
+        "WHERE sequence >= ? ORDER BY sequence LIMIT ?"
+    )
     left = math.inf if most is None else most
     while left > 0:
         page: list[Any] = db.execute(query, (first, int(min(_PAGE, left)))).fetchall()
-        yield from page
+        for sequence, kind, value in page:
+            if kind != "blob":
+                what = f"decision {sequence} must be stored as blob, got {kind}"
+                raise _damaged(db.filename, what)
+            yield sequence, value
         if len(page) < _PAGE:
             return
         first = page[-1][0] + 1

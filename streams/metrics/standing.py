@@ -57,6 +57,7 @@ class Standing:
         self._analysts = analysts
         self._usage = UsageTable(every=usage, shown=analysts) if usage or analysts else None
         self._held: dict[int, Partition] = {}
+        self._unheld: dict[int, set[str]] = {}  # datasets of partitions gone with a fault
         self._gone: set[int] = set()
         self._counters: dict[int, PartitionCounters] = {}
         self._made: dict[str, tuple[Ledger, DatasetView]] = {}
@@ -88,15 +89,20 @@ class Standing:
         with self._counting:
             self._count(number)
             held = self._held.pop(number, None)
+            # A fault comes before most moves, and leaves no ledgers to take the names from.
+            datasets = self._unheld.pop(number, set())
+            if held is not None:
+                datasets.update(held.ledgers)
             if error is not None:
                 # The task of a partition that was let go may still end with an error.
                 if number not in self._gone:
+                    self._unheld[number] = datasets
                     self._of(number).dropped(error, halted=halted)
                 return
             self._gone.add(number)
             self._counters.pop(number, None)
-            if held is not None and self._usage is not None:
-                self._usage.forget(held.ledgers)
+            if self._usage is not None:
+                self._usage.forget(datasets)
 
     def _of(self, number: int) -> PartitionCounters:
         return self._counters.setdefault(number, PartitionCounters())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -9,7 +10,10 @@ from typing import Any
 
 
 def steps(call: Callable[[], object]) -> int:
-    """Return how many bytecodes a call runs in this thread."""
+    """Return how many bytecodes a call runs in this thread.
+
+    The garbage collector waits meanwhile: what it calls back would be counted, too.
+    """
     count = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
@@ -18,10 +22,13 @@ def steps(call: Callable[[], object]) -> int:
         count += event == "opcode"
         return trace
 
-    before = sys.gettrace()
+    before, collecting = sys.gettrace(), gc.isenabled()
+    gc.disable()
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(before)
+        if collecting:
+            gc.enable()
     return count

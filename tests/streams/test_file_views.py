@@ -15,6 +15,7 @@ from accountant.errors import LogDamaged
 from accountant.views import DatasetView
 from streams.cli.views import open_views
 from streams.embedded import EmbeddedService
+from streams.errors import Refused
 from streams.settings import Settings
 from tests.streams.door import Door, TestClock, closing, opening, request
 
@@ -70,7 +71,7 @@ def test_one_dataset_is_shown_without_the_rows_of_others(door: Door, file: Path)
     )
     with open_views(f"sqlite:///{file}") as views:
         shown = views.one("census")
-        with pytest.raises(msgspec.DecodeError):
+        with pytest.raises(Refused, match="the row of adult in its `state` cannot be read"):
             views.read()
     assert shown is not None
     assert shown.outcomes == {"opened": 1, "granted": 1}
@@ -144,8 +145,11 @@ def test_the_wal_goes_back_into_the_file_while_the_log_is_counted(
     other.close()
 
 
-def test_a_decision_that_cannot_be_read_is_damage_and_is_named(door: Door, file: Path) -> None:
+@pytest.mark.parametrize("value", [b"{", b'{"type":"decision","dataset":"\xff"}'])
+def test_a_decision_that_cannot_be_read_is_damage_and_is_named(
+    door: Door, file: Path, value: bytes
+) -> None:
     door.ask()
-    _damage(file, "UPDATE decisions SET value = CAST('{' AS BLOB) WHERE sequence = 2")
+    _damage(file, f"UPDATE decisions SET value = x'{value.hex()}' WHERE sequence = 2")
     with open_views(f"sqlite:///{file}") as views, pytest.raises(LogDamaged, match="decision 2 "):
         views.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import apsw
 import pytest
 
 from accountant.records import Genesis
-from streams.journal.sqlite_file import connect_writer, create, read_decisions
+from streams.errors import Refused
+from streams.journal.sqlite import SqliteJournal
+from streams.journal.sqlite_file import connect_writer, create, read_decisions, stored_genesis
+from tests.streams.journal.contract import AwaitableHandoff
 
 GENESIS = Genesis("accountant", 0, 1, 3_600_000, 300_000)
 AT = 1_700_000_000_000
@@ -70,3 +74,52 @@ def test_a_wal_that_a_reader_let_grow_is_small_again_after_it(file: Path) -> Non
         assert checkpointed(db)
         append(db, 201, 1)
         assert wal.stat().st_size <= 16 << 20
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("CAST(value AS TEXT)", "text"),
+        ("CAST(x'22ff22' AS TEXT)", "text"),  # no UTF-8
+        ("200000000", "integer"),
+        ("0.5", "real"),
+    ],
+)
+def test_a_value_that_is_no_bytes_is_damage_and_what_is_before_it_is_read(
+    file: Path, value: str, kind: str
+) -> None:
+    with closing(connect_writer(file)) as db:
+        append(db, 1, PAGE + 9)
+        before = list(read_decisions(file))[: PAGE + 5]
+        db.execute(f"UPDATE decisions SET value = {value} WHERE sequence = {PAGE + 5}")
+    reading = read_decisions(file)
+    assert [next(reading) for _ in before] == before
+    what = f"is damaged: decision {PAGE + 5} must be stored as blob, got {kind}"
+    with pytest.raises(Refused, match=what):
+        next(reading)
+
+
+@pytest.mark.parametrize("value", ["200000000", "x'7b2274797065223a22ff227d'"])
+def test_a_genesis_that_cannot_be_read_is_damage(file: Path, value: str) -> None:
+    with closing(connect_writer(file)) as db:
+        db.execute(f"UPDATE decisions SET value = {value} WHERE sequence = 0")
+    with pytest.raises(Refused, match="is damaged: decision 0 "):
+        stored_genesis(file)
+
+
+def test_a_writer_names_a_damaged_value_before_what_it_needs(file: Path) -> None:
+    with closing(connect_writer(file)) as db:
+        append(db, 1, 5)
+        db.execute("UPDATE decisions SET decided_at = decided_at + 10 WHERE sequence = 5")
+        db.execute("UPDATE decisions SET value = 12 WHERE sequence = 4")
+
+    async def read() -> list[bytes]:
+        journal = SqliteJournal(file, inbox=AwaitableHandoff(10))
+        await journal.own()
+        try:
+            return [value async for value in journal.decisions(AT + 5)]
+        finally:
+            await journal.drop()
+
+    with pytest.raises(Refused, match="decision 4 must be stored as blob, got integer"):
+        asyncio.run(read())

@@ -10,6 +10,7 @@ from accountant.inputs import Input
 from accountant.partition import Draft, Partition, genesis_decision
 from accountant.records import Genesis
 from accountant.refold import Refold
+from accountant.views import UNKNOWN
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
 from streams.metrics.standing import Standing
@@ -215,6 +216,37 @@ def test_analysts_are_shown_only_on_demand_and_up_to_the_cap(clock: TestClock) -
     assert registry.get_sample_value("privacy_analyst_requests_left_out_total") == 2
     made.dropped(0, None)
     assert registry.get_sample_value("privacy_analyst_requests_total", bea) is None
+
+
+@pytest.mark.parametrize("fault", [Fenced("another"), Unavailable("away"), LogDamaged("no")])
+@pytest.mark.parametrize("came_back", [False, True])
+def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
+    clock: TestClock, fault: Exception, came_back: bool
+) -> None:
+    """As on Kafka: fenced, or away from the broker, and only then revoked."""
+    made, state = Standing(clock, usage=True, analysts=1), partition(clock)
+    registry = make_registry(made)
+    made.refolded(state, 0.1)
+    commit(made, state, clock, opening(clock), request(clock, analyst="ana"))
+    made.dropped(0, Unavailable("away"))
+    if came_back:
+        made.refolded(state, 0.1)
+    if isinstance(fault, LogDamaged):
+        made.halted(0, fault)
+    else:
+        made.dropped(0, fault)
+    assert [used.analyst for used in made.usage("census")] == ["ana"]
+    made.dropped(0, None)
+    made.dropped(0, fault)  # of its task, which ends after it was let go
+    assert made.usage("census") == []
+    assert made.snapshot().analysts == []
+    made.refolded(state, 0.1)
+    view = made.dataset("census")
+    assert view is not None
+    assert view.partition_sequence == UNKNOWN
+    commit(made, state, clock, request(clock, analyst="bea"))
+    bea = {"dataset": "census", "analyst": "bea", "outcome": "granted"}
+    assert registry.get_sample_value("privacy_analyst_requests_total", bea) == 1
 
 
 def test_no_analyst_is_shown_unless_asked_for(standing: Fixture) -> None:

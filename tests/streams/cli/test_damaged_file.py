@@ -1,0 +1,96 @@
+"""What commands that read a ledger's file say where SQLite gives another type than was stored."""
+
+from __future__ import annotations
+
+import json
+
+import apsw
+import pytest
+
+READERS = [
+    ("dataset", "list"),
+    ("dataset", "show", "census"),
+    ("watch", "--once"),
+    ("audit",),
+    ("log", "export"),
+]
+
+
+@pytest.fixture
+def asked(opened):
+    """A ledger of four decisions."""
+    for _ in range(2):
+        assert opened("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
+    return opened
+
+
+def damage(command, change):
+    db = apsw.Connection(str(command.directory / "accountant.db"))
+    db.execute(change)
+    assert db.changes() == 1
+    db.close()
+
+
+@pytest.mark.parametrize("value", ["CAST(value AS TEXT)", "CAST(x'22ff22' AS TEXT)", "200000000"])
+def test_every_reader_names_a_decision_that_is_no_bytes(asked, value):
+    whole = asked("log", "export").out.splitlines()
+    damage(asked, f"UPDATE decisions SET value = {value} WHERE sequence = 2")
+    for reader in READERS:
+        done = asked(*reader)
+        assert done.code == 4, reader
+        assert done.err.startswith("error: "), reader
+        assert "is damaged: decision 2 must be stored as blob, got " in done.err, reader
+        assert done.out.splitlines() == (whole[:2] if reader == ("log", "export") else [])
+
+
+def test_a_name_that_is_no_utf8_is_a_damaged_decision(asked):
+    damage(
+        asked,
+        "UPDATE decisions SET value = CAST(replace(CAST(value AS TEXT), "
+        """'"dataset":"census"', CAST(x'2264617461736574223a22ff22' AS TEXT)) AS BLOB) """
+        "WHERE sequence = 2",
+    )
+    for reader in READERS[0], READERS[2]:
+        done = asked(*reader)
+        assert (done.code, done.out) == (4, "")
+        assert done.err.startswith("error: the decision log is damaged: decision 2 cannot be read")
+    done = asked("audit")
+    assert done.code == 1
+    assert "disagrees partition 0, decision 2, field record" in done.out
+    damage(asked, "UPDATE decisions SET value = 12 WHERE sequence = 3")
+    assert asked("audit").out == done.out, "what disagrees first is told"
+
+
+def test_a_decision_that_holds_the_id_looked_for_is_named_where_it_cannot_be_read(asked):
+    wanted = json.loads(asked("log", "export").out.splitlines()[2])["request"]["request_id"]
+    damage(asked, "UPDATE decisions SET value = CAST(value || x'ff' AS BLOB) WHERE sequence = 2")
+    done = asked("log", "export", "--id", wanted)
+    assert (done.code, done.out) == (4, "")
+    assert done.err.startswith("error: the decision log is damaged: decision 2 cannot be read")
+
+
+PARTITION = '{"partition":0}'
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "readers"),
+    [
+        ("census", "CAST(value AS TEXT)", READERS[:3]),
+        ("census", "CAST(x'22ff22' AS TEXT)", READERS[:3]),
+        ("census", "12", READERS[:3]),
+        ("census", """CAST('{"type":"snapshot"' AS BLOB)""", READERS[:3]),
+        (PARTITION, "CAST(value AS TEXT)", READERS[3:]),
+        (PARTITION, "CAST(x'22ff22' AS TEXT)", READERS[3:]),
+        (PARTITION, "12", READERS[3:]),
+        (PARTITION, "CAST('{' AS BLOB)", READERS[3:]),
+    ],
+)
+def test_a_damaged_row_of_state_is_named_and_the_next_writer_mends_it(asked, row, value, readers):
+    damage(asked, f"UPDATE state SET value = {value} WHERE key = CAST('{row}' AS BLOB)")
+    for reader in readers:
+        done = asked(*reader)
+        assert (done.code, done.out) == (4, ""), reader
+        assert f"the row of {row} in its `state` cannot be read: " in done.err, reader
+    assert asked("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
+    for reader in READERS:
+        assert asked(*reader).code == 0, reader
