@@ -60,7 +60,7 @@ class Standing:
         self._unheld: dict[int, set[str]] = {}  # datasets of partitions gone with a fault
         self._gone: set[int] = set()
         self._counters: dict[int, PartitionCounters] = {}
-        self._made: dict[str, tuple[Ledger, DatasetView]] = {}
+        self._made: dict[str, tuple[Ledger, DatasetView]] = {}  # what is shown again unchanged
         self._counting = threading.RLock()
 
     def refolded(self, partition: Partition, seconds: float) -> None:
@@ -101,6 +101,8 @@ class Standing:
                 return
             self._gone.add(number)
             self._counters.pop(number, None)
+            for name in datasets:
+                self._made.pop(name, None)
             if self._usage is not None:
                 self._usage.forget(datasets)
 

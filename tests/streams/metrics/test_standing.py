@@ -228,6 +228,7 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
     registry = make_registry(made)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock), request(clock, analyst="ana"))
+    assert made.dataset("census") is not None
     made.dropped(0, Unavailable("away"))
     if came_back:
         made.refolded(state, 0.1)
@@ -236,10 +237,12 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
     else:
         made.dropped(0, fault)
     assert [used.analyst for used in made.usage("census")] == ["ana"]
+    assert made._made
     made.dropped(0, None)
     made.dropped(0, fault)  # of its task, which ends after it was let go
     assert made.usage("census") == []
     assert made.snapshot().analysts == []
+    assert not made._made
     made.refolded(state, 0.1)
     view = made.dataset("census")
     assert view is not None
