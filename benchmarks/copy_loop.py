@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from streams.kafka.producer import BATCH_BYTES, RETRY_BACKOFF_MS
+from benchmarks.bare import bare_producer
+from streams.kafka.batches import BATCH_BYTES
 
 _FETCH_WAIT_MS = 20
 
@@ -50,7 +51,9 @@ async def copy(
     try:
         consumer.assign([TopicPartition(source, partition) for partition in counts])
         for partition in counts:
-            producers[partition] = await _producer(bootstrap, f"copy-{source}-{partition}")
+            name = f"copy-{source}-{partition}"
+            producers[partition] = bare_producer(bootstrap, name, max_batch_size=BATCH_BYTES)
+            await producers[partition].start()
         started = time.perf_counter()
         await asyncio.gather(
             *[
@@ -70,18 +73,6 @@ async def copy(
         for producer in producers.values():
             await producer.stop()
         await consumer.stop()
-
-
-async def _producer(bootstrap: str, transactional_id: str) -> AIOKafkaProducer:
-    producer = AIOKafkaProducer(
-        bootstrap_servers=bootstrap,
-        transactional_id=transactional_id,
-        max_batch_size=BATCH_BYTES,
-        linger_ms=0,
-        retry_backoff_ms=RETRY_BACKOFF_MS,
-    )
-    await producer.start()
-    return producer
 
 
 async def _copy_partition(

@@ -8,14 +8,12 @@ import statistics
 import time
 from collections.abc import Iterator
 
-from aiokafka import AIOKafkaProducer
-
 from benchmarks import requests
+from benchmarks.bare import bare_producer
 from benchmarks.kafka_load import deploy, open_all
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
 from benchmarks.steady_load import latencies
-from streams.kafka.producer import RETRY_BACKOFF_MS
 from streams.testing import LocalBroker
 from streams.topics import Deployment
 
@@ -31,12 +29,7 @@ _WARM_S = 90
 
 async def _empty_transactions(deployment: Deployment) -> list[float]:
     """Return the seconds of transactions that write one byte and nothing else."""
-    client = AIOKafkaProducer(
-        bootstrap_servers=deployment.bootstrap,
-        transactional_id="empty",
-        linger_ms=0,
-        retry_backoff_ms=RETRY_BACKOFF_MS,
-    )
+    client = bare_producer(deployment.bootstrap, "empty")
     await client.start()
     took = []
     try:

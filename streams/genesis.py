@@ -11,8 +11,9 @@ from aiokafka import TopicPartition
 
 from accountant.partition import genesis_decision
 from streams.errors import Refused
+from streams.kafka.batches import Record
 from streams.kafka.errors import translating
-from streams.kafka.producer import Record, TransactionalProducer
+from streams.kafka.producer import TransactionalProducer
 from streams.kafka.reader import StableReader, consumer, stop
 
 if TYPE_CHECKING:

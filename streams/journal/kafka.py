@@ -12,8 +12,9 @@ from accountant.inputs import Input
 from accountant.records import Source
 from streams.errors import Refused, Unavailable
 from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter
+from streams.kafka.batches import Fields
 from streams.kafka.errors import translating
-from streams.kafka.producer import Fields, TransactionalProducer
+from streams.kafka.producer import TransactionalProducer
 from streams.kafka.reader import StableReader
 from streams.topics import TopicNames
 

@@ -44,19 +44,11 @@ _REFUSED: Final = (
 _TOO_LATE: Final = (TimeoutError, kafka.KafkaTimeoutError, kafka.RequestTimedOutError)
 
 
-class LostResponse(Exception):
-    """A response that decides a transaction was lost.
-
-    Not one of the client's errors on purpose: those it would answer by silently sending the
-    request again in the same epoch, where it could end the next transaction (KAFKA-17754).
-    """
-
-
 def translated(error: BaseException, *, committing: bool = False) -> JournalFault | Refused:
     """Return the fault that a client's error means."""
     cause = error.__cause__
     if type(error) is kafka.KafkaError and isinstance(cause, Exception):
-        error = cause  # the client's sender so wraps whatever has ended it
+        error = cause  # so the client's sender, and ours, wrap whatever ended them
     name, said = type(error).__name__, str(error)
     what = said if name in said else f"{name}: {said}" if said else name
     if isinstance(error, _FENCED):
@@ -68,7 +60,7 @@ def translated(error: BaseException, *, committing: bool = False) -> JournalFaul
             f"the broker refuses ({what}): check ACLs, deleted records and "
             "`accountant topics check`"
         )
-    if committing or isinstance(error, LostResponse):
+    if committing:
         return CommitUnknown(what)
     if isinstance(error, _TOO_LATE):
         return Unavailable(f"the broker did not answer in time ({what})")
@@ -85,5 +77,5 @@ def translating(*, committing: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (TimeoutError, kafka.KafkaError, LostResponse, OSError) as error:
+    except (TimeoutError, kafka.KafkaError, OSError) as error:
         raise translated(error, committing=committing) from error

@@ -1,64 +1,52 @@
-"""A transactional producer that reports a commit only where there was one."""
+"""A transactional producer that reports a commit only where there was one.
+
+The client library's own producer sends in the background, and asks again by itself where an
+answer was lost: a commit could so be sent twice. This one sends each request of a transaction
+itself and waits for its answer: to add the partitions, to write, to end. Any answer but the one
+hoped for is a fault; nothing that decides a transaction is ever sent again.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import TopicPartition
 from aiokafka import errors as kafka
-from aiokafka.producer import sender
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import (
-    AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
-    TxnOffsetCommitRequest,
+    InitProducerIdRequest,
 )
 
 from streams.errors import CommitUnknown, JournalFault
-from streams.kafka.errors import LostResponse, translated, translating
-
-_DECISIVE: Final = (
-    EndTxnRequest,
-    AddPartitionsToTxnRequest,
-    AddOffsetsToTxnRequest,
-    TxnOffsetCommitRequest,
-)
-_LOST: Final = (kafka.KafkaConnectionError, kafka.RequestTimedOutError, kafka.NodeNotReadyError)
+from streams.kafka.batches import Batch, Fields, ProducerId, batches
+from streams.kafka.errors import translating
 
 REQUEST_TIMEOUT_MS: Final = 4_000
 TRANSACTION_TIMEOUT_MS: Final = 10_000
-# The broker answers NOT_ENOUGH_REPLICAS while the last transaction's markers are written;
-# the client's default of 100 ms before trying again costs a factor of five.
+# The first pause. The broker answers CONCURRENT_TRANSACTIONS or NOT_ENOUGH_REPLICAS while the
+# last transaction's markers are written; to wait for 100 ms then costs a factor of five.
 RETRY_BACKOFF_MS: Final = 2
-# And while it says so of a transaction's first request, CONCURRENT_TRANSACTIONS, the client waits
-# for 20 ms whatever it was told: most of what a request waits for, where one follows another.
-sender.BACKOFF_OVERRIDE = RETRY_BACKOFF_MS / 1000
-# Below the smallest topic limit, 1 MiB, with room for a batch's own header.
-BATCH_BYTES: Final = 900_000
 _PATIENCE_S: Final = 15.0
-# While nobody answers, RETRY_BACKOFF_MS would keep a core busy with asking.
-_AWAY_S: Final = 0.1
+# Once begun: a transaction that takes longer is aborted by the broker, and its epoch is over.
+_BEGUN_S: Final = TRANSACTION_TIMEOUT_MS / 1000 - 1
+_AWAY_S: Final = 0.1  # while a coordinator or a leader is not known, or does not answer
+_ALL_REPLICAS: Final = -1
 
-T = TypeVar("T")
-
-
-Fields = tuple[bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes]]]
-"""One record to write: key, value, timestamp in milliseconds since 1970 or None, headers."""
-
-
-class Record(NamedTuple):
-    """One record to write, by names; where there are many, a plain tuple of them does.
-
-    Attributes:
-        timestamp: milliseconds since 1970, None for now.
-    """
-
-    key: bytes | None
-    value: bytes | None
-    timestamp: int | None = None
-    headers: Sequence[tuple[str, bytes]] = ()
+_MOVED: Final = (kafka.NotCoordinatorError, kafka.CoordinatorNotAvailableError)
+_NOT_YET: Final = (
+    *_MOVED,
+    kafka.CoordinatorLoadInProgressError,
+    kafka.ConcurrentTransactions,
+    kafka.UnknownTopicOrPartitionError,
+)
+"""Answers to the beginning of a transaction that say: ask again, which does it once."""
 
 
 class TransactionalProducer:
@@ -70,23 +58,18 @@ class TransactionalProducer:
     """
 
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
-        self._producer = AIOKafkaProducer(
+        self._id = transactional_id
+        self._client = AIOKafkaClient(
             bootstrap_servers=bootstrap,
-            transactional_id=transactional_id,
-            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            client_id=transactional_id,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
-            retry_backoff_ms=RETRY_BACKOFF_MS,
-            max_batch_size=BATCH_BYTES,
-            max_request_size=4 * BATCH_BYTES,
-            linger_ms=0,
         )
+        self._coordinator: int | None = None
+        self._producer = ProducerId(-1, -1)
+        self._topics: set[str] = set()
+        self._sequences: dict[TopicPartition, int] = {}
         self._last: dict[str, int] = {}
-        self._ask_slowly_while_away()
-
-    def _ask_slowly_while_away(self) -> None:
-        client: Any = self._producer.client
-        for name in ("_metadata_update", "ready"):
-            setattr(client, name, _slow_to_fail(getattr(client, name)))
+        self._over = False
 
     async def start(self) -> None:
         """Connect, fence the predecessor and abort what it left open.
@@ -96,25 +79,21 @@ class TransactionalProducer:
         with translating():
             try:
                 async with asyncio.timeout(_PATIENCE_S):
-                    await self._producer.start()
+                    await self._client.bootstrap()
+                    await self._fence()
             except BaseException:
                 self.drop()
                 raise
-        self._make_lost_responses_fatal()
 
-    def _make_lost_responses_fatal(self) -> None:
-        client: Any = self._producer.client
-        send = client.send
-
-        async def guarded(node: Any, request: Any, **options: Any) -> Any:
-            try:
-                return await send(node, request, **options)
-            except _LOST as error:
-                if isinstance(request, _DECISIVE):
-                    raise LostResponse(f"{type(request).__name__}: {error}") from error
-                raise
-
-        client.send = guarded
+    async def _fence(self) -> None:
+        request = InitProducerIdRequest(self._id, TRANSACTION_TIMEOUT_MS)
+        for tries in itertools.count():
+            answer = await self._ask_coordinator(request)
+            error = kafka.for_code(answer.error_code)
+            if error is kafka.NoError:
+                self._producer = ProducerId(answer.producer_id, answer.producer_epoch)
+                return
+            await self._wait_or_raise(error, self._id, tries)
 
     async def transact(self, partition: int, records: dict[str, Iterable[Fields]]) -> None:
         """Write records to topics, all at the same partition number, in one transaction.
@@ -122,42 +101,173 @@ class TransactionalProducer:
         Returns once the broker has said that the transaction is committed.
         Raises: JournalFault: whether it was committed is unknown.
         """
+        self._check_not_over()
         with translating(committing=True):
-            producer = self._producer
-            await producer.begin_transaction()
-            # All topics at once: the client then adds both partitions to the transaction in one
-            # request and writes them in the next, three round trips a transaction and not five.
-            sends = [self._send(topic, partition, batch) for topic, batch in records.items()]
-            sent = await self._patiently(asyncio.gather(*sends))
-            # commit_transaction() reports success after a failed send, so each is awaited.
-            futures = [future for of_topic in sent for future in of_topic]
-            for metadata in await self._patiently(asyncio.gather(*futures)):
-                self._check_moved_on(metadata.topic, metadata.offset)
-            await self._patiently(producer.commit_transaction())
+            try:
+                async with asyncio.timeout(_PATIENCE_S) as limit:
+                    pending = self._batches(partition, records)
+                    if pending:
+                        await self._add(pending)
+                        limit.reschedule(asyncio.get_running_loop().time() + _BEGUN_S)
+                        await self._write(pending)
+                        await self._end()
+            except BaseException as error:
+                # The transaction may be open still: nothing may ever be added to it.
+                self._over = True
+                if isinstance(error, TimeoutError):
+                    raise CommitUnknown("the broker did not answer in time") from None
+                raise
 
-    async def _send(self, topic: str, partition: int, records: Iterable[Fields]) -> list[Any]:
-        """Hand a topic's records to the client, batch after batch, to keep their order."""
-        futures = []
-        for batch in self._batches(records):
-            futures.append(await self._producer.send_batch(batch, topic, partition=partition))
-            futures[-1].add_done_callback(_forget)  # another topic's may fail first
-        return futures
+    def _batches(
+        self, partition: int, records: dict[str, Iterable[Fields]]
+    ) -> dict[TopicPartition, list[Batch]]:
+        """Return what is to be written, the batches of each topic last first."""
+        pending = {}
+        for topic, some in records.items():
+            tp = TopicPartition(topic, partition)
+            made = batches(some, self._producer, self._sequences.get(tp, 0))
+            if made:
+                self._sequences[tp] = made[-1].following
+                pending[tp] = made[::-1]
+        return pending
 
-    def _batches(self, records: Iterable[Fields]) -> list[Any]:
-        batches: list[Any] = []
-        append = None
-        for key, value, timestamp, headers in records:
-            for _ in range(2):
-                if append is None:
-                    batches.append(self._producer.create_batch())
-                    append = batches[-1].append
-                added = append(key=key, value=value, timestamp=timestamp, headers=[*headers])
-                if added is not None:
-                    break
-                append = None  # full
-            else:
-                raise kafka.MessageSizeTooLargeError("a record is larger than a batch may be")
-        return batches
+    async def _add(self, tps: Iterable[TopicPartition]) -> None:
+        """Begin the transaction; once it is known to whom the writes go."""
+        await self._learn({tp.topic for tp in tps})
+        for tp in tps:
+            await self._leader(tp)
+        request = AddPartitionsToTxnRequest(
+            self._id, *self._producer, [(tp.topic, [tp.partition]) for tp in tps]
+        )
+        for tries in itertools.count():
+            answer = await self._ask_coordinator(request)
+            errors = {
+                kafka.for_code(code): topic
+                for topic, partitions in answer.errors
+                for _, code in partitions
+            }
+            # Where one could not be added, the others were not tried.
+            refused = errors.keys() - {kafka.NoError, kafka.OperationNotAttempted}
+            if not refused:
+                return
+            for error in refused:
+                await self._wait_or_raise(error, errors[error], tries)
+
+    async def _wait_or_raise(self, error: type[kafka.KafkaError], of: str, tries: int) -> None:
+        """Wait before what the coordinator has refused is asked again, if that may help."""
+        if error not in _NOT_YET:
+            raise error(of)
+        if error in _MOVED:
+            self._coordinator = None
+        markers = error is kafka.ConcurrentTransactions
+        await asyncio.sleep(_marker_pause(tries) if markers else _AWAY_S)
+
+    async def _write(self, pending: dict[TopicPartition, list[Batch]]) -> None:
+        """Send all batches, those of one partition in order. The broker takes each once."""
+        tries = 0
+        while pending:
+            by_leader = defaultdict(list)
+            for tp in pending:
+                by_leader[await self._leader(tp)].append(tp)
+            writes = [
+                self._write_to(node, {tp: pending[tp][-1] for tp in tps})
+                for node, tps in by_leader.items()
+            ]
+            again: set[type[kafka.KafkaError]] = set()
+            for written in await asyncio.gather(*writes) if writes[1:] else [await writes[0]]:
+                for tp, (error, offset) in written.items():
+                    if error is kafka.NoError:
+                        self._check_moved_on(tp.topic, offset)
+                        pending[tp].pop()
+                        if not pending[tp]:
+                            del pending[tp]
+                    elif error.retriable:
+                        again.add(error)
+                    else:
+                        raise error(tp)
+            if again:
+                if any(error.invalid_metadata for error in again):
+                    await self._client.force_metadata_update()
+                markers = again == {kafka.NotEnoughReplicasError}
+                await asyncio.sleep(_marker_pause(tries) if markers else _AWAY_S)
+                tries += 1
+
+    async def _write_to(
+        self, node: int, sent: dict[TopicPartition, Batch]
+    ) -> dict[TopicPartition, tuple[type[kafka.KafkaError], int]]:
+        """Send a batch of each partition to their leader; return the errors and the offsets."""
+        request = ProduceRequest(
+            transactional_id=self._id,
+            required_acks=_ALL_REPLICAS,
+            timeout=REQUEST_TIMEOUT_MS,
+            topics=[(tp.topic, [(tp.partition, batch.data)]) for tp, batch in sent.items()],
+        )
+        try:
+            answer = await self._ask(node, request, ConnectionGroup.DEFAULT)
+        except kafka.KafkaError as error:
+            if not error.retriable:
+                raise
+            # Its numbers make the broker take a batch once, even if both of two copies arrive.
+            return {tp: (type(error), -1) for tp in sent}
+        return {
+            TopicPartition(topic, partition): (kafka.for_code(code), offset)
+            for topic, partitions in answer.topics
+            for partition, code, offset, *_ in partitions
+        }
+
+    async def _end(self) -> None:
+        request = EndTxnRequest(self._id, *self._producer, True)
+        answer = await self._ask_coordinator(request)
+        error = kafka.for_code(answer.error_code)
+        if error is not kafka.NoError:
+            raise error(self._id)
+
+    async def _learn(self, topics: set[str]) -> None:
+        """Have the client ask where these topics are, and no others of the cluster."""
+        if not topics <= self._topics:
+            self._topics |= topics
+            await self._client.set_topics(self._topics)
+
+    async def _leader(self, tp: TopicPartition) -> int:
+        cluster = self._client.cluster
+        while True:
+            node = cluster.leader_for_partition(tp)
+            if node is not None and node != -1:
+                return int(node)
+            if tp.topic in cluster.unauthorized_topics:
+                raise kafka.TopicAuthorizationFailedError(tp.topic)
+            await asyncio.sleep(_AWAY_S)
+            await self._client.force_metadata_update()
+
+    async def _ask_coordinator(self, request: Any) -> Any:
+        if self._coordinator is None:
+            self._coordinator = await self._find_coordinator()
+        return await self._ask(self._coordinator, request, ConnectionGroup.COORDINATION)
+
+    async def _find_coordinator(self) -> int:
+        lookup = self._client.coordinator_lookup
+        while True:
+            try:
+                if self._client.get_random_node() is None:
+                    raise kafka.NodeNotReadyError("no broker is known yet")
+                return int(await lookup(CoordinationType.TRANSACTION, self._id))
+            except kafka.KafkaError as error:
+                if not error.retriable:
+                    raise
+                await asyncio.sleep(_AWAY_S)
+
+    async def _ask(self, node: int, request: Any, group: ConnectionGroup) -> Any:
+        self._check_not_over()
+        try:
+            return await self._client.send(node, request, group=group)
+        except (kafka.KafkaError, TimeoutError, OSError):
+            raise
+        except Exception as error:  # the client's, and no record's
+            raise kafka.KafkaError from error
+
+    def _check_not_over(self) -> None:
+        if self._over:
+            raise CommitUnknown("this producer has failed or was dropped")
 
     def expect_beyond(self, topic: str, offset: int) -> None:
         """Know that a topic has come so far already, before anything was sent to it."""
@@ -172,61 +282,16 @@ class TransactionalProducer:
             raise JournalFault(f"offset {offset} of {topic} after {self._last[topic]}: recreated?")
         self._last[topic] = offset
 
-    async def _patiently(self, work: Awaitable[T]) -> T:
-        """Wait for the client, but not for one whose sender has died, and not for ever."""
-        future = asyncio.ensure_future(work)
-        sender = self._producer._sender.sender_task
-        waited = {future} if sender is None else {future, sender}
-        try:
-            done, _ = await asyncio.wait(
-                waited, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
-            )
-        except BaseException:
-            future.cancel()
-            future.add_done_callback(_forget)
-            raise
-        if future in done:
-            return future.result()
-        future.add_done_callback(_forget)
-        if sender is not None and sender in done and not sender.cancelled():
-            error = sender.exception()
-            if error is not None:  # being fenced is what ends it, mostly
-                raise translated(error, committing=True) from error
-            raise CommitUnknown("the client's sender ended")
-        raise CommitUnknown(f"no answer in {_PATIENCE_S:.0f} s")
-
     def drop(self) -> None:
-        """Close the socket and nothing else: no flush, no abort, no last word to the broker."""
-        producer: Any = self._producer
-        producer._closed = True
-        sender = getattr(producer, "_sender", None)
-        if sender is not None and sender.sender_task is not None:
-            sender.sender_task.cancel()
-            sender.sender_task.add_done_callback(_forget)
-        self._forget_failures()
-        closing = asyncio.ensure_future(producer.client.close())
+        """Close the sockets and nothing else: no flush, no abort, no last word to the broker."""
+        self._over = True
+        closing = asyncio.ensure_future(self._client.close())
         closing.add_done_callback(_forget)
 
-    def _forget_failures(self) -> None:
-        """Take note of what failed with a sender that died, else asyncio logs each as lost."""
-        producer: Any = self._producer
-        futures = [producer._txn_manager._transaction_waiter]
-        for batches in producer._message_accumulator._batches.values():
-            for batch in batches:
-                futures += [batch.future, batch._drain_waiter]
-        for future in futures:
-            if future is not None:
-                future.add_done_callback(_forget)
 
-
-def _slow_to_fail(ask: Callable[..., Awaitable[bool]]) -> Callable[..., Awaitable[bool]]:
-    async def asked(*what: Any, **options: Any) -> bool:
-        answered = await ask(*what, **options)
-        if not answered:
-            await asyncio.sleep(_AWAY_S)
-        return answered
-
-    return asked
+def _marker_pause(tries: int) -> float:
+    """Return how many seconds to wait for markers: longer, the longer they take."""
+    return min(RETRY_BACKOFF_MS / 1000 * 1.5 ** min(tries, 20), _AWAY_S)
 
 
 def _forget(future: asyncio.Future[Any]) -> None:

@@ -36,7 +36,7 @@ class Action(enum.Enum):
     DELAY_RESPONSE = "done by the broker; this and later responses are late by `seconds`"
     RESET_AFTER = "done by the broker; the client sees its connection reset instead"
     RESET_BEFORE = "never reaches the broker; the client sees its connection reset"
-    ANSWER_UNKNOWN_ERROR = "done by the broker; the client is told UNKNOWN_SERVER_ERROR"
+    ANSWER_ERROR = "done by the broker; the client is told of an error `code`"
     FORWARD_LATE = "the client sees a reset at once; the broker gets it `seconds` later"
 
 
@@ -49,6 +49,7 @@ class Fault:
     nth: int
     seconds: float
     client_id: str | None
+    code: int
     struck: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, timeout: float = 30.0) -> None:
@@ -77,9 +78,19 @@ class Request:
 UNKNOWN_SERVER_ERROR: Final = -1
 
 
-def with_error(response: bytes, code: int) -> bytes:
-    """Return a response of nothing but an error code, which ends it, with another one."""
-    return response[:-2] + struct.pack(">h", code)
+def with_error(response: bytes, api: int, code: int) -> bytes:
+    """Return a response with another error code: of PRODUCE, that of its first partition.
+
+    A response of a kind that is not named here must end with the code that is meant.
+    """
+    at = len(response) - 2
+    if api in (Api.INIT_PRODUCER_ID, Api.FIND_COORDINATOR):
+        at = 8  # behind correlation id and throttle time
+    elif api == Api.PRODUCE:
+        # correlation id, number of topics; the first one's name, number of partitions, number
+        (name,) = struct.unpack_from(">h", response, 8)
+        at = 10 + name + 8
+    return response[:at] + struct.pack(">h", code) + response[at + 2 :]
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:

@@ -76,9 +76,10 @@ class FaultProxy:
         nth: int = 1,
         seconds: float = 0.0,
         client_id: str | None = None,
+        code: int = UNKNOWN_SERVER_ERROR,
     ) -> Fault:
         """Let a fault strike the nth request of this kind from now on (of one client)."""
-        fault = Fault(api, action, nth, seconds, client_id)
+        fault = Fault(api, action, nth, seconds, client_id, code)
         with self._lock:
             self._faults.append(fault)
         return fault
@@ -260,8 +261,8 @@ class _Link:
                 fault.struck.set()
                 if fault.action is Action.RESET_AFTER:
                     return
-                if fault.action is Action.ANSWER_UNKNOWN_ERROR:
-                    response = with_error(response, UNKNOWN_SERVER_ERROR)
+                if fault.action is Action.ANSWER_ERROR:
+                    response = with_error(response, fault.api, fault.code)
                 silent = silent or fault.action is Action.LOSE_RESPONSE
                 await asyncio.sleep(fault.seconds)
             if not silent:

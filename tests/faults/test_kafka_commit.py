@@ -14,7 +14,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from streams.errors import CommitRejected, CommitUnknown, Fenced
 from streams.journal.kafka import KafkaJournal
 from streams.journal.port import Commit
-from streams.kafka.producer import Record, TransactionalProducer
+from streams.kafka.batches import Record
+from streams.kafka.producer import TransactionalProducer
 from streams.processor import Processor
 from streams.testing import LocalBroker
 from tests.faults import oracle

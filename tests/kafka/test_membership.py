@@ -142,7 +142,7 @@ async def test_a_worker_whose_group_client_has_failed_joins_with_another(
                 joined = proxy.count(Api.JOIN_GROUP)
                 # The client expects no such answer: it sends no further heartbeat, is evicted,
                 # and never notices.
-                fault = proxy.inject(Api.HEARTBEAT, Action.ANSWER_UNKNOWN_ERROR)
+                fault = proxy.inject(Api.HEARTBEAT, Action.ANSWER_ERROR)
                 await asyncio.to_thread(fault.wait)
                 await until(lambda: proxy.count(Api.JOIN_GROUP) > joined, "joined again")
                 await until(lambda: is_ready(worker), "ready again")

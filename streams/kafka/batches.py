@@ -1,0 +1,82 @@
+"""Records as the batches that a producer sends, each with its place in the producer's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+# Below the smallest topic limit, 1 MiB, with room for a batch's own header.
+BATCH_BYTES: Final = 900_000
+_FORMAT: Final = 2
+_UNCOMPRESSED: Final = 0
+_TRANSACTIONAL: Final = 1
+_SEQUENCES: Final = 1 << 31
+
+Fields = tuple[bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes]]]
+"""One record to write: key, value, timestamp in milliseconds since 1970 or None, headers."""
+
+
+class Record(NamedTuple):
+    """One record to write, by names; where there are many, a plain tuple of them does.
+
+    Attributes:
+        timestamp: milliseconds since 1970, None for now.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None = None
+    headers: Sequence[tuple[str, bytes]] = ()
+
+
+class ProducerId(NamedTuple):
+    """Whose batches they are: the broker takes those of a transactional id's last epoch only."""
+
+    number: int
+    epoch: int
+
+
+class Batch(NamedTuple):
+    """Records of one partition, ready to send.
+
+    Attributes:
+        data: the bytes; the same ones again are taken once.
+        following: sequence number of the producer's next record there.
+    """
+
+    data: bytearray
+    following: int
+
+
+def batches(records: Iterable[Fields], producer: ProducerId, sequence: int) -> list[Batch]:
+    """Return records as batches of at most `BATCH_BYTES`, or of one record that is longer.
+
+    Args:
+        sequence: how many records of this producer the partition has, modulo 2^31.
+    """
+    made: list[Batch] = []
+    builder: Any = None
+    count = 0
+    for key, value, timestamp, headers in records:
+        fields = key, value, [*headers]
+        if builder is None or builder.append(count, timestamp, *fields) is None:
+            if builder is not None:
+                sequence = _following(sequence, count)
+                made.append(Batch(builder.build(), sequence))
+            builder = DefaultRecordBatchBuilder(
+                _FORMAT, _UNCOMPRESSED, _TRANSACTIONAL, *producer, sequence, BATCH_BYTES
+            )
+            builder.append(0, timestamp, *fields)  # the first is taken, however long
+            count = 0
+        count += 1
+    if builder is not None:
+        sequence = _following(sequence, count)
+        made.append(Batch(builder.build(), sequence))
+    return made
+
+
+def _following(sequence: int, count: int) -> int:
+    """Return the sequence number after some records: 0 follows the largest of 31 bits."""
+    return (sequence + count) % _SEQUENCES

@@ -1,0 +1,255 @@
+"""What a producer makes of each answer that a broker may give to a step of its transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiokafka import TopicPartition
+
+from streams.errors import CommitRejected, CommitUnknown, Fenced, JournalFault, Refused
+from streams.kafka.batches import BATCH_BYTES, Record
+from streams.kafka.producer import TransactionalProducer
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.frames import Action, Api
+from tests.faults.ledger import Ledger
+from tests.faults.operator import Operator
+from tests.faults.proxy import FaultProxy
+
+pytestmark = pytest.mark.faults
+
+NOT_YET = [
+    (Api.INIT_PRODUCER_ID, 14),  # COORDINATOR_LOAD_IN_PROGRESS
+    (Api.INIT_PRODUCER_ID, 16),  # NOT_COORDINATOR
+    (Api.INIT_PRODUCER_ID, 51),  # CONCURRENT_TRANSACTIONS
+    (Api.FIND_COORDINATOR, 15),  # COORDINATOR_NOT_AVAILABLE
+    (Api.FIND_COORDINATOR, 14),
+    (Api.ADD_PARTITIONS_TO_TXN, 3),  # UNKNOWN_TOPIC_OR_PARTITION
+    (Api.ADD_PARTITIONS_TO_TXN, 14),
+    (Api.ADD_PARTITIONS_TO_TXN, 15),
+    (Api.ADD_PARTITIONS_TO_TXN, 16),
+    (Api.ADD_PARTITIONS_TO_TXN, 51),
+    # Written all the same: the copy that is sent again must not be a second record.
+    (Api.PRODUCE, 3),
+    (Api.PRODUCE, 6),  # NOT_LEADER_OR_FOLLOWER
+    (Api.PRODUCE, 7),  # REQUEST_TIMED_OUT
+    (Api.PRODUCE, 19),  # NOT_ENOUGH_REPLICAS
+    (Api.PRODUCE, 20),  # NOT_ENOUGH_REPLICAS_AFTER_APPEND
+]
+FAULTS = [
+    (Api.ADD_PARTITIONS_TO_TXN, 29, Refused),  # TOPIC_AUTHORIZATION_FAILED
+    (Api.ADD_PARTITIONS_TO_TXN, 47, Fenced),  # INVALID_PRODUCER_EPOCH
+    (Api.ADD_PARTITIONS_TO_TXN, 48, Fenced),  # INVALID_TXN_STATE
+    (Api.ADD_PARTITIONS_TO_TXN, 53, Refused),  # TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    (Api.ADD_PARTITIONS_TO_TXN, -1, CommitUnknown),  # UNKNOWN_SERVER_ERROR
+    (Api.ADD_PARTITIONS_TO_TXN, 90, CommitUnknown),  # unknown to the client
+    (Api.PRODUCE, 10, CommitRejected),  # MESSAGE_TOO_LARGE
+    (Api.PRODUCE, 29, Refused),
+    (Api.PRODUCE, 45, CommitUnknown),  # OUT_OF_ORDER_SEQUENCE_NUMBER
+    (Api.PRODUCE, 46, CommitUnknown),  # DUPLICATE_SEQUENCE_NUMBER
+    (Api.PRODUCE, 47, Fenced),
+    (Api.PRODUCE, -1, CommitUnknown),
+]
+AT_THE_END = [(14, CommitUnknown), (15, CommitUnknown), (16, CommitUnknown), (47, Fenced),
+              (48, Fenced), (51, CommitUnknown), (-1, CommitUnknown)]  # fmt: skip
+
+
+@pytest.fixture
+def proxy(broker: LocalBroker) -> Iterator[FaultProxy]:
+    with FaultProxy(broker) as running:
+        yield running
+
+
+@asynccontextmanager
+async def started(bootstrap: str, name: str) -> AsyncIterator[TransactionalProducer]:
+    producer = TransactionalProducer(bootstrap, name)
+    try:
+        await producer.start()
+        yield producer
+    finally:
+        producer.drop()
+
+
+def values(ledger: Ledger, topic: str = "dead_letters") -> list[bytes | None]:
+    (records,) = oracle.read(ledger.bootstrap, ledger.topic(topic), 1)
+    return [record.value for record in records]
+
+
+async def test_what_is_refused_for_a_moment_is_asked_again_and_written_once(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        letters, rows = ledger.topic("dead_letters"), ledger.topic("state")
+        for number, (api, code) in enumerate(NOT_YET):
+            fault = proxy.inject(api, Action.ANSWER_ERROR, code=code)
+            async with started(proxy.bootstrap, f"{application}-{number}") as producer:
+                value = b"%d" % number
+                await producer.transact(
+                    0, {letters: [Record(b"k", value)], rows: [Record(b"k", value)]}
+                )
+            assert fault.struck.is_set(), (api, code)
+        every = [b"%d" % number for number in range(len(NOT_YET))]
+        assert values(ledger) == every
+        assert values(ledger, "state") == every
+
+
+async def test_a_write_whose_answer_is_lost_is_sent_again_and_written_once(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        async with started(proxy.bootstrap, f"{application}-x") as producer:
+            for number, action in enumerate(
+                [Action.RESET_BEFORE, Action.RESET_AFTER, Action.LOSE_RESPONSE]
+            ):
+                fault = proxy.inject(Api.PRODUCE, action)
+                await producer.transact(
+                    0, {ledger.topic("dead_letters"): [Record(b"k", b"%d" % number)]}
+                )
+                assert fault.struck.is_set()
+        assert values(ledger) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize(("api", "code", "fault"), FAULTS)
+async def test_any_other_refusal_is_a_fault_and_nothing_becomes_visible(
+    broker: LocalBroker,
+    proxy: FaultProxy,
+    application: str,
+    api: Api,
+    code: int,
+    fault: type[JournalFault | Refused],
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        where = {ledger.topic("dead_letters"): [Record(b"k", b"v")]}
+        async with started(proxy.bootstrap, f"{application}-x") as producer:
+            ends = proxy.count(Api.END_TXN)
+            proxy.inject(api, Action.ANSWER_ERROR, code=code)
+            with pytest.raises(fault) as raised:
+                await producer.transact(0, where)
+            assert type(raised.value) is fault
+            # What was begun stays as it is: to go on would commit the half of it.
+            with pytest.raises(CommitUnknown, match="failed"):
+                await producer.transact(0, where)
+            assert proxy.count(Api.END_TXN) == ends
+        async with started(broker.bootstrap, f"{application}-x") as successor:
+            await successor.transact(0, {ledger.topic("dead_letters"): [Record(b"k", b"next")]})
+        assert values(ledger) == [b"next"]
+
+
+@pytest.mark.parametrize(("code", "fault"), AT_THE_END)
+async def test_a_commit_is_asked_for_once_whatever_is_answered(
+    broker: LocalBroker, proxy: FaultProxy, application: str, code: int, fault: type[JournalFault]
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        where = {ledger.topic("dead_letters"): [Record(b"k", b"v")]}
+        async with started(proxy.bootstrap, f"{application}-x") as producer:
+            ends = proxy.count(Api.END_TXN)
+            proxy.inject(Api.END_TXN, Action.ANSWER_ERROR, code=code)
+            with pytest.raises(fault):
+                await producer.transact(0, where)
+            with pytest.raises(CommitUnknown, match="failed"):
+                await producer.transact(0, where)
+            assert proxy.count(Api.END_TXN) == ends + 1
+        assert values(ledger) == [b"v"]  # the broker had done it, and nothing was added
+
+
+async def test_a_write_that_outlasts_its_transaction_is_given_up(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        async with started(proxy.bootstrap, f"{application}-x") as producer:
+            for nth in (1, 2, 3):  # of 4 s each
+                proxy.inject(Api.PRODUCE, Action.LOSE_RESPONSE, nth=nth)
+            # And not as one that a successor has fenced: that would wait for its turn.
+            with pytest.raises(CommitUnknown, match="in time"):
+                await producer.transact(0, {ledger.topic("dead_letters"): [Record(b"k", b"v")]})
+        async with started(broker.bootstrap, f"{application}-x"):
+            assert values(ledger) == []
+
+
+async def test_what_the_client_itself_raises_is_no_fault_of_a_record(
+    broker: LocalBroker, application: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise KeyError(1)
+
+    where = {f"{application}.dead-letters": [Record(b"k", b"v")]}
+    async with (
+        Ledger(broker.bootstrap, application, partitions=1),
+        started(broker.bootstrap, f"{application}-x") as producer,
+    ):
+        monkeypatch.setattr(producer._client, "send", broken)
+        with pytest.raises(CommitUnknown, match="KeyError"):
+            await producer.transact(0, where)
+
+
+async def test_it_asks_where_its_topics_are_and_no_others(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        letters = ledger.topic("dead_letters")
+        proxy.inject(Api.FIND_COORDINATOR, Action.ANSWER_ERROR, code=15)
+        async with started(proxy.bootstrap, f"{application}-x") as producer:
+            await producer.transact(0, {letters: [Record(b"k", b"v")]})
+            await producer._client.force_metadata_update()
+            assert producer._client.cluster.topics(exclude_internal_topics=False) == {letters}
+
+
+async def test_a_dropped_producer_sends_nothing(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        async with started(proxy.bootstrap, f"{application}-x") as producer:
+            pass
+        begun = proxy.count(Api.ADD_PARTITIONS_TO_TXN)
+        with pytest.raises(CommitUnknown, match="dropped"):
+            await producer.transact(0, {ledger.topic("dead_letters"): [Record(b"k", b"v")]})
+        assert proxy.count(Api.ADD_PARTITIONS_TO_TXN) == begun
+
+
+async def test_what_takes_several_batches_is_one_transaction_in_order(
+    broker: LocalBroker, application: str
+) -> None:
+    many = [Record(b"k", b"%06d" % i + b"." * 4_000) for i in range(3 * BATCH_BYTES // 4_000)]
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        async with started(broker.bootstrap, f"{application}-x") as producer:
+            for _ in range(2):
+                await producer.transact(
+                    0, {ledger.topic("state"): many, ledger.topic("dead_letters"): many[:1]}
+                )
+        assert values(ledger, "state") == [record.value for record in many] * 2
+        assert values(ledger) == [many[0].value] * 2
+
+
+async def test_a_topic_that_is_made_while_it_is_waited_for_is_written_to(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        operator = Operator(ledger)
+        await asyncio.to_thread(operator.delete, "dead_letters")
+        async with started(broker.bootstrap, f"{application}-x") as producer:
+            where = {ledger.topic("dead_letters"): [Record(b"k", b"v")]}
+            writing = asyncio.create_task(producer.transact(0, where))
+            await asyncio.sleep(1)
+            assert not writing.done()
+            await asyncio.to_thread(operator.create_bare, "dead_letters")
+            await writing
+        assert values(ledger) == [b"v"]
+
+
+async def test_the_numbers_of_a_producer_begin_again_behind_the_largest(
+    broker: LocalBroker, application: str
+) -> None:
+    last = 2**31 - 3
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        letters = ledger.topic("dead_letters")
+        async with started(broker.bootstrap, f"{application}-x") as producer:
+            # A broker takes the first number that it sees of a producer, whichever it is.
+            producer._sequences[TopicPartition(letters, 0)] = last
+            for first in (0, 5, 10):
+                some = [Record(b"k", struct.pack(">i", first + i)) for i in range(5)]
+                await producer.transact(0, {letters: some})
+        assert values(ledger) == [struct.pack(">i", i) for i in range(15)]
