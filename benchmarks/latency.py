@@ -20,7 +20,7 @@ from streams.topics import Deployment
 _RATE = 500
 _PARTITIONS = 4
 _DATASETS = 200
-_TRANSACTIONS = 200
+_TRANSACTIONS = 1_000
 _TURNS = 5
 # Until then the broker's Java machine takes a core to compile what the load has made hot, and a
 # transaction takes thrice as long.
