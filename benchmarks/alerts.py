@@ -17,8 +17,8 @@ from benchmarks.kafka_load import append, deploy
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
 from benchmarks.steady_load import ask_steadily
+from streams.deployment import Deployment
 from streams.testing import LocalBroker
-from streams.topics import Deployment
 
 _RATE = 500
 _PARTITIONS = 4

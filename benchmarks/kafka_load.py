@@ -15,10 +15,10 @@ from accountant.records import encode
 from accountant.snapshots import snapshot
 from benchmarks import requests
 from streams import topics
+from streams.deployment import Deployment, TopicNames
 from streams.errors import Refused
 from streams.processor import Committed
 from streams.testing import LocalBroker
-from streams.topics import Deployment, TopicNames
 
 
 class Counter:

@@ -14,8 +14,8 @@ from benchmarks.kafka_load import deploy, open_all
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
 from benchmarks.steady_load import latencies
+from streams.deployment import Deployment
 from streams.testing import LocalBroker
-from streams.topics import Deployment
 
 _RATE = 500
 _PARTITIONS = 4

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import httpx
 
-from streams.topics import Deployment
+from streams.deployment import Deployment
 
 _READY_S = 40.0
 

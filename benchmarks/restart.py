@@ -20,6 +20,7 @@ from accountant.refold import Refold, state_rows
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, deploy, producer
 from benchmarks.measure import Row, Scale
+from streams.deployment import Deployment
 from streams.embedded import EmbeddedService
 from streams.journal import sqlite_file
 from streams.journal.handoff import Handoff
@@ -31,7 +32,6 @@ from streams.kafka.reader import consumer
 from streams.processor import Processor
 from streams.settings import load
 from streams.testing import LocalBroker
-from streams.topics import Deployment
 from streams.worker import Worker
 
 _BATCH = 1_000

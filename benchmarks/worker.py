@@ -16,10 +16,10 @@ from benchmarks.copy_loop import Shape, copy
 from benchmarks.kafka_load import Counter, ask_all, deploy, open_all
 from benchmarks.measure import Row, Scale
 from benchmarks.processes import command, free_port, worker_settings
+from streams.deployment import Deployment
 from streams.kafka.reader import consumer
 from streams.processor import Tuning
 from streams.testing import LocalBroker
-from streams.topics import Deployment
 from streams.worker import Worker
 
 _PARTITIONS = 4

@@ -21,6 +21,7 @@ from streams.alerts.counts import AlertCounts
 from streams.alerts.feed import WebhookFeed
 from streams.alerts.webhook import webhook_of
 from streams.collecting import collect_less
+from streams.deployment import deployment_of
 from streams.errors import Refused
 from streams.loggers import get_logger
 from streams.logs import configure
@@ -29,7 +30,6 @@ from streams.own_decisions import OwnDecisions
 from streams.processor import Tuning
 from streams.read_side import LocalTable, ReadSide
 from streams.settings import Settings, load
-from streams.topics import deployment_of
 from streams.worker import Worker
 from streams.worker_door import WorkerDoor
 

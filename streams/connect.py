@@ -126,7 +126,7 @@ async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
     Raises: Unavailable: the broker does not answer.
     """
     # The Kafka client takes a third of a second to import, which the others need not pay.
+    from streams.deployment import deployment_of
     from streams.kafka_service import KafkaService
-    from streams.topics import deployment_of
 
     return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S))

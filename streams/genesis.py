@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aiokafka import TopicPartition
 
 from accountant.partition import genesis_decision
+from streams.deployment import Deployment
 from streams.errors import Refused
 from streams.kafka.batches import Record
 from streams.kafka.errors import translating
 from streams.kafka.producer import TransactionalProducer
 from streams.kafka.reader import StableReader, consumer, stop
-
-if TYPE_CHECKING:
-    from streams.topics import Deployment
 
 _PATIENCE_S: Final = 15.0
 

@@ -21,12 +21,13 @@ from accountant.usage import Rows, UsageView, views_of
 from accountant.views import Alert, DatasetView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
+from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.errors import translating
 from streams.kafka.reader import stop
 from streams.kafka.tail import Tail
 from streams.service import Answer, Readiness
-from streams.topics import Deployment, check_whole, wrong_count
+from streams.topics import check_whole, wrong_count
 
 MOST_PENDING: Final = 10_000
 _RECENT: Final = 20_000

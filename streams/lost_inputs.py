@@ -20,12 +20,12 @@ from accountant.partition import Draft, Partition
 from accountant.records import Source
 from accountant.refold import Refold
 from streams.clock import CheckedClock, SystemClock
+from streams.deployment import Deployment
 from streams.errors import Refused
 from streams.journal.kafka import KafkaJournal
 from streams.journal.port import Commit, DeadLetter
 from streams.kafka.errors import translating
 from streams.kafka.reader import Span, StableReader, consumer, stop
-from streams.topics import Deployment
 
 _PATIENCE_S: Final = 15.0
 _FILLERS: Final = 5_000  # appended at a time

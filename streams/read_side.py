@@ -23,10 +23,10 @@ from accountant.views import Alert, DatasetView
 from streams.alerts.counts import AlertCounts
 from streams.alerts.pending import Due, Pending
 from streams.alerts.topic import AlertTopic
+from streams.deployment import Deployment
 from streams.kafka.tail import Tail
 from streams.loggers import get_logger
 from streams.own_decisions import OwnDecisions
-from streams.topics import Deployment
 
 _log = get_logger(__name__)
 

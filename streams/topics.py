@@ -1,22 +1,20 @@
-"""The topics: their names, the settings that the durability argument needs, their genesis."""
+"""The topics: the settings that the durability argument needs, made and checked."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from aiokafka import errors as kafka
 from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from accountant.records import Genesis
+from streams.deployment import Deployment
 from streams.errors import Refused
 from streams.genesis import write_genesis
 from streams.kafka.admin import admin_of
 from streams.kafka.errors import translating
-from streams.settings import Settings
 
 _INPUTS: Final = ("requests", "admin")
 _FOREVER: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
@@ -52,97 +50,6 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
     "alerts": {"cleanup.policy": "delete", **_FOREVER},
 }
 """What each topic is created with, and what `check` insists on."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicNames:
-    """The names of the topics, each with the same prefix."""
-
-    prefix: str = ""
-
-    def of(self, topic: str) -> str:
-        """Return the name of one of `SETTINGS`."""
-        return f"{self.prefix}{topic.replace('_', '-')}"
-
-    @property
-    def requests(self) -> str:
-        """Mechanism requests."""
-        return self.of("requests")
-
-    @property
-    def admin(self) -> str:
-        """Owners' records."""
-        return self.of("admin")
-
-    @property
-    def decisions(self) -> str:
-        """The ledger."""
-        return self.of("decisions")
-
-    @property
-    def state(self) -> str:
-        """The cache of it."""
-        return self.of("state")
-
-    @property
-    def dead_letters(self) -> str:
-        """Inputs set aside."""
-        return self.of("dead_letters")
-
-    @property
-    def alerts(self) -> str:
-        """Thresholds crossed."""
-        return self.of("alerts")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """Where the topics are and what their genesis says.
-
-    Attributes:
-        bootstrap: `host:port`.
-        application: prefix of transactional ids, and the consumer group.
-        partitions: of every topic.
-        replication: copies of each partition; 3 in production.
-        window_ms, skew_ms: see `records.Genesis`.
-    """
-
-    bootstrap: str
-    application: str = "accountant"
-    topics: TopicNames = TopicNames()
-    partitions: int = 4
-    replication: int = 1
-    window_ms: int = 3_600_000
-    skew_ms: int = 300_000
-
-    def genesis(self, partition: int) -> Genesis:
-        """Return decision 0 of a partition."""
-        return Genesis(
-            application=self.application,
-            partition=partition,
-            partitions=self.partitions,
-            window_ms=self.window_ms,
-            skew_ms=self.skew_ms,
-        )
-
-
-def deployment_of(settings: Settings) -> Deployment:
-    """Return the deployment that the settings name.
-
-    Raises: Refused: the ledger they name is not on Kafka.
-    """
-    kind, target = settings.ledger
-    if kind != "kafka":
-        raise Refused(f"{settings.url} is not on Kafka: set ACCOUNTANT_URL=kafka://HOST:PORT")
-    return Deployment(
-        bootstrap=target,
-        application=settings.application,
-        topics=TopicNames(settings.topic_prefix),
-        partitions=settings.partitions,
-        replication=settings.replication,
-        window_ms=settings.window_ms,
-        skew_ms=settings.skew_ms,
-    )
 
 
 async def create(deployment: Deployment) -> list[str]:

@@ -13,6 +13,7 @@ from aiokafka import TopicPartition
 from accountant.decide import decide as decide_record
 from streams import topics as kafka_topics
 from streams.clock import Clock
+from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.journal.kafka import KafkaJournal
 from streams.kafka.errors import translating
@@ -24,7 +25,6 @@ from streams.loggers import get_logger
 from streams.metrics.source import Lag
 from streams.processor import Decide, Observer, Processor, Tuning, nowhere
 from streams.status import Observers, Status
-from streams.topics import Deployment
 
 _log = get_logger(__name__)
 

@@ -10,12 +10,12 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from accountant.views import Alert, decode_alert
+from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
 from streams.kafka.errors import translating
 from streams.kafka.raw_fetch import UNREADABLE, read_on
 from streams.kafka.reader import stop
 from streams.loggers import get_logger
-from streams.topics import Deployment
 
 _log = get_logger(__name__)
 

@@ -15,8 +15,8 @@ from streams.cli.exits import Exit, fail
 if TYPE_CHECKING:
     from aiokafka import TopicPartition
 
+    from streams.deployment import Deployment
     from streams.kafka.reader import StableReader
-    from streams.topics import Deployment
 
 _SQLITE: Final = b"SQLite format 3\x00"
 _MOST_LINE: Final = 4 << 20  # far above any decision
@@ -179,7 +179,7 @@ def log_source(address: str) -> LogSource:
             check_there(path)
         return _of_file(path)
     if where.kind == "kafka":
-        from streams.topics import deployment_of
+        from streams.deployment import deployment_of
 
         return KafkaLog(deployment_of(load(url=address)))
     return fail(

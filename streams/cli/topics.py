@@ -12,7 +12,7 @@ from streams.cli.options import Json
 
 if TYPE_CHECKING:
     from accountant.records import Source
-    from streams.topics import Deployment
+    from streams.deployment import Deployment
 
 app = typer.Typer(
     help="Make, verify and mend the topics of a ledger on Kafka.", no_args_is_help=True
@@ -133,8 +133,8 @@ def accept_lost_inputs(
 
 def deployment(url: str, partitions: int | None, replication: int | None) -> Deployment:
     """Return the deployment that an address and the settings name."""
+    from streams.deployment import deployment_of
     from streams.settings import ledger_url, load
-    from streams.topics import deployment_of
 
     if ledger_url(url).kind != "kafka":
         fail(Exit.USAGE, f"topics are on Kafka, and {url} is not", hint="--url kafka://HOST:PORT")

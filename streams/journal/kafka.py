@@ -10,13 +10,13 @@ from aiokafka import TopicPartition
 
 from accountant.inputs import Input
 from accountant.records import Source
+from streams.deployment import TopicNames
 from streams.errors import Refused, Unavailable
 from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter
 from streams.kafka.batches import Fields
 from streams.kafka.errors import translating
 from streams.kafka.producer import TransactionalProducer
 from streams.kafka.reader import StableReader
-from streams.topics import TopicNames
 
 _DEAD_KEY_BYTES: Final = DEAD_LETTER_BYTES // 4
 _LOOK_BACK: Final = 1_000

@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import for_code
 
+from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
 from streams.kafka.admin import admin_of
 from streams.kafka.errors import translating
@@ -18,7 +19,6 @@ from streams.kafka.inbox import Inbox
 from streams.kafka.reader import stop
 from streams.loggers import get_logger
 from streams.metrics.source import Lag
-from streams.topics import Deployment
 
 _log = get_logger(__name__)
 

@@ -17,10 +17,10 @@ from accountant.records import (
     decode_snapshot,
     partition_row_key,
 )
+from streams.deployment import Deployment
 from streams.errors import JournalFault
 from streams.kafka.reader import StableReader
 from streams.loggers import get_logger
-from streams.topics import Deployment
 
 _log = get_logger(__name__)
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds, the last for ever

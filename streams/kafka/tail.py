@@ -9,12 +9,12 @@ from typing import Any, Final
 from aiokafka import TopicPartition
 
 from streams.clock import Clock, SystemClock
+from streams.deployment import Deployment
 from streams.errors import Refused
 from streams.kafka.errors import translating
 from streams.kafka.reader import consumer, stop
 from streams.kafka.state_rows import OnSnapshot, StateRows
 from streams.loggers import get_logger
-from streams.topics import Deployment
 
 _log = get_logger(__name__)
 _AGAIN_S: Final = 1.0

@@ -19,8 +19,8 @@ from accountant.inputs import Input
 from accountant.partition import Partition
 from accountant.partitioning import partition_of
 from streams import topics
+from streams.deployment import Deployment, TopicNames
 from streams.processor import Committed
-from streams.topics import Deployment, TopicNames
 from streams.worker import Worker
 from tests.faults import oracle
 from tests.faults.oracle import Follower, Place, Verdict

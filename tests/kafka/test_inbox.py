@@ -12,9 +12,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import errors as kafka
 
 from streams import topics
+from streams.deployment import Deployment, TopicNames
 from streams.kafka.inbox import Inbox
 from streams.testing import LocalBroker
-from streams.topics import Deployment, TopicNames
 from tests.kafka.raw_batches import Raw, append, batch
 
 PATIENCE_S = 30.0

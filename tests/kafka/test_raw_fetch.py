@@ -16,10 +16,10 @@ from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 
 from streams import topics
+from streams.deployment import Deployment, TopicNames
 from streams.kafka.raw_fetch import fetch
 from streams.kafka.reader import stop
 from streams.testing import LocalBroker
-from streams.topics import Deployment, TopicNames
 from tests.kafka.raw_batches import Raw, append, batch
 
 

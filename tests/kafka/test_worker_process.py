@@ -22,9 +22,9 @@ import pytest
 
 from accountant.clock import uuid7
 from streams import topics
+from streams.deployment import Deployment, TopicNames
 from streams.kafka_service import KafkaService
 from streams.testing import LocalBroker
-from streams.topics import Deployment, TopicNames
 
 PATIENCE_S = 60.0
 

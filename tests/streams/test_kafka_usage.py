@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from streams.deployment import Deployment
 from streams.kafka_service import KafkaService
-from streams.topics import Deployment
 from tests.accountant.world import World
 from tests.streams.steps import steps
 

@@ -6,9 +6,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from accountant.records import Source
 from streams import topics
+from streams.deployment import Deployment, TopicNames
 from streams.journal import Journal
 from streams.journal.kafka import KafkaJournal
-from streams.topics import Deployment, TopicNames
 from tests.faults import oracle
 from tests.streams.journal.contract import Harness, Visible, last_of
 
