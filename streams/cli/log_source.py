@@ -61,23 +61,21 @@ class SqliteLog:
         import msgspec
 
         from accountant.records import decode_partition_row, partition_row_key
-        from streams.journal.sqlite_file import read_decisions, reader, row_damaged
+        from streams.journal.sqlite_file import read_decisions, reader, row_damaged, sound_row
 
         key = partition_row_key(0)
         with reader(self.path) as db:
             # One statement, so one moment: a writer may be at work.
             found: list[Any] = db.execute(
-                "SELECT (SELECT max(sequence) FROM decisions), typeof(value), CAST(value AS BLOB)"
-                " FROM (SELECT 1) LEFT JOIN state ON key = ?",
+                "SELECT (SELECT max(sequence) FROM decisions), typeof(value), CAST(value AS BLOB), "
+                "crc FROM (SELECT 1) LEFT JOIN state ON key = ?",
                 (key,),
             ).fetchall()
-        last, kind, row = found[0]
+        last, kind, row, crc = found[0]
         head = None
         if row is not None:
-            if kind != "blob":
-                raise row_damaged(key, f"it must be stored as blob, got {kind}")
             try:
-                decoded = decode_partition_row(row)
+                decoded = decode_partition_row(sound_row(key, kind, row, crc))
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise row_damaged(key, error) from error
             head = decoded.partition_sequence, decoded.head

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from streams.client import Accountant
 
 _SNAPSHOT: Final = b'{"type":"snapshot"'
-_ALL: Final = "SELECT key, typeof(value), CAST(value AS BLOB) FROM state ORDER BY key"
-_ONE: Final = "SELECT key, typeof(value), CAST(value AS BLOB) FROM state WHERE key = ?"
+_ALL: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state ORDER BY key"
+_ONE: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state WHERE key = ?"
 
 
 class Views:
@@ -80,7 +80,7 @@ class _FileViews(Views):
         self, query: str, bindings: tuple[bytes, ...], counts: LogCounts
     ) -> list[tuple[bytes, bytes]]:
         """Return the rows of datasets that a query finds, counted up to the same moment."""
-        from streams.journal.sqlite_file import reader, row_damaged
+        from streams.journal.sqlite_file import reader, sound_row
 
         with reader(self._path) as db:
             if not db.execute(f"{query} LIMIT 1", bindings).fetchall():
@@ -89,13 +89,8 @@ class _FileViews(Views):
             with db:  # one transaction, so one moment
                 rows: list[Any] = db.execute(query, bindings).fetchall()
                 counts.catch_up(db)
-        found = []
-        for key, kind, value in rows:
-            if kind != "blob":
-                raise row_damaged(key, f"it must be stored as blob, got {kind}")
-            if value.startswith(_SNAPSHOT):
-                found.append((key, value))
-        return found
+        found = [(row[0], sound_row(*row)) for row in rows]
+        return [(key, value) for key, value in found if value.startswith(_SNAPSHOT)]
 
 
 class _Known(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavail
 from streams.journal.file_identity import FileIdentity, WatchedPath, identify
 from streams.journal.inbox import Inputs
 from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter
-from streams.journal.sqlite_file import connect_writer, numbered_decisions
+from streams.journal.sqlite_file import connect_writer, crc_of, numbered_decisions
 
 _PAGE = 1000  # rows fetched at a time
 _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
@@ -100,7 +99,7 @@ class SqliteJournal:
                 for key, kind, value, crc in page:
                     # SQLite does not check its pages. A row that a disk has changed counts as
                     # missing: the log, whose chain covers every byte, will make it again.
-                    sound = kind == "blob" and crc == _crc(key, value)
+                    sound = kind == "blob" and crc == crc_of(key, value)
                     yield key, value if sound else None
                 if len(page) < _PAGE:
                     return
@@ -136,7 +135,7 @@ class SqliteJournal:
             )
             db.executemany(
                 "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)",
-                [(key, row, _crc(key, row)) for key, row in commit.rows if row is not None],
+                [(key, row, crc_of(key, row)) for key, row in commit.rows if row is not None],
             )
             deleted = [(key,) for key, value in commit.rows if value is None]
             if deleted:
@@ -182,10 +181,6 @@ def _set_aside(db: apsw.Connection, letters: Sequence[DeadLetter]) -> None:
             for r, reason in letters
         ],
     )
-
-
-def _crc(key: bytes, value: bytes) -> int:
-    return zlib.crc32(value, zlib.crc32(key))
 
 
 def _first_since(db: apsw.Connection, since: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -78,6 +79,26 @@ def row_damaged(key: object, why: object) -> Refused:
         f"the ledger's file is damaged: the row of {name} in its `state` cannot be read: {why}. "
         "Start `accountant serve` again: it makes the row anew from the log"
     )
+
+
+def crc_of(key: bytes, value: bytes) -> int:
+    """Return the checksum that a row of `state` is stored with: SQLite does not check its pages."""
+    return zlib.crc32(value, zlib.crc32(key))
+
+
+def sound_row(key: bytes, kind: str, value: bytes, crc: object) -> bytes:
+    """Return the value of a row of `state` as it was stored.
+
+    Args:
+        kind: SQLite's type of the value.
+        crc: what stands beside it.
+    Raises: Refused: it is not what was stored.
+    """
+    if kind != "blob":
+        raise row_damaged(key, f"it must be stored as blob, got {kind}")
+    if crc != crc_of(key, value):
+        raise row_damaged(key, f"its checksum must be {crc_of(key, value)}, got {crc}")
+    return value
 
 
 def _check_file(db: apsw.Connection, path: Path) -> None:

@@ -79,7 +79,15 @@ PARTITION = '{"partition":0}'
         ("census", "CAST(x'22ff22' AS TEXT)", READERS[:3]),
         ("census", "12", READERS[:3]),
         ("census", """CAST('{"type":"snapshot"' AS BLOB)""", READERS[:3]),
+        # A digit of what is left or was decided, and so sound JSON.
+        ("census", """CAST(replace(CAST(value AS TEXT), '0.02', '0.01') AS BLOB)""", READERS[:3]),
         (PARTITION, "CAST(value AS TEXT)", READERS[3:]),
+        (
+            PARTITION,
+            """CAST(replace(CAST(value AS TEXT), '"partition_sequence":3', '"partition_sequence":2')
+            AS BLOB)""",
+            READERS[3:],
+        ),
         (PARTITION, "CAST(x'22ff22' AS TEXT)", READERS[3:]),
         (PARTITION, "12", READERS[3:]),
         (PARTITION, "CAST('{' AS BLOB)", READERS[3:]),
