@@ -133,7 +133,7 @@ class TransactionalProducer:
 
     async def _add(self, tps: Iterable[TopicPartition]) -> None:
         """Begin the transaction; once it is known to whom the writes go."""
-        await self._learn({tp.topic for tp in tps})
+        self._learn({tp.topic for tp in tps})
         for tp in tps:
             await self._leader(tp)
         request = AddPartitionsToTxnRequest(
@@ -222,22 +222,24 @@ class TransactionalProducer:
         if error is not kafka.NoError:
             raise error(self._id)
 
-    async def _learn(self, topics: set[str]) -> None:
+    def _learn(self, topics: set[str]) -> None:
         """Have the client ask where these topics are, and no others of the cluster."""
         if not topics <= self._topics:
             self._topics |= topics
-            await self._client.set_topics(self._topics)
+            self._client.set_topics(self._topics)
 
     async def _leader(self, tp: TopicPartition) -> int:
         cluster = self._client.cluster
+        pause = 0.0
         while True:
             node = cluster.leader_for_partition(tp)
             if node is not None and node != -1:
                 return int(node)
+            await asyncio.sleep(pause)
+            pause = _AWAY_S
+            await self._client.force_metadata_update()
             if tp.topic in cluster.unauthorized_topics:
                 raise kafka.TopicAuthorizationFailedError(tp.topic)
-            await asyncio.sleep(_AWAY_S)
-            await self._client.force_metadata_update()
 
     async def _ask_coordinator(self, request: Any) -> Any:
         if self._coordinator is None:
@@ -272,6 +274,7 @@ class TransactionalProducer:
     def expect_beyond(self, topic: str, offset: int) -> None:
         """Know that a topic has come so far already, before anything was sent to it."""
         self._last[topic] = offset
+        self._learn({topic})
 
     def _check_moved_on(self, topic: str, offset: int) -> None:
         """Notice a topic that was deleted and made anew under us: its offsets begin again.

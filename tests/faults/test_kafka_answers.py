@@ -196,6 +196,10 @@ async def test_it_asks_where_its_topics_are_and_no_others(
             await producer.transact(0, {letters: [Record(b"k", b"v")]})
             await producer._client.force_metadata_update()
             assert producer._client.cluster.topics(exclude_internal_topics=False) == {letters}
+        async with started(broker.bootstrap, f"{application}-y") as idle:
+            idle.expect_beyond(letters, -1)
+            await idle._client.force_metadata_update()
+            assert idle._client.cluster.topics(exclude_internal_topics=False) == {letters}
 
 
 async def test_a_dropped_producer_sends_nothing(
