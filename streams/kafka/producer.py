@@ -12,11 +12,10 @@ import asyncio
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import (
     AddPartitionsToTxnRequest,
@@ -26,6 +25,7 @@ from aiokafka.protocol.transaction import (
 
 from streams.errors import CommitUnknown, JournalFault
 from streams.kafka.batches import Batch, Fields, ProducerId, batches
+from streams.kafka.brokers import AWAY_S, Brokers
 from streams.kafka.errors import translating
 
 REQUEST_TIMEOUT_MS: Final = 4_000
@@ -36,7 +36,6 @@ RETRY_BACKOFF_MS: Final = 2
 _PATIENCE_S: Final = 15.0
 # Once begun: a transaction that takes longer is aborted by the broker, and its epoch is over.
 _BEGUN_S: Final = TRANSACTION_TIMEOUT_MS / 1000 - 1
-_AWAY_S: Final = 0.1  # while a coordinator or a leader is not known, or does not answer
 _ALL_REPLICAS: Final = -1
 
 _MOVED: Final = (kafka.NotCoordinatorError, kafka.CoordinatorNotAvailableError)
@@ -59,14 +58,8 @@ class TransactionalProducer:
 
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
         self._id = transactional_id
-        self._client = AIOKafkaClient(
-            bootstrap_servers=bootstrap,
-            client_id=transactional_id,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
-        )
-        self._coordinator: int | None = None
+        self._brokers = Brokers(bootstrap, transactional_id, REQUEST_TIMEOUT_MS)
         self._producer = ProducerId(-1, -1)
-        self._topics: set[str] = set()
         self._sequences: dict[TopicPartition, int] = {}
         self._last: dict[str, int] = {}
         self._over = False
@@ -79,7 +72,7 @@ class TransactionalProducer:
         with translating():
             try:
                 async with asyncio.timeout(_PATIENCE_S):
-                    await self._client.bootstrap()
+                    await self._brokers.connect()
                     await self._fence()
             except BaseException:
                 self.drop()
@@ -88,7 +81,7 @@ class TransactionalProducer:
     async def _fence(self) -> None:
         request = InitProducerIdRequest(self._id, TRANSACTION_TIMEOUT_MS)
         for tries in itertools.count():
-            answer = await self._ask_coordinator(request)
+            answer = await self._brokers.ask_coordinator(request)
             error = kafka.for_code(answer.error_code)
             if error is kafka.NoError:
                 self._producer = ProducerId(answer.producer_id, answer.producer_epoch)
@@ -133,14 +126,14 @@ class TransactionalProducer:
 
     async def _add(self, tps: Iterable[TopicPartition]) -> None:
         """Begin the transaction; once it is known to whom the writes go."""
-        self._learn({tp.topic for tp in tps})
+        self._brokers.learn({tp.topic for tp in tps})
         for tp in tps:
-            await self._leader(tp)
+            await self._brokers.leader(tp)
         request = AddPartitionsToTxnRequest(
             self._id, *self._producer, [(tp.topic, [tp.partition]) for tp in tps]
         )
         for tries in itertools.count():
-            answer = await self._ask_coordinator(request)
+            answer = await self._brokers.ask_coordinator(request)
             errors = {
                 kafka.for_code(code): topic
                 for topic, partitions in answer.errors
@@ -158,9 +151,9 @@ class TransactionalProducer:
         if error not in _NOT_YET:
             raise error(of)
         if error in _MOVED:
-            self._coordinator = None
+            self._brokers.forget_coordinator()
         markers = error is kafka.ConcurrentTransactions
-        await asyncio.sleep(_marker_pause(tries) if markers else _AWAY_S)
+        await asyncio.sleep(_marker_pause(tries) if markers else AWAY_S)
 
     async def _write(self, pending: dict[TopicPartition, list[Batch]]) -> None:
         """Send all batches, those of one partition in order. The broker takes each once."""
@@ -168,7 +161,7 @@ class TransactionalProducer:
         while pending:
             by_leader = defaultdict(list)
             for tp in pending:
-                by_leader[await self._leader(tp)].append(tp)
+                by_leader[await self._brokers.leader(tp)].append(tp)
             writes = [
                 self._write_to(node, {tp: pending[tp][-1] for tp in tps})
                 for node, tps in by_leader.items()
@@ -187,9 +180,9 @@ class TransactionalProducer:
                         raise error(tp)
             if again:
                 if any(error.invalid_metadata for error in again):
-                    await self._client.force_metadata_update()
+                    await self._brokers.refresh()
                 markers = again == {kafka.NotEnoughReplicasError}
-                await asyncio.sleep(_marker_pause(tries) if markers else _AWAY_S)
+                await asyncio.sleep(_marker_pause(tries) if markers else AWAY_S)
                 tries += 1
 
     async def _write_to(
@@ -203,7 +196,7 @@ class TransactionalProducer:
             topics=[(tp.topic, [(tp.partition, batch.data)]) for tp, batch in sent.items()],
         )
         try:
-            answer = await self._ask(node, request, ConnectionGroup.DEFAULT)
+            answer = await self._brokers.ask(node, request)
         except kafka.KafkaError as error:
             if not error.retriable:
                 raise
@@ -217,55 +210,10 @@ class TransactionalProducer:
 
     async def _end(self) -> None:
         request = EndTxnRequest(self._id, *self._producer, True)
-        answer = await self._ask_coordinator(request)
+        answer = await self._brokers.ask_coordinator(request)
         error = kafka.for_code(answer.error_code)
         if error is not kafka.NoError:
             raise error(self._id)
-
-    def _learn(self, topics: set[str]) -> None:
-        """Have the client ask where these topics are, and no others of the cluster."""
-        if not topics <= self._topics:
-            self._topics |= topics
-            self._client.set_topics(self._topics)
-
-    async def _leader(self, tp: TopicPartition) -> int:
-        cluster = self._client.cluster
-        pause = 0.0
-        while True:
-            node = cluster.leader_for_partition(tp)
-            if node is not None and node != -1:
-                return int(node)
-            await asyncio.sleep(pause)
-            pause = _AWAY_S
-            await self._client.force_metadata_update()
-            if tp.topic in cluster.unauthorized_topics:
-                raise kafka.TopicAuthorizationFailedError(tp.topic)
-
-    async def _ask_coordinator(self, request: Any) -> Any:
-        if self._coordinator is None:
-            self._coordinator = await self._find_coordinator()
-        return await self._ask(self._coordinator, request, ConnectionGroup.COORDINATION)
-
-    async def _find_coordinator(self) -> int:
-        lookup = self._client.coordinator_lookup
-        while True:
-            try:
-                if self._client.get_random_node() is None:
-                    raise kafka.NodeNotReadyError("no broker is known yet")
-                return int(await lookup(CoordinationType.TRANSACTION, self._id))
-            except kafka.KafkaError as error:
-                if not error.retriable:
-                    raise
-                await asyncio.sleep(_AWAY_S)
-
-    async def _ask(self, node: int, request: Any, group: ConnectionGroup) -> Any:
-        self._check_not_over()
-        try:
-            return await self._client.send(node, request, group=group)
-        except (kafka.KafkaError, TimeoutError, OSError):
-            raise
-        except Exception as error:  # the client's, and no record's
-            raise kafka.KafkaError from error
 
     def _check_not_over(self) -> None:
         if self._over:
@@ -274,7 +222,7 @@ class TransactionalProducer:
     def expect_beyond(self, topic: str, offset: int) -> None:
         """Know that a topic has come so far already, before anything was sent to it."""
         self._last[topic] = offset
-        self._learn({topic})
+        self._brokers.learn({topic})
 
     def _check_moved_on(self, topic: str, offset: int) -> None:
         """Notice a topic that was deleted and made anew under us: its offsets begin again.
@@ -288,15 +236,9 @@ class TransactionalProducer:
     def drop(self) -> None:
         """Close the sockets and nothing else: no flush, no abort, no last word to the broker."""
         self._over = True
-        closing = asyncio.ensure_future(self._client.close())
-        closing.add_done_callback(_forget)
+        self._brokers.close()
 
 
 def _marker_pause(tries: int) -> float:
     """Return how many seconds to wait for markers: longer, the longer they take."""
-    return min(RETRY_BACKOFF_MS / 1000 * 1.5 ** min(tries, 20), _AWAY_S)
-
-
-def _forget(future: asyncio.Future[Any]) -> None:
-    if not future.cancelled():
-        future.exception()
+    return min(RETRY_BACKOFF_MS / 1000 * 1.5 ** min(tries, 20), AWAY_S)

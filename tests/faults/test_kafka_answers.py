@@ -74,6 +74,13 @@ async def started(bootstrap: str, name: str) -> AsyncIterator[TransactionalProdu
         producer.drop()
 
 
+async def known(producer: TransactionalProducer) -> set[str]:
+    """Return the topics that its client has asked for."""
+    await producer._brokers.refresh()
+    topics: set[str] = producer._brokers._client.cluster.topics(exclude_internal_topics=False)
+    return topics
+
+
 def values(ledger: Ledger, topic: str = "dead_letters") -> list[bytes | None]:
     (records,) = oracle.read(ledger.bootstrap, ledger.topic(topic), 1)
     return [record.value for record in records]
@@ -181,7 +188,7 @@ async def test_what_the_client_itself_raises_is_no_fault_of_a_record(
         Ledger(broker.bootstrap, application, partitions=1),
         started(broker.bootstrap, f"{application}-x") as producer,
     ):
-        monkeypatch.setattr(producer._client, "send", broken)
+        monkeypatch.setattr(producer._brokers._client, "send", broken)
         with pytest.raises(CommitUnknown, match="KeyError"):
             await producer.transact(0, where)
 
@@ -194,12 +201,13 @@ async def test_it_asks_where_its_topics_are_and_no_others(
         proxy.inject(Api.FIND_COORDINATOR, Action.ANSWER_ERROR, code=15)
         async with started(proxy.bootstrap, f"{application}-x") as producer:
             await producer.transact(0, {letters: [Record(b"k", b"v")]})
-            await producer._client.force_metadata_update()
-            assert producer._client.cluster.topics(exclude_internal_topics=False) == {letters}
+            await producer._brokers._client.force_metadata_update()
+            assert producer._brokers._client.cluster.topics(exclude_internal_topics=False) == {
+                letters
+            }
         async with started(broker.bootstrap, f"{application}-y") as idle:
             idle.expect_beyond(letters, -1)
-            await idle._client.force_metadata_update()
-            assert idle._client.cluster.topics(exclude_internal_topics=False) == {letters}
+            assert await known(idle) == {letters}
 
 
 async def test_a_dropped_producer_sends_nothing(

@@ -246,7 +246,7 @@ async def test_a_commit_cancelled_at_any_of_its_awaits_is_found_whole_or_not_at_
                 await asyncio.wait([task], timeout=30)
                 assert task.cancelled()
             assert len(watch.reported) == reported, nth  # cancelled: no commit was reported
-        assert nth > 4
+        assert nth > 3  # to add the partitions, to write, to end
         verdict = await ledger.judged()
         print(f"awaits of a commit: {nth - 1}")
         assert verdict.outcomes["granted"] == 5 * nth
