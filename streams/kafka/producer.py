@@ -139,12 +139,12 @@ class TransactionalProducer:
                 for topic, partitions in answer.errors
                 for _, code in partitions
             }
+            if errors.keys() == {kafka.NoError}:
+                return
             # Where one could not be added, the others were not tried.
             refused = errors.keys() - {kafka.NoError, kafka.OperationNotAttempted}
-            if not refused:
-                return
-            for error in refused:
-                await self._wait_or_raise(error, errors[error], tries)
+            for error in refused or [kafka.OperationNotAttempted]:
+                await self._wait_or_raise(error, errors.get(error, self._id), tries)
 
     async def _wait_or_raise(self, error: type[kafka.KafkaError], of: str, tries: int) -> None:
         """Wait before what the coordinator has refused is asked again, if that may help."""
