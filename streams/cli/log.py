@@ -54,16 +54,13 @@ def _about(values: Iterable[bytes], request_id: str) -> Iterator[bytes]:
     """
     import msgspec
 
-    from accountant.errors import LogDamaged
     from accountant.records import decode_decision
+    from streams.cli.decoding import decoded
 
     needle = request_id.encode()
     for number, value in enumerate(values):
         if needle in value:
-            try:
-                body = bytes(decode_decision(value).request)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise LogDamaged(f"decision {number} cannot be read: {error}") from error
+            body = bytes(decoded(number, value, decode_decision).request)
             request = msgspec.json.decode(body) if body else {}
             if isinstance(request, dict) and request.get("request_id") == request_id:
                 yield value

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from accountant.errors import LogDamaged
 from accountant.outcomes import Reason
 from accountant.views import UNKNOWN
+from streams.cli.decoding import decoded
 
 if TYPE_CHECKING:
     import apsw
@@ -78,10 +78,7 @@ class LogCounts:
             self._read = sequence
 
     def _count(self, sequence: int, value: bytes) -> None:
-        try:
-            line = _decode(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise LogDamaged(f"decision {sequence} cannot be read: {error}") from error
+        line = decoded(sequence, value, _decode)
         name, reason = line.dataset, line.reason
         if name is None or reason == _ELSEWHERE:
             return

@@ -58,26 +58,22 @@ class SqliteLog:
     path: Path
 
     def parts(self) -> Iterator[Part]:
-        import msgspec
-
         from accountant.records import decode_partition_row, partition_row_key
-        from streams.journal.sqlite_file import read_decisions, reader, row_damaged, sound_row
+        from streams.journal.sqlite_file import (
+            ROWS,
+            decoded_row,
+            read_decisions,
+            reader,
+            sound_row,
+        )
 
         key = partition_row_key(0)
-        with reader(self.path) as db:
-            # One statement, so one moment: a writer may be at work.
-            found: list[Any] = db.execute(
-                "SELECT (SELECT max(sequence) FROM decisions), typeof(value), CAST(value AS BLOB), "
-                "crc FROM (SELECT 1) LEFT JOIN state ON key = ?",
-                (key,),
-            ).fetchall()
-        last, kind, row, crc = found[0]
+        with reader(self.path) as db, db:  # one transaction, so one moment: a writer may be at work
+            last = db.execute("SELECT max(sequence) FROM decisions").get
+            rows: list[Any] = db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
         head = None
-        if row is not None:
-            try:
-                decoded = decode_partition_row(sound_row(key, kind, row, crc))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise row_damaged(key, error) from error
+        for row in rows:
+            decoded = decoded_row(key, sound_row(*row), decode_partition_row)
             head = decoded.partition_sequence, decoded.head
         # What is appended from now on is left out, so that the count is right.
         count = 0 if last is None else int(last) + 1

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from streams.client import Accountant
 
 _SNAPSHOT: Final = b'{"type":"snapshot"'
-_ALL: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state ORDER BY key"
-_ONE: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state WHERE key = ?"
 
 
 class Views:
@@ -63,7 +61,7 @@ class _FileViews(Views):
 
     def read(self) -> list[DatasetView]:
         known = {}
-        for key, value in self._rows(_ALL, (), self._counts):
+        for key, value in self._rows("ORDER BY key", (), self._counts):
             known[key] = _seen(self._known.get(key), key, value, self._counts)
         self._known = known
         return [each.view for each in known.values()]
@@ -72,16 +70,21 @@ class _FileViews(Views):
         if not is_name(name):
             return None
         counts = LogCounts(only=name)
-        for key, value in self._rows(_ONE, (name.encode(),), counts):
+        for key, value in self._rows("WHERE key = ?", (name.encode(),), counts):
             return _seen(None, key, value, counts).view
         return None
 
     def _rows(
-        self, query: str, bindings: tuple[bytes, ...], counts: LogCounts
+        self, which: str, bindings: tuple[bytes, ...], counts: LogCounts
     ) -> list[tuple[bytes, bytes]]:
-        """Return the rows of datasets that a query finds, counted up to the same moment."""
-        from streams.journal.sqlite_file import reader, sound_row
+        """Return the rows of datasets, counted up to the same moment.
 
+        Args:
+            which: the query from its WHERE or ORDER on.
+        """
+        from streams.journal.sqlite_file import ROWS, reader, sound_row
+
+        query = f"{ROWS} {which}"
         with reader(self._path) as db:
             if not db.execute(f"{query} LIMIT 1", bindings).fetchall():
                 return []
@@ -108,12 +111,9 @@ class _Known(NamedTuple):
 def _seen(known: _Known | None, key: bytes, value: bytes, of: LogCounts) -> _Known:
     """Return a dataset as its row and the log have it; only what changed is made anew."""
     if known is None or known.value != value:
-        from streams.journal.sqlite_file import row_damaged
+        from streams.journal.sqlite_file import decoded_row
 
-        try:
-            snapshot = decode_snapshot(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise row_damaged(key, error) from error
+        snapshot = decoded_row(key, value, decode_snapshot)
         known = _Known(value, UNKNOWN, view_of_snapshot(snapshot))
     counts = of.of(known.view.dataset)
     if known.last == counts.last:

@@ -18,7 +18,13 @@ from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavail
 from streams.journal.file_identity import FileIdentity, WatchedPath, identify
 from streams.journal.inbox import Inputs
 from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter
-from streams.journal.sqlite_file import connect_writer, crc_of, numbered_decisions
+from streams.journal.sqlite_file import (
+    ROWS,
+    connect_writer,
+    crc_of,
+    flaw_of_row,
+    numbered_decisions,
+)
 
 _PAGE = 1000  # rows fetched at a time
 _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
@@ -91,15 +97,12 @@ class SqliteJournal:
         db, after = self._connection, b""
         try:
             while True:
-                query = (
-                    "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state "
-                    "WHERE key > ? ORDER BY key LIMIT ?"
-                )
+                query = f"{ROWS} WHERE key > ? ORDER BY key LIMIT ?"
                 page: list[tuple[Any, ...]] = db.execute(query, (after, _PAGE)).fetchall()
                 for key, kind, value, crc in page:
                     # SQLite does not check its pages. A row that a disk has changed counts as
                     # missing: the log, whose chain covers every byte, will make it again.
-                    sound = kind == "blob" and crc == crc_of(key, value)
+                    sound = flaw_of_row(key, kind, value, crc) is None
                     yield key, value if sound else None
                 if len(page) < _PAGE:
                     return

@@ -6,9 +6,9 @@ import contextlib
 import math
 import os
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import apsw
 import msgspec
@@ -16,6 +16,11 @@ import msgspec
 from accountant.partition import genesis_decision
 from accountant.records import Genesis, decode_decision
 from streams.errors import Refused
+
+T = TypeVar("T")
+
+ROWS: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state"
+"""Begins a query for rows of `state`, whatever type their values have become."""
 
 _NEW: Final = ".new"
 _PAGE: Final = 1_000  # decisions that a reader takes at a time
@@ -72,9 +77,8 @@ def _damaged(path: object, what: str) -> Refused:
     return Refused(f"{path} is damaged: {what}. Restore it, then `accountant audit`")
 
 
-def row_damaged(key: object, why: object) -> Refused:
-    """Return the refusal to show a row of `state` that can no longer be read."""
-    name = key.decode(errors="backslashreplace") if isinstance(key, bytes) else key
+def _row_damaged(key: bytes, why: object) -> Refused:
+    name = key.decode(errors="backslashreplace")
     return Refused(
         f"the ledger's file is damaged: the row of {name} in its `state` cannot be read: {why}. "
         "Start `accountant serve` again: it makes the row anew from the log"
@@ -86,19 +90,39 @@ def crc_of(key: bytes, value: bytes) -> int:
     return zlib.crc32(value, zlib.crc32(key))
 
 
+def flaw_of_row(key: bytes, kind: str, value: bytes, crc: object) -> str | None:
+    """Return in what a row of `state` is not as it was stored, None if it is.
+
+    Args:
+        key, kind, value, crc: as `ROWS` gives it.
+    """
+    if kind != "blob":
+        return f"it must be stored as blob, got {kind}"
+    if crc != crc_of(key, value):
+        return f"its checksum must be {crc_of(key, value)}, got {crc}"
+    return None
+
+
 def sound_row(key: bytes, kind: str, value: bytes, crc: object) -> bytes:
     """Return the value of a row of `state` as it was stored.
 
-    Args:
-        kind: SQLite's type of the value.
-        crc: what stands beside it.
-    Raises: Refused: it is not what was stored.
+    Raises: Refused: it has a flaw.
     """
-    if kind != "blob":
-        raise row_damaged(key, f"it must be stored as blob, got {kind}")
-    if crc != crc_of(key, value):
-        raise row_damaged(key, f"its checksum must be {crc_of(key, value)}, got {crc}")
+    flaw = flaw_of_row(key, kind, value, crc)
+    if flaw is not None:
+        raise _row_damaged(key, flaw)
     return value
+
+
+def decoded_row(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:
+    """Return what the value of a row of `state` says.
+
+    Raises: Refused: it cannot be read.
+    """
+    try:
+        return decode(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _row_damaged(key, error) from error
 
 
 def _check_file(db: apsw.Connection, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What commands that read a ledger's file say where SQLite gives another type than was stored."""
+"""What commands that read a ledger's file say where it holds other values than were stored."""
 
 from __future__ import annotations
 

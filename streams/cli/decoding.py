@@ -1,0 +1,25 @@
+"""What a decision of a log says, or which one cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from accountant.errors import LogDamaged
+
+T = TypeVar("T")
+
+
+def decoded(number: int, value: bytes, decode: Callable[[bytes], T]) -> T:
+    """Return what a decision says.
+
+    Args:
+        number: of the decision, for the message.
+    Raises: LogDamaged: it cannot be read.
+    """
+    try:
+        return decode(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LogDamaged(f"decision {number} cannot be read: {error}") from error
