@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from streams.testing import LocalBroker
+from tests.faults.proxy import FaultProxy
 
 _BROKERS = ("broker", "own_broker")
 _HERE = Path(__file__).parent
@@ -44,6 +45,13 @@ def pytest_configure() -> None:
 def broker() -> Iterator[LocalBroker]:
     """One broker for the whole session: tests use `application` names and leave it running."""
     with LocalBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(broker: LocalBroker) -> Iterator[FaultProxy]:
+    """A way to the session's broker that breaks what it is told to, for one test."""
+    with FaultProxy(broker) as running:
         yield running
 
 

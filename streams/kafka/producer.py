@@ -152,8 +152,7 @@ class TransactionalProducer:
             raise error(of)
         if error in _MOVED:
             self._brokers.forget_coordinator()
-        markers = error is kafka.ConcurrentTransactions
-        await asyncio.sleep(_marker_pause(tries) if markers else AWAY_S)
+        await _pause(tries, markers=error is kafka.ConcurrentTransactions)
 
     async def _write(self, pending: dict[TopicPartition, list[Batch]]) -> None:
         """Send all batches, those of one partition in order. The broker takes each once."""
@@ -167,28 +166,27 @@ class TransactionalProducer:
                 for node, tps in by_leader.items()
             ]
             again: set[type[kafka.KafkaError]] = set()
-            for written in await asyncio.gather(*writes) if writes[1:] else [await writes[0]]:
-                for tp, (error, offset) in written.items():
-                    if error is kafka.NoError:
-                        self._check_moved_on(tp.topic, offset)
-                        pending[tp].pop()
-                        if not pending[tp]:
-                            del pending[tp]
-                    elif error.retriable:
-                        again.add(error)
-                    else:
-                        raise error(tp)
+            written = await asyncio.gather(*writes) if writes[1:] else [await writes[0]]
+            for tp, error, offset in itertools.chain(*written):
+                if error is kafka.NoError:
+                    self._check_moved_on(tp.topic, offset)
+                    pending[tp].pop()
+                    if not pending[tp]:
+                        del pending[tp]
+                elif error.retriable:
+                    again.add(error)
+                else:
+                    raise error(tp)
             if again:
                 if any(error.invalid_metadata for error in again):
                     await self._brokers.refresh()
-                markers = again == {kafka.NotEnoughReplicasError}
-                await asyncio.sleep(_marker_pause(tries) if markers else AWAY_S)
+                await _pause(tries, markers=again == {kafka.NotEnoughReplicasError})
                 tries += 1
 
     async def _write_to(
         self, node: int, sent: dict[TopicPartition, Batch]
-    ) -> dict[TopicPartition, tuple[type[kafka.KafkaError], int]]:
-        """Send a batch of each partition to their leader; return the errors and the offsets."""
+    ) -> list[tuple[TopicPartition, type[kafka.KafkaError], int]]:
+        """Send a batch of each partition to their leader; return each one's error and offset."""
         request = ProduceRequest(
             transactional_id=self._id,
             required_acks=_ALL_REPLICAS,
@@ -201,12 +199,12 @@ class TransactionalProducer:
             if not error.retriable:
                 raise
             # Its numbers make the broker take a batch once, even if both of two copies arrive.
-            return {tp: (type(error), -1) for tp in sent}
-        return {
-            TopicPartition(topic, partition): (kafka.for_code(code), offset)
+            return [(tp, type(error), -1) for tp in sent]
+        return [
+            (TopicPartition(topic, partition), kafka.for_code(code), offset)
             for topic, partitions in answer.topics
             for partition, code, offset, *_ in partitions
-        }
+        ]
 
     async def _end(self) -> None:
         request = EndTxnRequest(self._id, *self._producer, True)
@@ -239,6 +237,7 @@ class TransactionalProducer:
         self._brokers.close()
 
 
-def _marker_pause(tries: int) -> float:
-    """Return how many seconds to wait for markers: longer, the longer they take."""
-    return min(RETRY_BACKOFF_MS / 1000 * 1.5 ** min(tries, 20), AWAY_S)
+async def _pause(tries: int, *, markers: bool) -> None:
+    """Wait before asking again; for markers the longer, the longer they take."""
+    growing = RETRY_BACKOFF_MS / 1000 * 1.5 ** min(tries, 20)
+    await asyncio.sleep(min(growing, AWAY_S) if markers else AWAY_S)

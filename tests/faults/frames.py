@@ -22,6 +22,7 @@ class Api(enum.IntEnum):
     FIND_COORDINATOR = 10
     JOIN_GROUP = 11
     HEARTBEAT = 12
+    API_VERSIONS = 18
     INIT_PRODUCER_ID = 22
     ADD_PARTITIONS_TO_TXN = 24
     ADD_OFFSETS_TO_TXN = 25
@@ -37,6 +38,7 @@ class Action(enum.Enum):
     RESET_AFTER = "done by the broker; the client sees its connection reset instead"
     RESET_BEFORE = "never reaches the broker; the client sees its connection reset"
     ANSWER_ERROR = "done by the broker; the client is told of an error `code`"
+    STRANGE_VERSIONS = "the client is told that API_VERSIONS are all far above those it knows"
     FORWARD_LATE = "the client sees a reset at once; the broker gets it `seconds` later"
 
 
@@ -91,6 +93,13 @@ def with_error(response: bytes, api: int, code: int) -> bytes:
         (name,) = struct.unpack_from(">h", response, 8)
         at = 10 + name + 8
     return response[:at] + struct.pack(">h", code) + response[at + 2 :]
+
+
+def with_strange_versions(response: bytes) -> bytes:
+    """Return the first form of a response to API_VERSIONS with no version that a client has."""
+    # correlation id, error code, number of kinds; of each its number, lowest and highest version
+    head, kinds = response[:10], struct.iter_unpack(">hhh", response[10:])
+    return head + b"".join(struct.pack(">hhh", kind, 32_000, 32_000) for kind, _, _ in kinds)
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:

@@ -26,6 +26,7 @@ from tests.faults.frames import (
     Request,
     read_frame,
     with_error,
+    with_strange_versions,
     write_frame,
 )
 
@@ -263,6 +264,8 @@ class _Link:
                     return
                 if fault.action is Action.ANSWER_ERROR:
                     response = with_error(response, fault.api, fault.code)
+                if fault.action is Action.STRANGE_VERSIONS:
+                    response = with_strange_versions(response)
                 silent = silent or fault.action is Action.LOSE_RESPONSE
                 await asyncio.sleep(fault.seconds)
             if not silent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -57,12 +57,6 @@ FAULTS = [
 ]
 AT_THE_END = [(14, CommitUnknown), (15, CommitUnknown), (16, CommitUnknown), (47, Fenced),
               (48, Fenced), (51, CommitUnknown), (-1, CommitUnknown)]  # fmt: skip
-
-
-@pytest.fixture
-def proxy(broker: LocalBroker) -> Iterator[FaultProxy]:
-    with FaultProxy(broker) as running:
-        yield running
 
 
 @asynccontextmanager
@@ -179,19 +173,24 @@ async def test_a_write_that_outlasts_its_transaction_is_given_up(
 
 
 async def test_what_the_client_itself_raises_is_no_fault_of_a_record(
-    broker: LocalBroker, application: str, monkeypatch: pytest.MonkeyPatch
+    broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
-    async def broken(*_: object, **__: object) -> None:
-        raise KeyError(1)
-
-    where = {f"{application}.dead-letters": [Record(b"k", b"v")]}
-    async with (
-        Ledger(broker.bootstrap, application, partitions=1),
-        started(broker.bootstrap, f"{application}-x") as producer,
-    ):
-        monkeypatch.setattr(producer._brokers._client, "send", broken)
-        with pytest.raises(CommitUnknown, match="KeyError"):
-            await producer.transact(0, where)
+    name = f"{application}-x"
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        letters = ledger.topic("dead_letters")
+        async with started(proxy.bootstrap, name) as producer:
+            producer.expect_beyond(letters, -1)
+            assert await known(producer) == {letters}
+            with proxy.away():
+                pass
+            asked = proxy.count(Api.METADATA, client_id=name)
+            async with asyncio.timeout(20):
+                while proxy.count(Api.METADATA, client_id=name) == asked:
+                    await known(producer)  # until the other one of its connections is back
+            proxy.inject(Api.API_VERSIONS, Action.STRANGE_VERSIONS, client_id=name)
+            # What the client has for a version that it does not know: no error of Kafka's.
+            with pytest.raises(CommitUnknown, match="NotImplementedError"):
+                await producer.transact(0, {letters: [Record(b"k", b"v")]})
 
 
 async def test_it_asks_where_its_topics_are_and_no_others(
@@ -202,10 +201,7 @@ async def test_it_asks_where_its_topics_are_and_no_others(
         proxy.inject(Api.FIND_COORDINATOR, Action.ANSWER_ERROR, code=15)
         async with started(proxy.bootstrap, f"{application}-x") as producer:
             await producer.transact(0, {letters: [Record(b"k", b"v")]})
-            await producer._brokers._client.force_metadata_update()
-            assert producer._brokers._client.cluster.topics(exclude_internal_topics=False) == {
-                letters
-            }
+            assert await known(producer) == {letters}
         async with started(broker.bootstrap, f"{application}-y") as idle:
             idle.expect_beyond(letters, -1)
             assert await known(idle) == {letters}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,12 +38,6 @@ FAULTS = [
 ]
 HARMLESS = [(Api.PRODUCE, Action.LOSE_RESPONSE, 0.0), (Api.PRODUCE, Action.RESET_BEFORE, 0.0)]
 DATASETS = [f"ds-{number}" for number in range(8)]
-
-
-@pytest.fixture
-def proxy(broker: LocalBroker) -> Iterator[FaultProxy]:
-    with FaultProxy(broker) as running:
-        yield running
 
 
 def batch(count: int = 20) -> list[bytes]:

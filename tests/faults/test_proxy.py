@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterator
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -17,12 +16,6 @@ from tests.faults.proxy import FaultProxy
 
 INVALID_PRODUCER_EPOCH = 47
 PRODUCER_FENCED = 90
-
-
-@pytest.fixture
-def proxy(broker: LocalBroker) -> Iterator[FaultProxy]:
-    with FaultProxy(broker) as running:
-        yield running
 
 
 @pytest.fixture

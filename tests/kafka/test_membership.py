@@ -62,20 +62,19 @@ async def test_of_two_workers_of_one_name_without_partitions_one_gives_way(
 
 
 async def test_a_late_duplicate_of_its_own_joining_ends_no_worker(
-    broker: LocalBroker, application: str
+    broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
-    with FaultProxy(broker) as proxy:
-        async with Ledger(broker.bootstrap, application, via=proxy.bootstrap) as ledger:
-            await ledger.open("ds")
-            fault = proxy.inject(Api.JOIN_GROUP, Action.FORWARD_LATE, seconds=4)
-            async with working(ledger) as worker:
-                joined = proxy.count(Api.JOIN_GROUP)
-                # It takes the worker's place in the group, and nobody keeps that place alive.
-                await asyncio.to_thread(fault.wait)
-                await until(lambda: proxy.count(Api.JOIN_GROUP) > joined, "joined again")
-                await until(lambda: is_ready(worker), "ready again")
-                assert (await ledger.decided(request("ds")))["outcome"] == "granted"
-            await ledger.judged()
+    async with Ledger(broker.bootstrap, application, via=proxy.bootstrap) as ledger:
+        await ledger.open("ds")
+        fault = proxy.inject(Api.JOIN_GROUP, Action.FORWARD_LATE, seconds=4)
+        async with working(ledger) as worker:
+            joined = proxy.count(Api.JOIN_GROUP)
+            # It takes the worker's place in the group, and nobody keeps that place alive.
+            await asyncio.to_thread(fault.wait)
+            await until(lambda: proxy.count(Api.JOIN_GROUP) > joined, "joined again")
+            await until(lambda: is_ready(worker), "ready again")
+            assert (await ledger.decided(request("ds")))["outcome"] == "granted"
+        await ledger.judged()
 
 
 async def test_nothing_is_served_for_a_client_that_was_left(
@@ -132,21 +131,20 @@ async def test_a_worker_that_comes_back_under_its_name_displaces_nobody(
 
 
 async def test_a_worker_whose_group_client_has_failed_joins_with_another(
-    broker: LocalBroker, application: str
+    broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     watch = Watch()
-    with FaultProxy(broker) as proxy:
-        async with Ledger(broker.bootstrap, application, via=proxy.bootstrap) as ledger:
-            await ledger.open("ds")
-            async with working(ledger, observers=[watch]) as worker:
-                joined = proxy.count(Api.JOIN_GROUP)
-                # The client expects no such answer: it sends no further heartbeat, is evicted,
-                # and never notices.
-                fault = proxy.inject(Api.HEARTBEAT, Action.ANSWER_ERROR)
-                await asyncio.to_thread(fault.wait)
-                await until(lambda: proxy.count(Api.JOIN_GROUP) > joined, "joined again")
-                await until(lambda: is_ready(worker), "ready again")
-                assert worker.status.serving == {0, 1, 2, 3}
-                assert (await ledger.decided(request("ds")))["outcome"] == "granted"
-                assert watch.saw(Refused) == 0
-            await ledger.judged()
+    async with Ledger(broker.bootstrap, application, via=proxy.bootstrap) as ledger:
+        await ledger.open("ds")
+        async with working(ledger, observers=[watch]) as worker:
+            joined = proxy.count(Api.JOIN_GROUP)
+            # The client expects no such answer: it sends no further heartbeat, is evicted,
+            # and never notices.
+            fault = proxy.inject(Api.HEARTBEAT, Action.ANSWER_ERROR)
+            await asyncio.to_thread(fault.wait)
+            await until(lambda: proxy.count(Api.JOIN_GROUP) > joined, "joined again")
+            await until(lambda: is_ready(worker), "ready again")
+            assert worker.status.serving == {0, 1, 2, 3}
+            assert (await ledger.decided(request("ds")))["outcome"] == "granted"
+            assert watch.saw(Refused) == 0
+        await ledger.judged()
