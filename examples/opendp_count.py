@@ -25,7 +25,7 @@ from sklearn.datasets import load_breast_cancer
 from accountant.claims import Pure
 from accountant.clock import uuid7
 from accountant.errors import BudgetError
-from accountant.outcomes import Outcome
+from accountant.outcomes import Outcome, Reason
 from accountant.records import Decision
 from streams.client import Accountant, Unanswered
 
@@ -121,6 +121,8 @@ def main() -> int:
     print(f"request {request_id}: {decision.outcome} for epsilon {claim.epsilon}")
     if not was_granted(decision):
         print(f"not released: {decision.reason or decision.outcome}", file=sys.stderr)
+        if decision.reason is Reason.UNKNOWN_DATASET:
+            print(f"{DATASET} was never opened here: run it with --open", file=sys.stderr)
         if decision.fits:
             print(f"this would fit: {decision.fits}", file=sys.stderr)
         return 1

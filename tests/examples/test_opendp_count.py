@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from streams.client import Accountant
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "opendp_count.py"
 OLD_ID = "01a2002c-8e12-7eeb-8741-0a70e40eebf2"
 
@@ -72,6 +74,16 @@ def test_a_refusal_releases_nothing_and_says_what_would_fit(run, tmp_path):
     assert "exhausted" in refused.stderr
     assert "this would fit: pure:" in refused.stderr
     assert not list((tmp_path / "answers").iterdir())
+
+
+def test_a_dataset_that_was_never_opened_says_how_to_open_it(run, tmp_path):
+    with Accountant(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.open("census", {"epsilon": "1", "delta": "1e-6"}, by="registrar")
+    refused = run()
+    assert refused.returncode == 1
+    assert "unknown_dataset" in refused.stderr
+    assert "run it with --open" in refused.stderr
+    assert run("--open").returncode == 0
 
 
 @pytest.mark.parametrize("more", [(), ("--open",)])
