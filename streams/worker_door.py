@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
-import uvicorn
 from litestar import Litestar, Request, Response, get
+from litestar.params import FromPath
 from prometheus_client.registry import Collector
 
 from accountant.records import encode
 from accountant.usage import Rows, views_of
 from accountant.views import DatasetView
+from streams.bounded_server import BoundedServer
 from streams.errors import Refused
 from streams.gateway.hosts import host_check
 from streams.loggers import get_logger
@@ -37,8 +38,8 @@ def _shown(view: DatasetView, rows: Rows) -> bytes:
     return encode({"dataset": view, "usage": views_of(view.dataset, rows)})
 
 
-class _Server(uvicorn.Server):
-    """uvicorn inside a process whose signals belong to somebody else."""
+class _Server(BoundedServer):
+    """A server inside a process whose signals belong to somebody else."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -86,7 +87,7 @@ class WorkerDoor:
             return _json(await asyncio.to_thread(_listed, list(self._budgets.items())))
 
         @get("/datasets/{name:str}")
-        async def dataset(name: str) -> Response[bytes]:
+        async def dataset(name: FromPath[str]) -> Response[bytes]:
             view = self._budgets.get(name)
             if view is None:
                 what = {"error": f"no dataset {name[:100]} was seen"}
@@ -99,10 +100,7 @@ class WorkerDoor:
             before_request=host_check(host),
             openapi_config=None,
         )
-        config = uvicorn.Config(
-            app, host=host, port=port, log_config=None, access_log=False, lifespan="off"
-        )
-        self._server = _Server(config)
+        self._server = _Server(app, host=host, port=port)
         self._where = f"{host}:{port}"
         self._task: asyncio.Task[None] | None = None
         self._budgets: Mapping[str, DatasetView] = {}

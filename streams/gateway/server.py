@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-import uvicorn
 from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
+from streams.bounded_server import BoundedServer
 from streams.collecting import collect_less
 from streams.connect import connect_kafka
 from streams.embedded import EmbeddedService
@@ -40,22 +40,14 @@ def _silent(_address: str) -> None:
     pass
 
 
-class GatewayServer(uvicorn.Server):
+class GatewayServer(BoundedServer):
     """A server whose `stop` also ends the streams of events, and that lets go of its service.
 
     uvicorn would raise the signal that stopped it once more, before anything is closed.
     """
 
     def __init__(self, app: Litestar, *, on_started: Callable[[], None]) -> None:
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_S,
-        )
-        super().__init__(config)
+        super().__init__(app, server_header=False, timeout_graceful_shutdown=_GRACE_S)
         context = app.state.context
         assert isinstance(context, Context)
         self._stopping = context.stopping

@@ -1,0 +1,235 @@
+"""A server's connections: how many it keeps, and how long it waits for a request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from litestar import Litestar, Request, get, post
+from litestar.response import Stream
+
+from streams.bounded_server import REQUEST_S, BoundedServer, Room, room
+
+HEAD = b"%s HTTP/1.1\r\nHost: here\r\n"
+REQUEST = HEAD % b"GET /at-once" + b"\r\n"
+REQUEST_S_HERE = 1.0  # a connection is looked at each second, so it may be nearly twice that
+PATIENCE_S = 20.0
+
+
+@get("/at-once")
+async def at_once() -> str:
+    return "done"
+
+
+@get("/slow")
+async def slow() -> str:
+    await asyncio.sleep(4 * REQUEST_S_HERE)
+    return "done"
+
+
+@get("/events")
+async def events() -> Stream:
+    async def beats() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"beat\n"
+            await asyncio.sleep(REQUEST_S_HERE)
+
+    return Stream(beats())
+
+
+@post("/body", status_code=200)
+async def body(request: Request[Any, Any, Any]) -> str:
+    return f"{len(await request.body())} bytes"
+
+
+@contextlib.asynccontextmanager
+async def served(**bounds: Any) -> AsyncIterator[int]:
+    """Serve on a free port; the log has no error in the end."""
+    app = Litestar([at_once, slow, events, body], openapi_config=None)
+    bounds = {"request_s": REQUEST_S_HERE, **bounds}
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = BoundedServer(app, timeout_graceful_shutdown=1, **bounds)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        while not server.started:  # noqa: ASYNC110 (uvicorn has no event for it)
+            await asyncio.sleep(0.01)
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        await serving
+
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@contextlib.asynccontextmanager
+async def connected(port: int) -> AsyncIterator[Connection]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def ended(reader: asyncio.StreamReader) -> float:
+    """Return the seconds until the server ended a connection without another byte."""
+    started = time.monotonic()
+    async with asyncio.timeout(PATIENCE_S):
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+    return time.monotonic() - started
+
+
+async def answered(connection: Connection, request: bytes = REQUEST) -> bytes:
+    """Return the body that answers a request."""
+    reader, writer = connection
+    writer.write(request)
+    async with asyncio.timeout(PATIENCE_S):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        return await reader.readexactly(length)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /at-",
+        HEAD % b"GET /at-once" + b"X-More: ",
+        HEAD % b"POST /body" + b"Content-Length: 9\r\n\r\nhalf",
+        # Its answer needs no body, but the connection cannot be used before it has come.
+        HEAD % b"POST /nowhere" + b"Content-Length: 9\r\n\r\nhalf",
+    ],
+    ids=["silent", "half a line", "half a head", "half a body", "half a body nobody reads"],
+)
+async def test_a_connection_that_sends_no_whole_request_ends(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served() as port, connected(port) as (reader, writer):
+        writer.write(sent)
+        if b"nowhere" in sent:
+            assert b" 404 " in await reader.readuntil(b"\r\n")
+            async with asyncio.timeout(PATIENCE_S):
+                await reader.read()
+        else:
+            assert await ended(reader) >= REQUEST_S_HERE
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_so_does_one_that_stops_in_the_middle_of_its_second_request() -> None:
+    async with served() as port, connected(port) as connection:
+        assert await answered(connection) == b"done"
+        connection[1].write(b"GET /at-")
+        await ended(connection[0])
+
+
+async def test_one_that_asks_again_and_again_stays() -> None:
+    async with served() as port, connected(port) as connection:
+        until = time.monotonic() + 5 * REQUEST_S_HERE
+        while time.monotonic() < until:
+            assert await answered(connection) == b"done"
+            await asyncio.sleep(REQUEST_S_HERE / 4)
+
+
+async def test_an_answer_may_take_longer_than_its_request() -> None:
+    async with served() as port, connected(port) as connection, connected(port) as stream:
+        stream[1].write(HEAD % b"GET /events" + b"\r\n")
+        assert await answered(connection, HEAD % b"GET /slow" + b"\r\n") == b"done"
+        assert await answered(connection) == b"done"
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await stream[0].readuntil(b"0\r\n\r\n")).count(b"beat") == 5
+
+
+async def test_a_body_that_comes_in_pieces_in_time_is_answered() -> None:
+    async with served(request_s=30.0) as port, connected(port) as connection:
+        connection[1].write(HEAD % b"POST /body" + b"Content-Length: 9\r\n\r\nhalf")
+        await asyncio.sleep(2.0)
+        assert await answered(connection, b"again") == b"9 bytes"
+
+
+async def test_connections_beyond_the_most_end_at_once_and_the_others_stay() -> None:
+    async with served(most=3, request_s=30.0) as port, contextlib.AsyncExitStack() as opened:
+        kept = [await opened.enter_async_context(connected(port)) for _ in range(3)]
+        for connection in kept:
+            assert await answered(connection) == b"done"
+        for _ in range(5):
+            async with connected(port) as (reader, _writer):
+                assert await ended(reader) < 10.0
+        for connection in kept:
+            assert await answered(connection) == b"done"
+        kept[0][1].close()
+        await kept[0][1].wait_closed()
+        async with asyncio.timeout(PATIENCE_S):
+            while True:  # until the server has noticed
+                async with connected(port) as connection:
+                    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionResetError):
+                        assert await answered(connection) == b"done"
+                        return
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (100, Room(75, 6)),
+        (1024, Room(768, 64)),
+        (1 << 20, Room(1536, 128)),
+        (resource.RLIM_INFINITY, Room(1536, 128)),
+    ],
+)
+def test_connections_never_take_all_files(
+    files: int, found: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (files, files))
+    assert room() == found
+
+
+@contextlib.contextmanager
+def _a_ledger_with_few_files(directory: Path) -> Iterator[str]:
+    """Run `accountant serve` in a process that may have 100 files; its log is beside the ledger."""
+    command = f'ulimit -n 100; exec "{sys.executable}" -m streams.cli serve --port 0'
+    environment = {**os.environ, "ACCOUNTANT_URL": f"sqlite:///{directory}/ledger.db"}
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["sh", "-c", command], stdout=log, stderr=subprocess.STDOUT, env=environment
+        )
+    try:
+        until = time.monotonic() + 60
+        while "listening at " not in (said := (directory / "log").read_text()):
+            assert time.monotonic() < until, said
+            time.sleep(0.1)
+        yield said.partition("listening at ")[2].split()[0]
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.slow
+def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(_a_ledger_with_few_files(tmp_path))
+        known = stack.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=20))
+        assert known.get("/healthz").status_code == 200
+        address = httpx.URL(url)
+        for _ in range(200):
+            stack.enter_context(socket.create_connection((address.host, address.port), timeout=20))
+        assert known.get("/healthz").status_code == 200
+        until = time.monotonic() + 6 * REQUEST_S
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"{url}/readyz", trust_env=False, timeout=5).status_code == 200:
+                    break
+            assert time.monotonic() < until
+            time.sleep(0.5)
+    log = (tmp_path / "log").read_text()
+    assert "connections_turned_away" in log
+    assert "out of system resource" not in log
+    assert len(log) < 10_000
