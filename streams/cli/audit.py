@@ -69,7 +69,7 @@ def audited(
             was still written while it was copied may go on behind it.
     """
     from accountant.audit import audit as audit_log
-    from streams.cli.output import progress
+    from streams.cli.output import counted, progress
 
     reports = []
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
@@ -77,12 +77,14 @@ def audited(
         for part in source.parts():
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
             found: list[str] = []
-            values = _looked_for(head, bars.track(part.values, task_id=task), found)
-            reports.append((part.number, audit_log(values, expected_head=part.head)))
-            # What lies behind a disagreement, to reach the next part: damage there is told later.
-            with suppress(Refused):
-                for _ in values:
-                    pass
+            with counted(bars, part.values, task) as counting:
+                values = _looked_for(head, counting, found)
+                reports.append((part.number, audit_log(values, expected_head=part.head)))
+                # What lies behind a disagreement, to reach the next part: damage there is told
+                # later.
+                with suppress(Refused):
+                    for _ in values:
+                        pass
             hashes.append(found[0] if found else None)
     if head is not None and head[1] not in hashes:
         pairs = zip(reports, hashes, strict=True)

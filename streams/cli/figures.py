@@ -25,7 +25,7 @@ def figures(
 
     Every point is computed by the code that decides. Needs matplotlib: the extra `plots`.
     """
-    from streams.cli.output import print_json, progress
+    from streams.cli.output import counted, print_json, progress
     from streams.figures import PICTURES
 
     if kind not in _FORMATS:
@@ -46,10 +46,12 @@ def figures(
         )
     with explained():
         out.mkdir(parents=True, exist_ok=True)
-        with progress() as shown:
-            for name in shown.track(names, description="drawing"):
-                path = save(PICTURES[name](), out, kind=kind)
-                if json:
-                    print_json({"figure": name, "file": str(path)})
-                else:
-                    typer.echo(path)
+        with progress() as bars:
+            task = bars.add_task("drawing", total=len(names))
+            with counted(bars, names, task) as drawing:
+                for name in drawing:
+                    path = save(PICTURES[name](), out, kind=kind)
+                    if json:
+                        print_json({"figure": name, "file": str(path)})
+                    else:
+                        typer.echo(path)

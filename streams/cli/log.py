@@ -31,7 +31,7 @@ def export(
     an export. On Kafka the partitions follow one another. Exit code 1 if --id finds nothing.
     """
     from streams.cli.log_source import log_source
-    from streams.cli.output import progress, stdout, write_lines
+    from streams.cli.output import counted, progress, stdout, write_lines
 
     # A bar between the lines of the log helps nobody.
     bar = progress(wanted=not stdout().is_terminal)
@@ -39,10 +39,10 @@ def export(
         found = 0
         for part in log_source(url).parts():
             task = bars.add_task(f"partition {part.number}", total=part.total)
-            values = bars.track(part.values, task_id=task)
-            for value in values if request_id is None else _about(values, request_id):
-                write_lines([value])
-                found += 1
+            with counted(bars, part.values, task) as values:
+                for value in values if request_id is None else _about(values, request_id):
+                    write_lines([value])
+                    found += 1
     if request_id is not None and not found:
         fail(Exit.FAILED, f"no decision on request {request_id} is in this log")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 from rich.console import Console
@@ -15,10 +16,13 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
 from rich.text import Text
+
+T = TypeVar("T")
 
 _WIDE = 120  # of a table that goes to a file: lines are not folded at 80
 
@@ -85,6 +89,17 @@ def progress(*, console: Console | None = None, wanted: bool = True) -> Progress
         transient=True,
         disable=not (wanted and shown.is_terminal),
     )
+
+
+@contextmanager
+def counted(bars: Progress, values: Iterable[T], task: TaskID) -> Iterator[Iterator[T]]:
+    """Within the block, give the values, counted by a progress display as they are taken.
+
+    rich counts in a thread that its generator ends. Left to the end of the interpreter, as where
+    an error leaves a loop, that waits for a thread which does not run any more.
+    """
+    with closing(cast("Generator[T]", bars.track(values, task_id=task))) as counting:
+        yield counting
 
 
 def outcome_text(outcome: str) -> Text:

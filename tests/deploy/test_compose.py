@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from streams.settings import PREFIX, Settings
-from streams.testing.kafka_install import kafka_version
+from streams.testing.kafka_install import DEFAULT_KAFKA_VERSION
 
 ROOT = Path(__file__).parents[2]
 FILE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -81,7 +81,7 @@ def test_nobody_is_root(name):
 
 
 def test_the_broker_is_the_one_that_the_tests_run_on():
-    assert SERVICES["kafka"]["image"] == f"apache/kafka:{kafka_version()}"
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{DEFAULT_KAFKA_VERSION}"
 
 
 def test_every_setting_exists():
