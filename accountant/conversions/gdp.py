@@ -143,8 +143,10 @@ def gdp_epsilon(*, mu: Real, delta: Real) -> Decimal:
         return log_delta - found.log_delta, slope
 
     root = increasing_root(evaluate, low=Decimal(0), high=high, start=high / 2, digits=_WORKED - 15)
-    for digits in (_KEPT, 25, 20, 15):
-        epsilon = above(root, digits=digits)
+    # Where delta is nearly delta_mu(0) the root is nearly 0, and delta hardly moves with it: its
+    # own rounding is then more than any step relative to the root.
+    near_zero = (root + Decimal(10) ** -digits for digits in range(_KEPT, 14, -1))
+    for epsilon in (*(above(root, digits=digits) for digits in (_KEPT, 25, 20, 15)), *near_zero):
         if gdp_log_delta(mu=m, epsilon=epsilon) <= log_delta:
             return epsilon
     raise ArithmeticError(f"no epsilon proved for mu = {m}, delta = {delta}")

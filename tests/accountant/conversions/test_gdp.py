@@ -145,3 +145,20 @@ def test_delta_grows_with_mu_and_falls_with_epsilon(
     step = Decimal(1) + Decimal(more) / 1000
     assert gdp_log_delta(mu=m * step, epsilon=e) > here
     assert gdp_log_delta(mu=m, epsilon=e * step) < here
+
+
+@pytest.mark.parametrize(
+    ("mu", "delta"),
+    [
+        ("1", "0.3829249225480262"),
+        ("0.5", "0.19741265136584727"),
+        ("3", "0.86638559746228"),
+        ("0.001", "0.0003989422637788382"),
+    ],
+)
+def test_an_epsilon_of_nearly_nothing_is_found(mu: str, delta: str) -> None:
+    ours = gdp_epsilon(mu=Decimal(mu), delta=Decimal(delta))
+    with mpmath.workdps(80):
+        most = real(delta)
+        assert gaussian.delta(real(mu), real(ours)) <= most
+        assert gaussian.delta(real(mu), real(ours) * (1 - mpmath.mpf(10) ** -9)) > most
