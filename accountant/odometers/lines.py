@@ -88,10 +88,13 @@ def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
         if step <= _CLOSE * s:
             break
         s -= step
-    for _ in range(_STEPS):
-        if _certain(lines, v, s):
-            return s
-        s *= ULPS_UP
+    # Where delta' is nearly 1 and V nearly 0, s is so small that it hardly moves the sum.
+    for doublings in range(_STEPS):
+        enough = s * (1 + _ERROR * 2.0**doublings)
+        if enough >= start:
+            break
+        if _certain(lines, v, enough):
+            return enough
     return start
 
 

@@ -156,6 +156,15 @@ def test_several_lines_are_rounded_up(delta: str, lines: list[tuple[str, int]], 
     brackets(mixed, formulas.discrete_mixture(exact.real(delta), exact_lines, real(v)))
 
 
+@pytest.mark.parametrize("delta", ["0.98", "0.99", "0.999"])
+@pytest.mark.parametrize("v", [0.0, 1e-9])
+def test_a_mixture_is_close_where_delta_is_nearly_1(delta: str, v: float) -> None:
+    slopes, weights = ("0.01", "0.1", "1", "10", "100"), ("0.2",) * 5
+    exact_lines = [(exact.real(s), exact.real(w)) for s, w in zip(slopes, weights, strict=True)]
+    mixed = discrete_mixture(delta=delta, slopes=slopes, weights=weights)(v)
+    brackets(mixed, formulas.discrete_mixture(exact.real(delta), exact_lines, real(v)))
+
+
 def test_all_are_infinite_where_v_is() -> None:
     lines = {"slopes": ("1", "2"), "weights": ("0.5", "0.5")}
     boundaries: list[Boundary] = [
