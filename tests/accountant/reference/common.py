@@ -24,7 +24,17 @@ _OWN: Final = Path(__file__).parents[2] / "vectors" / "bounds.json"
 VECTORS: Final = Path(os.environ.get("ACCOUNTANT_VECTORS", _OWN))
 """The file of rows; `ACCOUNTANT_VECTORS` names another one of the same format."""
 
+
+def _as_on_the_wire(value: Any) -> Any:
+    """Return inputs with exponents as claims have them: `1e-9` where Decimal writes `1E-9`."""
+    if isinstance(value, list):
+        return [_as_on_the_wire(each) for each in value]
+    return value.lower() if isinstance(value, str) else value
+
+
 ROWS: Final[list[dict[str, Any]]] = json.loads(VECTORS.read_text())
+for _row in ROWS:
+    _row["inputs"] = {name: _as_on_the_wire(value) for name, value in _row["inputs"].items()}
 
 
 @dataclass(frozen=True, slots=True)
