@@ -91,6 +91,8 @@ class TransactionalProducer:
     async def transact(self, partition: int, records: dict[str, Iterable[Fields]]) -> None:
         """Write records to topics, all at the same partition number, in one transaction.
 
+        Args:
+            records: by topic; one whose records speak of another's comes behind it.
         Returns once the broker has said that the transaction is committed.
         Raises: JournalFault: whether it was committed is unknown.
         """
@@ -155,11 +157,11 @@ class TransactionalProducer:
         await _pause(tries, markers=error is kafka.ConcurrentTransactions)
 
     async def _write(self, pending: dict[TopicPartition, list[Batch]]) -> None:
-        """Send all batches, those of one partition in order. The broker takes each once."""
+        """Send all batches in order, see `_due`. The broker takes each once."""
         tries = 0
         while pending:
             by_leader = defaultdict(list)
-            for tp in pending:
+            for tp in _due(pending):
                 by_leader[await self._brokers.leader(tp)].append(tp)
             writes = [
                 self._write_to(node, {tp: pending[tp][-1] for tp in tps})
@@ -235,6 +237,20 @@ class TransactionalProducer:
         """Close the sockets and nothing else: no flush, no abort, no last word to the broker."""
         self._over = True
         self._brokers.close()
+
+
+def _due(pending: dict[TopicPartition, list[Batch]]) -> list[TopicPartition]:
+    """Return what may be written next: a topic begins with the last batch of those before it.
+
+    Whoever sends an old request to end a transaction once more ends the one that is being
+    written, in its middle: what is visible then must not speak of decisions that are not.
+    """
+    due = []
+    for tp, some in pending.items():
+        due.append(tp)
+        if len(some) > 1:
+            break
+    return due
 
 
 async def _pause(tries: int, *, markers: bool) -> None:

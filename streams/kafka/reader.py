@@ -40,20 +40,37 @@ def consumer(bootstrap: str, *, committed: bool) -> Any:
     )
 
 
-async def stop(client: Any, *, within: float = _STOP_S) -> None:
-    """Disconnect a client, for at most so many seconds. Never raises.
+_stopping: Final[set[asyncio.Task[None]]] = set()  # the loop itself does not keep its tasks
 
-    In a task of its own: a client stopped right after its start raises CancelledError, which
-    here would end the caller as if somebody had cancelled it.
+
+async def stop(*clients: Any, within: float = _STOP_S) -> None:
+    """Disconnect clients together, waiting for at most so many seconds. Raises no error of theirs.
+
+    In tasks of their own: a client stopped right after its start raises CancelledError, which
+    here would end the caller as if somebody had cancelled it; and where somebody does, they are
+    disconnected all the same.
     """
-    stopping = asyncio.ensure_future(client.stop())
-    stopping.add_done_callback(_forget)
-    await asyncio.wait([stopping], timeout=within)
+    stopping = [asyncio.create_task(_disconnect(each)) for each in clients]
+    for task in stopping:
+        _stopping.add(task)
+        task.add_done_callback(_forget)
+    await asyncio.wait(stopping, timeout=within)
 
 
-def _forget(future: asyncio.Future[Any]) -> None:
-    if not future.cancelled():
-        future.exception()
+async def _disconnect(client: Any) -> None:
+    try:
+        await client.stop()
+    finally:
+        # While the broker is away, a consumer's `stop` ends with a fetch that it cancels, and
+        # leaves its connections to come back with the broker, for ever.
+        connections = getattr(client, "_client", None) or client.client
+        await connections.close()
+
+
+def _forget(task: asyncio.Task[None]) -> None:
+    _stopping.discard(task)
+    if not task.cancelled():
+        task.exception()
 
 
 class StableReader:
@@ -93,8 +110,7 @@ class StableReader:
 
     async def close(self) -> None:
         """Disconnect."""
-        for each in (self._committed, self._uncommitted):
-            await stop(each)
+        await stop(self._committed, self._uncommitted)
 
     async def _settle(self) -> None:
         """Fix the ends once every transaction before them has ended.

@@ -233,6 +233,28 @@ async def test_what_takes_several_batches_is_one_transaction_in_order(
         assert values(ledger) == [many[0].value] * 2
 
 
+async def test_what_is_ended_in_its_middle_shows_no_row_without_its_decisions(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        decisions, rows = ledger.topic("dead_letters"), ledger.topic("state")
+        large = [Record(b"k", b"%d" % number + b"." * (BATCH_BYTES // 3)) for number in range(7)]
+        async with started(proxy.bootstrap, f"{application}-x") as producer:
+            await producer.transact(0, {decisions: [Record(b"k", b"first")]})
+            fault = proxy.inject(Api.PRODUCE, Action.DELAY_RESPONSE, seconds=2.0)
+            writing = asyncio.create_task(
+                producer.transact(0, {decisions: large, rows: [Record(b"k", b"of all 7")]})
+            )
+            await asyncio.to_thread(fault.wait)
+            # As somebody could who keeps requests: it ends what was begun after it.
+            proxy.resend(Api.END_TXN, client_id=f"{application}-x")
+            with pytest.raises(Fenced):
+                await writing
+        shown = [value for value in values(ledger) if value is not None]
+        assert [value[:1] for value in shown[1:]] == [b"0", b"1"]  # one batch of four
+        assert values(ledger, "state") == []
+
+
 async def test_a_topic_that_is_made_while_it_is_waited_for_is_written_to(
     broker: LocalBroker, application: str
 ) -> None:
