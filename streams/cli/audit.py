@@ -76,31 +76,32 @@ def audited(
     with progress() as bars:
         for part in source.parts():
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
-            found: list[str] = []
+            found: dict[int, str | None] = {at[0]: None for at in (head, part.holds) if at}
             with counted(bars, part.values, task) as counting:
-                values = _looked_for(head, counting, found)
-                reports.append((part.number, audit_log(values, expected_head=part.head)))
+                values = _looked_for(found, counting)
+                report = audit_log(values, expected_head=part.head)
                 # What lies behind a disagreement, to reach the next part: damage there is told
                 # later.
                 with suppress(Refused):
                     for _ in values:
                         pass
-            hashes.append(found[0] if found else None)
+            if part.holds is not None and found[part.holds[0]] != part.holds[1]:
+                report = _without(report, part.holds, found[part.holds[0]])
+            reports.append((part.number, report))
+            hashes.append(None if head is None else found[head[0]])
     if head is not None and head[1] not in hashes:
         pairs = zip(reports, hashes, strict=True)
         reports = [(number, _without(report, head, there)) for (number, report), there in pairs]
     return reports
 
 
-def _looked_for(
-    head: tuple[int, str] | None, values: Iterable[bytes], found: list[str]
-) -> Iterator[bytes]:
-    """Yield the values, and put the hash of the one that has the head's number into `found`."""
+def _looked_for(found: dict[int, str | None], values: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the values, and put the hashes of those whose numbers are in `found` there."""
     from accountant.partition import hash_of
 
     for number, value in enumerate(values):
-        if head is not None and number == head[0]:
-            found.append(hash_of(value))
+        if number in found:
+            found[number] = hash_of(value)
         yield value
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SQLITE: Final = b"SQLite format 3\x00"
 _MOST_LINE: Final = 4 << 20  # far above any decision
 _FETCHED: Final = 1000
+_LOOK_BACK: Final = 1000  # records of `state`
 _OF_DECISIONS: Final = b'"previous":"sha256:'  # nothing else has it
 
 
@@ -32,12 +33,14 @@ class Part(NamedTuple):
         values: the bytes of its decisions, to be read before the next part is asked for.
         total: how many they are, if that is known.
         head: number and hash of the last one as `state` has them, if that is known.
+        holds: number and hash of one that `state` has seen; the log may go on behind it.
     """
 
     number: int
     values: Iterator[bytes]
     total: int | None = None
     head: tuple[int, str] | None = None
+    holds: tuple[int, str] | None = None
 
 
 class LogSource(Protocol):
@@ -124,16 +127,39 @@ class KafkaLog:
 
         # A missing topic would only ever time out, a partition too few would pass for all.
         asyncio.run(check_whole(self.deployment))
-        topic = self.deployment.topics.decisions
+        bootstrap, topics = self.deployment.bootstrap, self.deployment.topics
         for number in range(self.deployment.partitions):
-            place = TopicPartition(topic, number)
+            place = TopicPartition(topics.decisions, number)
             with asyncio.Runner() as runner:
-                reader = runner.run(_opened(self.deployment.bootstrap, place))
+                # First: whatever it has seen stands before the end of the log that is fixed next.
+                seen = runner.run(_seen(bootstrap, TopicPartition(topics.state, number)))
+                reader = runner.run(_opened(bootstrap, place))
                 try:
                     records = reader.read(place, reader.spans[place].begin)
-                    yield Part(number, _values(runner, records))
+                    yield Part(number, _values(runner, records), holds=seen)
                 finally:
                     runner.run(reader.close())
+
+
+async def _seen(bootstrap: str, place: TopicPartition) -> tuple[int, str] | None:
+    """Return number and hash of the last decision that a partition of `state` has seen."""
+    import msgspec
+
+    from accountant.records import decode_partition_row, partition_row_key
+    from streams.kafka.reader import StableReader
+
+    key = partition_row_key(place.partition)
+    async with StableReader(bootstrap, [place]) as reader:
+        begin, end = reader.spans[place]
+        # Each commit ends with that row: nearly always it is found at once.
+        for start in (max(begin, end - _LOOK_BACK), begin):
+            rows = [r.value async for r in reader.read(place, start) if r.key == key]
+            if rows:
+                with suppress(msgspec.MsgspecError):  # damage there is a worker's to tell
+                    row = decode_partition_row(rows[-1] or b"")
+                    return row.partition_sequence, row.head
+                return None
+    return None
 
 
 async def _opened(bootstrap: str, place: TopicPartition) -> StableReader:

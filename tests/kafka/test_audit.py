@@ -1,0 +1,72 @@
+"""An audit of a log on Kafka knows from `state` how far the log must reach."""
+
+from __future__ import annotations
+
+import asyncio
+
+from confluent_kafka import Producer
+
+from accountant.audit import AuditReport
+from streams.cli.audit import audited
+from streams.cli.log_source import KafkaLog
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.ledger import Ledger, request, working
+from tests.faults.operator import Operator
+
+DATASETS = ["ds-0", "ds-1", "ds-2", "ds-3"]
+
+
+async def reports(ledger: Ledger) -> list[AuditReport]:
+    # A thread of its own: the auditor runs an event loop.
+    return [report for _, report in await asyncio.to_thread(audited, KafkaLog(ledger.deployment))]
+
+
+async def ask(ledger: Ledger, count: int) -> None:
+    await ledger.send_all(request(DATASETS[i % 4], epsilon="0.0001") for i in range(count))
+    await ledger.settle()
+
+
+async def test_a_log_that_was_cut_is_told(broker: LocalBroker, application: str) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
+        async with working(ledger):
+            await ledger.open(*DATASETS)
+            await ask(ledger, 40)
+        assert [report.ok for report in await reports(ledger)] == [True, True]
+
+        whole = oracle.read(broker.bootstrap, ledger.topic("decisions"), 2)
+        operator = Operator(ledger)
+        await asyncio.to_thread(operator.delete, "decisions")
+        await asyncio.to_thread(operator.create_bare, "decisions")
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        for number, records in enumerate(whole):
+            for record in records[: None if number == 0 else -3]:
+                producer.produce(
+                    ledger.topic("decisions"), record.value, record.key, partition=number
+                )
+        assert producer.flush(30) == 0
+
+        sound, cut = await reports(ledger)
+        assert sound.ok
+        assert not cut.ok
+        assert cut.records == len(whole[1]) - 3
+        wrong = cut.first_disagreement
+        assert wrong is not None
+        assert (wrong.partition_sequence, wrong.what) == (len(whole[1]) - 1, "head")
+        assert "decisions are missing" in wrong.found
+
+
+async def test_a_log_that_is_written_meanwhile_is_sound(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger, working(ledger):
+        await ledger.open(*DATASETS)
+        asking = asyncio.create_task(ask(ledger, 4_000))
+        seen = 0
+        while not asking.done():
+            found = await reports(ledger)
+            assert all(report.ok for report in found), found
+            seen += 1
+        await asking
+        assert seen > 0
+        assert sum(report.granted for report in await reports(ledger)) == 4_000
