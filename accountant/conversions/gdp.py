@@ -142,7 +142,11 @@ def gdp_epsilon(*, mu: Real, delta: Real) -> Decimal:
         slope = (found.log_by_epsilon - found.log_delta).exp()
         return log_delta - found.log_delta, slope
 
-    root = increasing_root(evaluate, low=Decimal(0), high=high, start=high / 2, digits=_WORKED - 15)
+    told = _WORKED - 15
+    try:
+        root = increasing_root(evaluate, low=Decimal(0), high=high, start=high / 2, digits=told)
+    except ArithmeticError:  # the digits do not tell it from 0
+        root = Decimal(0)
     # Where delta is nearly delta_mu(0) the root is nearly 0, and delta hardly moves with it: its
     # own rounding is then more than any step relative to the root.
     near_zero = (root + Decimal(10) ** -digits for digits in range(_KEPT, 14, -1))

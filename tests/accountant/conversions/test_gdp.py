@@ -162,3 +162,11 @@ def test_an_epsilon_of_nearly_nothing_is_found(mu: str, delta: str) -> None:
         most = real(delta)
         assert gaussian.delta(real(mu), real(ours)) <= most
         assert gaussian.delta(real(mu), real(ours) * (1 - mpmath.mpf(10) ** -9)) > most
+
+
+def test_an_epsilon_below_all_digits_is_bounded() -> None:
+    mu, delta = "0.339", "0.134596627639549872789224922775706563409414053946084310030890"
+    ours = gdp_epsilon(mu=Decimal(mu), delta=Decimal(delta))
+    assert 0 < ours < Decimal("1e-25")
+    with mpmath.workdps(80):
+        assert gaussian.delta(real(mu), real(ours)) <= real(delta)
