@@ -17,7 +17,10 @@ from streams.loggers import get_logger
 _log = get_logger(__name__)
 
 REQUEST_S: Final = 10.0
-"""How long a client may take to send a request; between requests uvicorn waits 5 s."""
+"""How long a connection may be without a whole request, while it is not being answered."""
+
+UNREAD_S: Final = 60.0
+"""How long a client may take nothing of an answer that waits for it."""
 
 _MOST_FILES: Final = 2_048  # reckoned with, however many a process may have
 _TICKS_A_SECOND: Final = 10  # of uvicorn's
@@ -29,8 +32,9 @@ class Room(NamedTuple):
     A process that is out of files cannot accept: asyncio tries, and logs, without end.
 
     Attributes:
-        connections: three in four of its files.
-        backlog: connections accepted at a time, and so before the first too many is ended.
+        connections: five in eight of its files.
+        backlog: connections accepted at a time. Some three times as many are open before the
+            first too many has been ended.
     """
 
     connections: int
@@ -42,7 +46,7 @@ def room() -> Room:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if not 0 <= files <= _MOST_FILES:  # the limit may be none, a negative number
         files = _MOST_FILES
-    return Room(files * 3 // 4, max(1, files // 16))
+    return Room(files * 5 // 8, max(1, files // 16))
 
 
 class _State(ServerState):
@@ -66,26 +70,36 @@ class _Connection(H11Protocol):
 
 
 class _Waiting(NamedTuple):
-    """A connection whose next request is not whole.
+    """A connection that waits for its client.
 
     Attributes:
         cycle: the request that it had last or is sending, None before the first.
+        answered: that request has its whole answer.
+        unread: bytes of answers that the client has not taken.
+        since: when it began to wait, in seconds of the monotonic clock.
     """
 
     cycle: RequestResponseCycle | None
+    answered: bool
+    unread: int
     since: float
+
+    def goes_on(self, before: _Waiting) -> bool:
+        """Tell whether the client has done nothing since it was looked at before."""
+        same = before.cycle is self.cycle and before.answered == self.answered
+        return same and before.unread <= self.unread
 
 
 class BoundedServer(uvicorn.Server):
-    """A server that ends connections which send no whole request in time.
+    """A server that ends connections which send no whole request in time, or take no answer.
 
     uvicorn itself ends only those that had an answer and then send nothing: whoever connects
-    and is silent, or stops in the middle of a request, would hold a file for ever.
+    and is silent, stops in the middle of a request or does not read, would hold a file for ever.
 
     Args:
         app: what answers.
         most: connections to keep open; what the process has room for if not given.
-        request_s: seconds in which a request must have come.
+        request_s, unread_s: see `REQUEST_S`, `UNREAD_S`.
         options: as of `uvicorn.Config`.
     """
 
@@ -95,6 +109,7 @@ class BoundedServer(uvicorn.Server):
         *,
         most: int | None = None,
         request_s: float = REQUEST_S,
+        unread_s: float = UNREAD_S,
         **options: Any,
     ) -> None:
         found = room()
@@ -111,7 +126,7 @@ class BoundedServer(uvicorn.Server):
         )
         super().__init__(config)
         self._state = self.server_state = _State(most or found.connections)
-        self._request_s = request_s
+        self._request_s, self._unread_s = request_s, unread_s
         self._waiting: dict[_Connection, _Waiting] = {}
 
     async def on_tick(self, counter: int) -> bool:
@@ -124,16 +139,21 @@ class BoundedServer(uvicorn.Server):
         waiting: dict[_Connection, _Waiting] = {}
         for connection in list(self._state.connections):
             assert isinstance(connection, _Connection)
-            cycle = connection.cycle
-            if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            cycle, unread = connection.cycle, connection.transport.get_write_buffer_size()
+            answered = cycle is not None and cycle.response_complete
+            asking = cycle is None or answered or cycle.more_body
+            if not asking and not unread:
                 continue  # it is being answered
+            found = _Waiting(cycle, answered, unread, now)
             before = self._waiting.get(connection)
-            if before is None or before.cycle is not cycle:  # it has sent something since
-                before = _Waiting(cycle, now)
-            if now - before.since > self._request_s:
-                connection.transport.close()
+            if before is not None and found.goes_on(before):
+                found = found._replace(since=before.since)
+            if now - found.since <= (self._unread_s if unread else self._request_s):
+                waiting[connection] = found
+            elif unread:
+                connection.transport.abort()  # to close it would wait for the client
             else:
-                waiting[connection] = before
+                connection.transport.close()
         self._waiting = waiting
         turned_away, self._state.turned_away = self._state.turned_away, 0
         if turned_away:

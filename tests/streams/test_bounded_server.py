@@ -48,6 +48,14 @@ async def events() -> Stream:
     return Stream(beats())
 
 
+LARGE = 20_000_000
+
+
+@get("/large")
+async def large() -> bytes:
+    return b"." * LARGE
+
+
 @post("/body", status_code=200)
 async def body(request: Request[Any, Any, Any]) -> str:
     return f"{len(await request.body())} bytes"
@@ -56,7 +64,7 @@ async def body(request: Request[Any, Any, Any]) -> str:
 @contextlib.asynccontextmanager
 async def served(**bounds: Any) -> AsyncIterator[int]:
     """Serve on a free port; the log has no error in the end."""
-    app = Litestar([at_once, slow, events, body], openapi_config=None)
+    app = Litestar([at_once, slow, events, large, body], openapi_config=None)
     bounds = {"request_s": REQUEST_S_HERE, **bounds}
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = BoundedServer(app, timeout_graceful_shutdown=1, **bounds)
@@ -176,13 +184,50 @@ async def test_connections_beyond_the_most_end_at_once_and_the_others_stay() -> 
                         return
 
 
+@pytest.mark.parametrize("asked", [1, 3])
+async def test_a_client_that_takes_no_answer_gives_its_place_to_another(asked: int) -> None:
+    async with served(most=1, unread_s=REQUEST_S_HERE) as port:
+        silent = socket.create_connection(("127.0.0.1", port))
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        silent.setblocking(False)
+        loop = asyncio.get_running_loop()
+        sending = asyncio.create_task(
+            loop.sock_sendall(silent, (HEAD % b"GET /large" + b"\r\n") * asked)
+        )
+        await asyncio.sleep(REQUEST_S_HERE / 2)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    async with connected(port) as connection:
+                        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionResetError):
+                            assert await answered(connection) == b"done"
+                            break
+                    await asyncio.sleep(0.1)
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
+            silent.close()
+
+
+async def test_one_that_takes_its_answer_slowly_gets_all_of_it() -> None:
+    async with served(unread_s=2 * REQUEST_S_HERE) as port, connected(port) as (reader, writer):
+        started = time.monotonic()
+        writer.write(HEAD % b"GET /large" + b"\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        left = LARGE
+        while left:
+            left -= len(await reader.readexactly(min(left, LARGE // 50)))
+            await asyncio.sleep(REQUEST_S_HERE / 10)
+        assert time.monotonic() - started > 4 * REQUEST_S_HERE
+
+
 @pytest.mark.parametrize(
     ("files", "found"),
     [
-        (100, Room(75, 6)),
-        (1024, Room(768, 64)),
-        (1 << 20, Room(1536, 128)),
-        (resource.RLIM_INFINITY, Room(1536, 128)),
+        (100, Room(62, 6)),
+        (1024, Room(640, 64)),
+        (1 << 20, Room(1280, 128)),
+        (resource.RLIM_INFINITY, Room(1280, 128)),
     ],
 )
 def test_connections_never_take_all_files(
