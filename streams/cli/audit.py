@@ -73,10 +73,12 @@ def audited(
 
     reports = []
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
+    seen = source.seen()
     with progress() as bars:
         for part in source.parts():
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
-            found: dict[int, str | None] = {at[0]: None for at in (head, part.holds) if at}
+            held = seen.get(part.number)
+            found: dict[int, str | None] = {at[0]: None for at in (head, held) if at}
             with counted(bars, part.values, task) as counting:
                 values = _looked_for(found, counting)
                 report = audit_log(values, expected_head=part.head)
@@ -85,8 +87,8 @@ def audited(
                 with suppress(Refused):
                     for _ in values:
                         pass
-            if part.holds is not None and found[part.holds[0]] != part.holds[1]:
-                report = _without(report, part.holds, found[part.holds[0]])
+            if held is not None and found[held[0]] != held[1]:
+                report = _without(report, held, found[held[0]])
             reports.append((part.number, report))
             hashes.append(None if head is None else found[head[0]])
     if head is not None and head[1] not in hashes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,6 +15,7 @@ from streams.cli.exits import Exit, fail
 if TYPE_CHECKING:
     from aiokafka import TopicPartition
 
+    from accountant.records import PartitionRow
     from streams.deployment import Deployment
     from streams.kafka.reader import StableReader
 
@@ -33,14 +34,12 @@ class Part(NamedTuple):
         values: the bytes of its decisions, to be read before the next part is asked for.
         total: how many they are, if that is known.
         head: number and hash of the last one as `state` has them, if that is known.
-        holds: number and hash of one that `state` has seen; the log may go on behind it.
     """
 
     number: int
     values: Iterator[bytes]
     total: int | None = None
     head: tuple[int, str] | None = None
-    holds: tuple[int, str] | None = None
 
 
 class LogSource(Protocol):
@@ -50,6 +49,15 @@ class LogSource(Protocol):
         """Yield each partition.
 
         Raises: Unavailable, Refused, LogDamaged.
+        """
+        ...
+
+    def seen(self) -> Mapping[int, tuple[int, str]]:
+        """Return number and hash of the last decision that `state` has seen, by partition.
+
+        To be asked before `parts`, which then reach as far; empty where nothing is known, or
+        where the parts tell it themselves.
+        Raises: Unavailable, Refused.
         """
         ...
 
@@ -82,6 +90,9 @@ class SqliteLog:
         count = 0 if last is None else int(last) + 1
         yield Part(0, read_decisions(self.path, most=count), count, head)
 
+    def seen(self) -> Mapping[int, tuple[int, str]]:
+        return {}
+
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog:
@@ -96,6 +107,9 @@ class ExportedLog:
             lines = _numbered(read_lines(file, _MOST_LINE))
             for number, group in groupby(lines, key=lambda pair: pair[0]):
                 yield Part(number, (line for _, line in group))
+
+    def seen(self) -> Mapping[int, tuple[int, str]]:
+        return {}
 
 
 def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -127,37 +141,47 @@ class KafkaLog:
 
         # A missing topic would only ever time out, a partition too few would pass for all.
         asyncio.run(check_whole(self.deployment))
-        bootstrap, topics = self.deployment.bootstrap, self.deployment.topics
+        topic = self.deployment.topics.decisions
         for number in range(self.deployment.partitions):
-            place = TopicPartition(topics.decisions, number)
+            place = TopicPartition(topic, number)
             with asyncio.Runner() as runner:
-                # First: whatever it has seen stands before the end of the log that is fixed next.
-                seen = runner.run(_seen(bootstrap, TopicPartition(topics.state, number)))
-                reader = runner.run(_opened(bootstrap, place))
+                reader = runner.run(_opened(self.deployment.bootstrap, place))
                 try:
                     records = reader.read(place, reader.spans[place].begin)
-                    yield Part(number, _values(runner, records), holds=seen)
+                    yield Part(number, _values(runner, records))
                 finally:
                     runner.run(reader.close())
 
+    def seen(self) -> Mapping[int, tuple[int, str]]:
+        from streams.topics import check_whole
 
-async def _seen(bootstrap: str, place: TopicPartition) -> tuple[int, str] | None:
-    """Return number and hash of the last decision that a partition of `state` has seen."""
+        asyncio.run(check_whole(self.deployment))
+        found = {}
+        for number in range(self.deployment.partitions):
+            row = asyncio.run(_last_row(self.deployment, number))
+            if row is not None:
+                found[number] = row.partition_sequence, row.head
+        return found
+
+
+async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | None:
+    """Return a partition's own row of `state`; None if there is none that can be read."""
     import msgspec
+    from aiokafka import TopicPartition
 
     from accountant.records import decode_partition_row, partition_row_key
     from streams.kafka.reader import StableReader
 
-    key = partition_row_key(place.partition)
-    async with StableReader(bootstrap, [place]) as reader:
+    key, place = partition_row_key(partition), TopicPartition(deployment.topics.state, partition)
+    async with StableReader(deployment.bootstrap, [place]) as reader:
         begin, end = reader.spans[place]
         # Each commit ends with that row: nearly always it is found at once.
         for start in (max(begin, end - _LOOK_BACK), begin):
             rows = [r.value async for r in reader.read(place, start) if r.key == key]
             if rows:
-                with suppress(msgspec.MsgspecError):  # damage there is a worker's to tell
-                    row = decode_partition_row(rows[-1] or b"")
-                    return row.partition_sequence, row.head
+                # Damage there is a worker's to tell: it makes the row again.
+                with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                    return decode_partition_row(rows[-1] or b"")
                 return None
     return None
 

@@ -68,7 +68,7 @@ class StateRows:
                 await self._on_snapshot(tp.partition, decode_snapshot(value))
             if own is not None and are_all(decode_partition_row(own), rows.values()):
                 self._missing.remove(tp)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             # The partition's next owner makes such rows again; what was decided is in the log.
             _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
 

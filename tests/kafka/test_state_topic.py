@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from accountant.records import Snapshot, partition_row_key
 from streams import topics
+from streams.cli.audit import audited
+from streams.cli.log_source import KafkaLog
 from streams.errors import Refused
+from streams.kafka.state_rows import StateRows
 from streams.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
@@ -50,6 +54,30 @@ async def test_a_state_topic_recreated_between_two_runs_is_made_again(
             await spend(ledger, DATASETS[:3])
         verdict = await ledger.judged()
         assert verdict.outcomes["granted"] == len(DATASETS) + 3
+
+
+@pytest.mark.parametrize("value", [b'{"type":"\xff"}', b"[" * 5_000, b"garbage"])
+async def test_who_reads_state_reads_past_a_row_that_is_none(
+    broker: LocalBroker, application: str, value: bytes
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        async with working(ledger):
+            await opened(ledger)
+        producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap)
+        await producer.start()
+        for key in (b"zz", partition_row_key(1)):
+            await producer.send_and_wait(ledger.topic("state"), value, key, partition=1)
+        await producer.stop()
+        rows: list[str] = []
+
+        async def take(_partition: int, row: Snapshot) -> None:
+            rows.append(row.dataset)
+
+        await StateRows(ledger.deployment, take).read()
+        assert sorted(rows) == sorted(DATASETS)
+        # Nor does an audit, which looks for a partition's own row there.
+        reports = await asyncio.to_thread(audited, KafkaLog(ledger.deployment))
+        assert [report.ok for _, report in reports] == [True, True]
 
 
 async def test_who_reads_state_before_it_is_made_again_sees_idle_datasets_soon_after(
