@@ -23,6 +23,7 @@ UNREAD_S: Final = 60.0
 """How long a client may take nothing of an answer that waits for it."""
 
 _MOST_FILES: Final = 2_048  # reckoned with, however many a process may have
+_OWN_FILES: Final = 64
 _TICKS_A_SECOND: Final = 10  # of uvicorn's
 
 
@@ -33,8 +34,8 @@ class Room(NamedTuple):
 
     Attributes:
         connections: five in eight of its files.
-        backlog: connections accepted at a time. Some three times as many are open before the
-            first too many has been ended.
+        backlog: connections accepted at a time. Some four times as many are open before the
+            first too many has been ended, beside the files that a process needs for itself.
     """
 
     connections: int
@@ -46,7 +47,7 @@ def room() -> Room:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if not 0 <= files <= _MOST_FILES:  # the limit may be none, a negative number
         files = _MOST_FILES
-    return Room(files * 5 // 8, max(1, files // 16))
+    return Room(files * 5 // 8, max(1, (files - _OWN_FILES) // 16))
 
 
 class _State(ServerState):

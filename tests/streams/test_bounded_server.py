@@ -224,10 +224,10 @@ async def test_one_that_takes_its_answer_slowly_gets_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("files", "found"),
     [
-        (100, Room(62, 6)),
-        (1024, Room(640, 64)),
-        (1 << 20, Room(1280, 128)),
-        (resource.RLIM_INFINITY, Room(1280, 128)),
+        (100, Room(62, 2)),
+        (1024, Room(640, 60)),
+        (1 << 20, Room(1280, 124)),
+        (resource.RLIM_INFINITY, Room(1280, 124)),
     ],
 )
 def test_connections_never_take_all_files(
@@ -264,9 +264,10 @@ def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -
         known = stack.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=20))
         assert known.get("/healthz").status_code == 200
         address = httpx.URL(url)
-        for _ in range(200):
+        for number in range(200):
             stack.enter_context(socket.create_connection((address.host, address.port), timeout=20))
-        assert known.get("/healthz").status_code == 200
+            if number % 10 == 0:  # within the 5 s that the server keeps it
+                assert known.get("/healthz").status_code == 200
         until = time.monotonic() + 6 * REQUEST_S
         while True:
             with contextlib.suppress(httpx.TransportError):
