@@ -21,6 +21,8 @@ from litestar.response import Stream
 
 from streams.bounded_server import REQUEST_S, BoundedServer, Room, room
 
+pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
+
 HEAD = b"%s HTTP/1.1\r\nHost: here\r\n"
 REQUEST = HEAD % b"GET /at-once" + b"\r\n"
 REQUEST_S_HERE = 1.0  # a connection is looked at each second, so it may be nearly twice that
@@ -257,7 +259,6 @@ def _a_ledger_with_few_files(directory: Path) -> Iterator[str]:
         process.wait(30)
 
 
-@pytest.mark.slow
 def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(_a_ledger_with_few_files(tmp_path))
