@@ -42,9 +42,8 @@ class Room(NamedTuple):
     backlog: int
 
 
-def room() -> Room:
-    """Return the room that this process has, as its files are limited now."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+def room(files: int) -> Room:
+    """Return the room that a process of so many files has."""
     if not 0 <= files <= _MOST_FILES:  # the limit may be none, a negative number
         files = _MOST_FILES
     return Room(files * 5 // 8, max(1, (files - _OWN_FILES) // 16))
@@ -113,7 +112,8 @@ class BoundedServer(uvicorn.Server):
         unread_s: float = UNREAD_S,
         **options: Any,
     ) -> None:
-        found = room()
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        found = room(files)
         # By name: "auto" takes whatever parser is installed, and others have no bound on headers.
         config = uvicorn.Config(
             app,
