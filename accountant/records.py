@@ -228,6 +228,9 @@ decode_snapshot = msgspec.json.Decoder(Snapshot).decode
 decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
 decode_policy = msgspec.json.Decoder(Policy).decode
 
+DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoders raise of bytes that hold something else; the last where it nests too deep."""
+
 
 def partition_row_key(partition: int) -> bytes:
     """Return the key of a partition's row, outside the grammar of dataset names."""

@@ -16,6 +16,7 @@ from accountant.clock import from_iso
 from accountant.errors import BudgetError, LedgerFault, LogDamaged
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.records import (
+    DECODE_ERRORS,
     RULES,
     Decision,
     Genesis,
@@ -33,7 +34,7 @@ from accountant.snapshots import restored, snapshot, totals_wire
 _FORGET_EVERY: Final = 4096
 # What bytes that somebody has changed can make of their reader.
 _UNREADABLE: Final = (
-    msgspec.MsgspecError,
+    *DECODE_ERRORS,
     BudgetError,
     ValueError,
     TypeError,

@@ -13,7 +13,7 @@ import msgspec
 from accountant.errors import RequestInvalid
 from accountant.inputs import Undecodable
 from accountant.outcomes import Reason
-from accountant.records import Decision, Source, decode_decision
+from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView, decode_alert, decode_dataset_view
 from streams.calls import words
@@ -155,7 +155,7 @@ class HttpService:
     def _decoded(self, content: bytes | msgspec.Raw, decode: Callable[[bytes], T]) -> T:
         try:
             return decode(bytes(content))
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except DECODE_ERRORS:
             raise self._stranger("something else than a gateway does") from None
 
     def _stranger(self, what: str) -> Refused:
@@ -190,7 +190,7 @@ _UNBOUNDED_READ: Final = httpx.Timeout(_MARGIN_S, read=None)
 def _problem(response: httpx.Response) -> _Problem:
     try:
         return _decode_problem(response.content)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         return _Problem(message=response.reason_phrase)
 
 

@@ -17,7 +17,7 @@ from accountant.inputs import Input, canonical, check
 from accountant.ledger import Ledger
 from accountant.partition import Draft, Partition, genesis_decision, hash_of
 from accountant.policy import Policy
-from accountant.records import VERSION, Genesis, Open, Source, encode
+from accountant.records import DECODE_ERRORS, VERSION, Genesis, Open, Source, encode
 
 _BATCH: Final = 500
 _LAST_MS: Final = 253_402_300_799_999
@@ -86,7 +86,7 @@ def tag_of(line: bytes) -> object:
     """Return the `type` of a line, None if it has none."""
     try:
         value = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         return None
     return value.get("type") if isinstance(value, dict) else None
 

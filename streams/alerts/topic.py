@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
+from accountant.records import DECODE_ERRORS
 from accountant.views import Alert, decode_alert
 from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
@@ -31,7 +31,7 @@ def decoded(value: bytes | None) -> Alert | None:
     """Return the alert of a record, None where somebody else has put something else there."""
     try:
         return decode_alert(value or b"")
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         return None
 
 

@@ -136,16 +136,14 @@ def _tell(taken: _Taken, *, json: bool) -> None:
 
 def _request_in(line: bytes) -> bytes | None:
     """Return the request that a line holds, None if it is an owner's record or a genesis."""
-    import msgspec
-
-    from accountant.records import decode_decision
+    from accountant.records import DECODE_ERRORS, decode_decision
     from streams.offline import tag_of
 
     tag = tag_of(line)
     if tag == "decision":
         try:
             decision = decode_decision(line)
-        except msgspec.MsgspecError:
+        except DECODE_ERRORS:
             return line  # to be counted as what it is: invalid
         line = bytes(decision.request)
         tag = tag_of(line)

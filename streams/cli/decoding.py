@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import msgspec
-
 from accountant.errors import LogDamaged
+from accountant.records import DECODE_ERRORS
 
 T = TypeVar("T")
 
@@ -21,5 +20,5 @@ def decoded(number: int, value: bytes, decode: Callable[[bytes], T]) -> T:
     """
     try:
         return decode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise LogDamaged(f"decision {number} cannot be read: {error}") from error

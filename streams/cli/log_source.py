@@ -114,15 +114,13 @@ class ExportedLog:
 
 def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield each line with the partition that its log's genesis names."""
-    import msgspec
-
-    from accountant.records import decode_decision
+    from accountant.records import DECODE_ERRORS, decode_decision
 
     number = 0
     for line in lines:
         if b'"genesis"' in line:
             # What cannot be read is left to the auditor, who says where it stands.
-            with suppress(msgspec.MsgspecError):
+            with suppress(*DECODE_ERRORS):
                 genesis = decode_decision(line).genesis
                 number = number if genesis is None else genesis.partition
         yield number, line
@@ -166,10 +164,9 @@ class KafkaLog:
 
 async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | None:
     """Return a partition's own row of `state`; None if there is none that can be read."""
-    import msgspec
     from aiokafka import TopicPartition
 
-    from accountant.records import decode_partition_row, partition_row_key
+    from accountant.records import DECODE_ERRORS, decode_partition_row, partition_row_key
     from streams.kafka.reader import StableReader
 
     key, place = partition_row_key(partition), TopicPartition(deployment.topics.state, partition)
@@ -180,7 +177,7 @@ async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | No
             rows = [r.value async for r in reader.read(place, start) if r.key == key]
             if rows:
                 # Damage there is a worker's to tell: it makes the row again.
-                with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                with suppress(*DECODE_ERRORS):
                     return decode_partition_row(rows[-1] or b"")
                 return None
     return None
@@ -252,10 +249,12 @@ def _was_log(begin: bytes) -> bool:
     """
     import msgspec
 
+    from accountant.records import DECODE_ERRORS
+
     begin = begin.lstrip()
     line = begin.split(b"\n", 1)[0]
     for text in (line, begin):  # other JSON may stand on several lines
-        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        with suppress(*DECODE_ERRORS):
             found = msgspec.json.decode(text)
             decision = isinstance(found, dict) and found.get("type") == "decision"
             return decision or _OF_DECISIONS in line

@@ -15,7 +15,7 @@ from rich.text import Text
 from accountant.claim_text import claim_text
 from accountant.outcomes import Outcome, Reason
 from accountant.policy import guarantee_of
-from accountant.records import Decision, FieldError, MechanismRequest
+from accountant.records import DECODE_ERRORS, Decision, FieldError, MechanismRequest
 from accountant.views import DatasetView
 from streams.cli.output import outcome_text, short, spent_bar
 
@@ -128,7 +128,7 @@ def claim_of(decision: Decision) -> str:
 
     try:
         request = msgspec.json.decode(bytes(decision.request), type=MechanismRequest)
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return ""
     return claim_text(request.claim)
 

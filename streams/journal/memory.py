@@ -10,12 +10,10 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-import msgspec
-
 from accountant.clock import from_iso
 from accountant.inputs import Input
 from accountant.partition import genesis_decision
-from accountant.records import Genesis, Source, decode_decision
+from accountant.records import DECODE_ERRORS, Genesis, Source, decode_decision
 from streams.errors import Fenced
 from streams.journal.port import Commit, DeadLetter
 
@@ -67,7 +65,7 @@ class MemoryLog:
 def _decided_at(value: bytes) -> float:
     try:
         return from_iso(decode_decision(value).decided_at)
-    except (msgspec.MsgspecError, ValueError):
+    except (*DECODE_ERRORS, ValueError):
         return math.inf  # to be read, so that the chain tells
 
 

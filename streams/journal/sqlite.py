@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import msgspec
 
 from accountant.clock import from_iso
 from accountant.inputs import Input
-from accountant.records import Source, decode_decision
+from accountant.records import DECODE_ERRORS, Source, decode_decision
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.journal.file_identity import FileIdentity, WatchedPath, identify
 from streams.journal.inbox import Inputs
@@ -209,7 +208,7 @@ def _first_since(db: apsw.Connection, since: int) -> int:
 def _decided_at(value: bytes) -> float:
     try:
         return from_iso(decode_decision(value).decided_at)
-    except (msgspec.MsgspecError, ValueError):
+    except (*DECODE_ERRORS, ValueError):
         return math.inf  # to be read, so that the chain tells
 
 

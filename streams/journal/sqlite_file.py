@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
-import msgspec
 
 from accountant.partition import genesis_decision
-from accountant.records import Genesis, decode_decision
+from accountant.records import DECODE_ERRORS, Genesis, decode_decision
 from streams.errors import Refused
 
 T = TypeVar("T")
@@ -121,7 +120,7 @@ def decoded_row(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:
     """
     try:
         return decode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise _row_damaged(key, error) from error
 
 
@@ -193,7 +192,7 @@ def stored_genesis(path: Path) -> Genesis:
         for value in values:
             try:
                 genesis = decode_decision(value).genesis
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except DECODE_ERRORS as error:
                 raise _damaged(path, f"decision 0 cannot be read: {error}") from error
             if genesis is not None:
                 return genesis

@@ -11,6 +11,7 @@ from aiokafka import TopicPartition
 
 from accountant.checksum import crc_of_row, text_of
 from accountant.records import (
+    DECODE_ERRORS,
     PartitionRow,
     Snapshot,
     decode_partition_row,
@@ -68,7 +69,7 @@ class StateRows:
                 await self._on_snapshot(tp.partition, decode_snapshot(value))
             if own is not None and are_all(decode_partition_row(own), rows.values()):
                 self._missing.remove(tp)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             # The partition's next owner makes such rows again; what was decided is in the log.
             _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
 

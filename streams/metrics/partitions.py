@@ -16,6 +16,7 @@ from prometheus_client.samples import Exemplar
 
 from accountant.clock import issued_at
 from accountant.encoded import Encoded
+from accountant.records import DECODE_ERRORS
 from streams.metrics.histogram import Buckets
 from streams.metrics.source import Snapshot
 
@@ -131,6 +132,6 @@ def request_id_of(encoded: Encoded) -> str | None:
     """Return the id of the request that a decision answers, None where it has none."""
     try:
         found = _decode_asked(encoded.decision.request).request_id
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return None
     return found if issued_at(found) is not None else None

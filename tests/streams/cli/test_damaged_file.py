@@ -61,6 +61,25 @@ def test_a_name_that_is_no_utf8_is_a_damaged_decision(asked):
     assert asked("audit").out == done.out, "what disagrees first is told"
 
 
+def test_a_decision_that_nests_too_deep_for_the_stack_is_a_damaged_decision(asked):
+    # With a word that makes the audit look for a genesis in it.
+    deep = b'{"type":"decision","x":"genesis","y":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    damage(asked, f"UPDATE decisions SET value = x'{deep.hex()}' WHERE sequence = 2")
+    for reader in READERS[0], READERS[2]:
+        done = asked(*reader)
+        assert (done.code, done.out) == (4, "")
+        assert done.err.startswith("error: the decision log is damaged: decision 2 cannot be read")
+    (asked.directory / "log.jsonl").write_text(asked("log", "export").out)
+    for audit in ("audit",), ("audit", "log.jsonl"):
+        done = asked(*audit)
+        assert done.code == 1
+        assert "disagrees partition 0, decision 2, field record" in done.out
+    done = asked("ask", "census", "pure:0.1", "--analyst", "ana")
+    assert (done.code, done.out) == (4, "")
+    assert "damaged: the record after decision 1 cannot be read" in done.err
+    assert "`accountant audit` names the first record that disagrees" in done.err
+
+
 def test_a_decision_that_holds_the_id_looked_for_is_named_where_it_cannot_be_read(asked):
     wanted = json.loads(asked("log", "export").out.splitlines()[2])["request"]["request_id"]
     damage(asked, "UPDATE decisions SET value = CAST(value || x'ff' AS BLOB) WHERE sequence = 2")
