@@ -46,7 +46,8 @@ async def test_a_worker_waits_for_a_broker_that_was_killed_and_for_one_that_hang
                 stop.set()
                 await asyncio.wait_for(asking, 90)
             verdict = await ledger.judged()
-        assert verdict.outcomes.keys() == {"opened", "granted"}
+        # Who was told nothing of what it sent has sent it again, and is answered as the first time.
+        assert verdict.outcomes.keys() - {"repeated"} == {"opened", "granted"}
         assert len(watch.reported) == len(set(watch.reported))
         assert set(watch.reported) <= verdict.by_place.keys()
 
