@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
@@ -75,6 +75,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         )
         self.inbox = Inbox(self._client)
         self._reading: asyncio.Task[None] | None = None
+        self._hinting: asyncio.Task[None] | None = None
         self._member = ""  # our id within the group, as we were last told
         self._left = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -109,6 +110,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             coordinator._coordination_task.cancel()
             await asyncio.wait({coordinator._coordination_task}, timeout=_LEAVE_S)
         await stop(self._client)
+        if self._hinting is not None:
+            self._hinting.cancel()
 
     async def wait(self, seconds: float) -> bool:
         """Return after a while, or at once if the client fails; tell whether it goes on.
@@ -198,11 +201,16 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
                     positions[tp] = await self.inbox.position(tp)
                     behind = (self._client.highwater(tp) or positions[tp]) - positions[tp]
                     lags.append(Lag(tp.topic, tp.partition, max(0, behind)))
-        if positions:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(_PATIENCE_S):
-                    await self._client.commit(positions)
+        if positions and (self._hinting is None or self._hinting.done()):
+            # Waited for in vain it goes on: the client would log the end of one cut short as an
+            # error that nobody took.
+            self._hinting = asyncio.create_task(self._commit(positions), name="hint")
+            await asyncio.wait({self._hinting}, timeout=_PATIENCE_S)
         return lags
+
+    async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        with contextlib.suppress(Exception):
+            await self._client.commit(positions)
 
 
 async def _member_of(deployment: Deployment, instance_id: str) -> str | None:

@@ -22,7 +22,7 @@ async def ask(ledger: Ledger, stop: asyncio.Event) -> None:
 
 
 async def test_a_worker_waits_for_a_broker_that_was_killed_and_for_one_that_hangs(
-    own_broker: LocalBroker, application: str
+    own_broker: LocalBroker, application: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     watch = Watch()
     async with Ledger(own_broker.bootstrap, application) as ledger:
@@ -50,6 +50,7 @@ async def test_a_worker_waits_for_a_broker_that_was_killed_and_for_one_that_hang
         assert verdict.outcomes.keys() - {"repeated"} == {"opened", "granted"}
         assert len(watch.reported) == len(set(watch.reported))
         assert set(watch.reported) <= verdict.by_place.keys()
+    assert "_do_commit_offsets" not in caplog.text, "an error of the client that nobody took"
 
 
 async def kill(broker: LocalBroker) -> None:
