@@ -17,7 +17,7 @@ from accountant.clock import from_iso, iso
 from accountant.encoded import Counted
 from accountant.outcomes import Outcome, Reason
 from accountant.records import NO_REQUEST, Origin, Snapshot, decode_decision
-from accountant.usage import Rows, analyst_in, row_of
+from accountant.usage import Rows, Vacancies, analyst_in, row_of
 from accountant.views import Alert, DatasetView, alerts, fold_decision, fold_numbered, fold_snapshot
 
 
@@ -88,15 +88,18 @@ class Following:
     Args:
         budgets: by dataset.
         usage: by dataset, then by analyst; of the decisions that were taken in.
+        vacancies: for rows of `usage`.
     """
 
     def __init__(
         self,
         budgets: MutableMapping[str, DatasetView],
         usage: MutableMapping[str, Rows],
+        vacancies: Vacancies | None = None,
     ) -> None:
         self.budgets = budgets
         self.usage = usage
+        self._vacancies = vacancies or Vacancies()
 
     def take_row(self, row: Snapshot) -> tuple[Alert, ...]:
         """Take in a dataset's row; return the thresholds newly seen to be crossed."""
@@ -131,7 +134,7 @@ class Following:
                 continue  # an owner's record
             if rows is None:
                 rows = self._rows(dataset)
-            row = row_of(rows, analyst, unit=unit, generation=view.generation)
+            row = row_of(rows, analyst, self._vacancies, unit=unit, generation=view.generation)
             row.take(sequence, each.decided_at, each.charged)
 
     def _rows(self, dataset: str) -> Rows:

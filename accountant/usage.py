@@ -13,6 +13,9 @@ from accountant.clock import iso
 MOST_ANALYSTS: Final = 10_000
 """So many analysts of a dataset are told apart, the first that come."""
 
+MOST_ROWS: Final = 1_000_000
+"""So many analysts of all datasets together; their rows take about 280 bytes each."""
+
 OTHERS: Final = "(others)"
 """Stands for all later ones together; no analyst can have this name, see `inputs.is_name`."""
 
@@ -22,7 +25,8 @@ class UsageView(msgspec.Struct, frozen=True, kw_only=True):
 
     It says who was granted what, not what an analyst knows: colleagues talk. Only the
     dataset's budget is a guarantee. Of a dataset the first `MOST_ANALYSTS` analysts that came
-    are shown one by one, and all others together as one called `OTHERS`.
+    are shown one by one, and all others together as one called `OTHERS`; so are those that come
+    when `MOST_ROWS` are told apart in the process.
 
     Attributes:
         sequence: number of the dataset's last decision taken in.
@@ -112,23 +116,40 @@ Rows = dict[str, Usage]
 """Who used one dataset, by analyst, and `OTHERS` where there are too many."""
 
 
-def row_of(rows: Rows, analyst: str, *, unit: str, generation: int) -> Usage:
+class Vacancies:
+    """How many more rows one process has room for, of all datasets together.
+
+    Attributes:
+        left: less than none where datasets have a row of `OTHERS` beyond.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, most: int = MOST_ROWS) -> None:
+        self.left = most
+
+
+def row_of(rows: Rows, analyst: str, vacancies: Vacancies, *, unit: str, generation: int) -> Usage:
     """Return the row where an analyst's requests count, a new one where that must be.
 
     A name is free text and a refusal costs nothing, so without a bound anybody could fill the
-    memory. No row is ever taken out, so the same analyst finds the same row each time, and
-    since a dataset's decisions come in their order, one taken in already is known in any row.
+    memory. No row of a dataset is ever taken out alone, and once there are `OTHERS` no new one
+    comes, so the same analyst finds the same row each time; since a dataset's decisions come in
+    their order, one taken in already is known in any row.
 
     Args:
+        rows: of the dataset.
         unit: the additive sum of the dataset's budget.
         generation: of the dataset.
     """
     row = rows.get(analyst)
     if row is None:
-        name = analyst if len(rows) < MOST_ANALYSTS else OTHERS
+        apart = len(rows) < MOST_ANALYSTS and vacancies.left > 0 and OTHERS not in rows
+        name = analyst if apart else OTHERS
         row = rows.get(name)
         if row is None:
             row = rows[name] = Usage(unit, generation)
+            vacancies.left -= 1
     return row
 
 

@@ -10,7 +10,7 @@ from accountant.amounts import format_units
 from accountant.encoded import Encoded
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome
-from accountant.usage import Rows, Usage, row_of
+from accountant.usage import Rows, Usage, Vacancies, row_of
 from streams.metrics.source import AnalystUse
 
 
@@ -44,12 +44,14 @@ class UsageTable:
         every: keep who used what of every dataset, and not only the pairs that are shown.
         shown: how many pairs of dataset and analyst are shown, the first that come. A place
             that becomes free is the next new pair's.
+        vacancies: for rows.
 
     Attributes:
         last: number of the last partition decision on each dataset.
     """
 
-    def __init__(self, *, every: bool, shown: int) -> None:
+    def __init__(self, *, every: bool, shown: int, vacancies: Vacancies | None = None) -> None:
+        self._vacancies = vacancies or Vacancies()
         self._every = every
         self._most_shown = shown
         self._rows: dict[str, Rows] = {}
@@ -82,7 +84,7 @@ class UsageTable:
         """Return the row of an analyst who has none of their own, which may be a new one."""
         rows = self._rows.setdefault(dataset, {})
         unit = ledger.plan.kind.sums[0]
-        row = row_of(rows, analyst, unit=unit, generation=ledger.generation)
+        row = row_of(rows, analyst, self._vacancies, unit=unit, generation=ledger.generation)
         if analyst in rows and len(self._shown) < self._most_shown:
             self._shown.append(Pair(dataset, analyst, row))
         return row
@@ -92,7 +94,7 @@ class UsageTable:
         gone = set(datasets)
         for name in gone:
             self.last.pop(name, None)
-            self._rows.pop(name, None)
+            self._vacancies.left += len(self._rows.pop(name, {}))
         # What was left out stays counted: a counter must not fall.
         self._taken -= _decisions(pair for pair in self._shown if pair.dataset in gone)
         self._shown = [pair for pair in self._shown if pair.dataset not in gone]

@@ -13,7 +13,14 @@ from msgspec.structs import astuple
 from accountant.encoded import Counted
 from accountant.following import Following, counted, decode_line, fold_run, runs_of
 from accountant.records import decode_decision, encode
-from accountant.usage import MOST_ANALYSTS, OTHERS, UsageView, decode_usage_view, views_of
+from accountant.usage import (
+    MOST_ANALYSTS,
+    OTHERS,
+    UsageView,
+    Vacancies,
+    decode_usage_view,
+    views_of,
+)
 from accountant.views import DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds
 from tests.accountant.test_views import BASIC
@@ -171,3 +178,34 @@ def test_what_is_read_again_is_not_counted_twice_among_the_others(crowd: World) 
     for dataset, run in runs_of(again).items():
         following.take_run(dataset, run)
     assert used(following) == before
+
+
+def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> None:
+    world = World()
+    for dataset in ("census", "adult"):
+        world.open(dataset, **BASIC)
+    for dataset, analysts in (
+        ("census", "abc"),
+        ("adult", "ab"),
+        ("census", "ad"),
+        ("adult", "ac"),
+    ):
+        for analyst in analysts:
+            world.ask("pure:0.01", dataset=dataset, analyst=analyst)
+    following = Following({}, {}, Vacancies(4))
+
+    def counted() -> dict[str, dict[str, int]]:
+        for value in world.log:
+            for dataset, run in runs_of([value]).items():
+                following.take_run(dataset, run)
+        return {
+            dataset: {view.analyst: view.granted for view in views}
+            for dataset, views in used(following).items()
+        }
+
+    found = counted()
+    assert found == {
+        "census": {"a": 2, "b": 1, "c": 1, OTHERS: 1},
+        "adult": {"a": 2, OTHERS: 2},
+    }
+    assert counted() == found  # what is read again finds its own row

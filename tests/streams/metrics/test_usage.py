@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.usage import MOST_ANALYSTS, OTHERS
+from accountant.usage import MOST_ANALYSTS, OTHERS, Vacancies
 from streams.metrics.standing import Standing
+from streams.metrics.usage import UsageTable
+from tests.accountant.world import World
 from tests.streams.door import TestClock, opening, request
 from tests.streams.metrics.test_counters import name_in, one_of
 from tests.streams.metrics.test_standing import commit, partition
@@ -42,6 +44,26 @@ def test_analysts_beyond_the_most_are_counted_together(clock: TestClock) -> None
     assert [each.analyst for each in made.usage("adult")] == [names[-1]]  # each dataset its own
     left_out = 2 * len(names) + 1 - 4
     assert shown(made) == {("census", "a0"): 2, ("census", "a1"): 2, ("", ""): left_out}
+
+
+def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> None:
+    world, table = World(), UsageTable(every=True, shown=0, vacancies=Vacancies(3))
+
+    def ask(dataset: str, analyst: str) -> list[str]:
+        world.ask("pure:0.01", dataset=dataset, analyst=analyst)
+        table.take(world.encoded[-1:], world.state.ledgers)
+        return sorted(table.of(dataset))
+
+    for dataset in ("census", "adult"):
+        world.open(dataset, epsilon="1", delta="1e-6")
+    assert [ask("census", name) for name in "ab"][-1] == ["a", "b"]
+    assert [ask("adult", name) for name in "ab"][-1] == [OTHERS, "a"]
+    table.forget(["census"])
+    # There is room again, but not where somebody may have been counted among the others.
+    assert ask("adult", "b") == [OTHERS, "a"]
+    assert table.of("adult")[OTHERS].granted == 2
+    assert ask("census", "c") == ["c"]
+    assert ask("census", "d") == [OTHERS, "c"]
 
 
 @pytest.mark.parametrize("usage", [True, False])
