@@ -171,6 +171,12 @@ class Decision(
     request: msgspec.Raw = NO_REQUEST
     source: Origin | None = None
 
+    @property
+    def was_granted(self) -> bool:
+        """Whether the request was granted: now or, where it is repeated, the first time."""
+        told = self.first if self.outcome is Outcome.REPEATED else self
+        return told is not None and told.outcome is Outcome.GRANTED
+
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):
     """One dataset's ledger as `state` keeps it, a cache of the log.

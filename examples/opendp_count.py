@@ -25,7 +25,7 @@ from sklearn.datasets import load_breast_cancer
 from accountant.claims import Pure
 from accountant.clock import uuid7
 from accountant.errors import BudgetError
-from accountant.outcomes import Outcome, Reason
+from accountant.outcomes import Reason
 from accountant.records import Decision
 from streams.client import Accountant, Unanswered
 
@@ -43,16 +43,6 @@ def claim_of(measurement: dp.Measurement) -> Pure:
     """Return OpenDP's epsilon for one patient added or removed, rounded up to 12 decimals."""
     epsilon = Decimal(measurement.map(1))
     return Pure(epsilon=str(epsilon.quantize(Decimal("1e-12"), rounding=ROUND_CEILING)))
-
-
-def was_granted(decision: Decision) -> bool:
-    """Tell whether this request was granted, now or when it was first asked."""
-    first = decision.first
-    return decision.outcome is Outcome.GRANTED or (
-        decision.outcome is Outcome.REPEATED
-        and first is not None
-        and first.outcome is Outcome.GRANTED
-    )
 
 
 def answer_once(store: Path, request_id: str, measurement: dp.Measurement) -> int:
@@ -119,7 +109,7 @@ def main() -> int:
         print(f"no decision: {error}", file=sys.stderr)
         return 2
     print(f"request {request_id}: {decision.outcome} for epsilon {claim.epsilon}")
-    if not was_granted(decision):
+    if not decision.was_granted:
         print(f"not released: {decision.reason or decision.outcome}", file=sys.stderr)
         if decision.reason is Reason.UNKNOWN_DATASET:
             print(f"{DATASET} was never opened here: run it with --open", file=sys.stderr)

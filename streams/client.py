@@ -1,4 +1,8 @@
-"""What an analyst's program imports: `Accountant`, and `AsyncAccountant` for event loops."""
+"""What an analyst's program imports: `Accountant`, and `AsyncAccountant` for event loops.
+
+And what they raise: RequestInvalid and Undecodable, where nothing was sent; Unanswered, which is an
+Unavailable with the id to ask again with; Unavailable; NoSuchLedger, which is a Refused; Refused.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Self, TypeVar
 
+from accountant.errors import RequestInvalid
+from accountant.inputs import Undecodable
 from accountant.records import Decision
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
@@ -22,13 +28,22 @@ from streams.calls import (
     words,
 )
 from streams.clock import Clock
-from streams.connect import connect_here
+from streams.connect import NoSuchLedger, connect_here
 from streams.embedded import EmbeddedService
-from streams.errors import Unavailable
+from streams.errors import Refused, Unavailable
 from streams.portal import Portal
 from streams.settings import Settings
 
-__all__ = ["Accountant", "AsyncAccountant", "Unanswered"]
+__all__ = [
+    "Accountant",
+    "AsyncAccountant",
+    "NoSuchLedger",
+    "Refused",
+    "RequestInvalid",
+    "Unanswered",
+    "Unavailable",
+    "Undecodable",
+]
 
 T = TypeVar("T")
 
