@@ -74,8 +74,14 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[byt
         most = request.app.state.context.settings.most_body
         rule = f"the body must be at most {most} bytes"
         return problem(413, Reason.OVERSIZE, rule, field="body", rule=rule)
-    code = "invalid_query" if error.status_code == 400 else "http_error"
-    return problem(error.status_code, code, error.detail, headers=dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code != 400:
+        return problem(error.status_code, "http_error", error.detail, headers=headers)
+    # Where a parameter is of another type, its name stands apart from the message.
+    broken = error.extra[0] if isinstance(error.extra, list) and error.extra else {}
+    field, rule = broken.get("key"), broken.get("message", "")
+    message = f"{field}: {rule}" if field else error.detail
+    return problem(400, "invalid_query", message, headers=headers, field=field, rule=rule)
 
 
 def _unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

@@ -89,6 +89,16 @@ def test_the_openapi_document_names_every_route_and_body(door: Door) -> None:
     )
 
 
+def test_a_parameter_that_is_missing_or_no_such_type_is_named(door: Door, clock: TestClock) -> None:
+    missing = door.http.get(f"/datasets/census/requests/{new_id(clock)}")
+    wrong = door.http.get("/events?crossed=maybe")
+    for response, name in (missing, "analyst"), (wrong, "crossed"):
+        assert (response.status_code, response.json()["error"]) == (400, "invalid_query")
+        assert name in response.json()["message"]
+    assert wrong.json()["field"] == "crossed"
+    assert "bool" in wrong.json()["rule"]
+
+
 def test_an_unknown_path_or_method_is_told_as_json(door: Door) -> None:
     assert door.http.get("/nothing").json()["error"] == "http_error"
     assert door.http.delete("/datasets").status_code == 405
