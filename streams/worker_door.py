@@ -18,6 +18,7 @@ from accountant.views import DatasetView
 from streams.bounded_server import BoundedServer
 from streams.errors import Refused
 from streams.gateway.hosts import host_check
+from streams.gateway.problems import problem
 from streams.loggers import get_logger
 from streams.metrics.registry import exposition, make_registry
 from streams.metrics.source import MetricsSource
@@ -26,8 +27,8 @@ from streams.service import Readiness
 _log = get_logger(__name__)
 
 
-def _json(value: bytes, *, status: int = 200) -> Response[bytes]:
-    return Response(value, status_code=status, media_type="application/json")
+def _json(value: bytes) -> Response[bytes]:
+    return Response(value, media_type="application/json")
 
 
 def _listed(views: list[tuple[str, DatasetView]]) -> bytes:
@@ -72,8 +73,8 @@ class WorkerDoor:
             return Response(text, headers={"Content-Type": content_type})
 
         @get("/healthz", sync_to_thread=False)
-        def healthz() -> dict[str, str]:
-            return {"status": "alive"}
+        def healthz() -> dict[str, bool]:
+            return {"alive": True}
 
         @get("/readyz", sync_to_thread=False)
         def readyz() -> Response[dict[str, object]]:
@@ -90,8 +91,7 @@ class WorkerDoor:
         async def dataset(name: FromPath[str]) -> Response[bytes]:
             view = self._budgets.get(name)
             if view is None:
-                what = {"error": f"no dataset {name[:100]} was seen"}
-                return _json(encode(what), status=404)
+                return problem(404, "unknown_dataset", f"no dataset {name[:100]} was seen here")
             rows = {analyst: copy(row) for analyst, row in self._usage.get(name, {}).items()}
             return _json(await asyncio.to_thread(_shown, view, rows))
 

@@ -59,7 +59,8 @@ async def test_a_dataset_is_shown_with_its_own_analysts(following: Following) ->
     ]
     assert [view["dataset"] for view in listed] == ["adult", "census"]
     assert missing.status_code == 404
-    assert "nowhere" in missing.json()["error"]
+    assert missing.json()["error"] == "unknown_dataset"
+    assert "nowhere" in missing.json()["message"]
 
 
 async def test_too_many_analysts_are_shown_together_at_the_end(following: Following) -> None:
