@@ -7,6 +7,8 @@ from typing import Final, Protocol
 
 from streams.errors import ClockOutOfRange
 
+CLOCK_OUT_OF_RANGE: Final = "clock_out_of_range"
+"""Leads what callers are told where nothing is decided for the clock's sake."""
 JUMP_MS: Final = 300_000
 """How far a wall clock may move against the monotonic one, or lie behind the log."""
 
@@ -41,7 +43,7 @@ class SystemClock:
 
 
 class CheckedClock:
-    """A clock that refuses to tell the time after a jump.
+    """A clock that refuses to tell the time after a jump, until it is right again.
 
     Raises: ClockOutOfRange: the wall clock moved more than 5 minutes against the monotonic
         clock since the start, or lies more than 5 minutes behind the last decision.
@@ -56,8 +58,15 @@ class CheckedClock:
         now = self._clock.now()
         jump = now - self._clock.monotonic() * 1000 - self._offset
         if abs(jump) > JUMP_MS:
-            raise ClockOutOfRange(f"the clock jumped by {jump / 1000:.0f} s: set it, then restart")
+            raise ClockOutOfRange(
+                f"the clock jumped by {jump / 1000:.0f} s: set it back, or, if it is right now, "
+                "restart"
+            )
         if now < last_decided_at - JUMP_MS:
             behind = (last_decided_at - now) / 1000
-            raise ClockOutOfRange(f"the clock is {behind:.0f} s behind the last decision: set it")
+            raise ClockOutOfRange(
+                f"the clock is {behind:.0f} s behind the last decision: set it; or, if it is "
+                "right, an earlier one was ahead, and deciding goes on once this one is "
+                f"{JUMP_MS // 1000} s behind"
+            )
         return now

@@ -18,7 +18,7 @@ import apsw
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
-from streams.clock import CheckedClock, Clock
+from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock, Clock
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
 from streams.journal.handoff import Entry, Handoff, Wanted
 from streams.loggers import get_logger
@@ -152,8 +152,9 @@ class Writer:
         """
         if self.fatal is not None or self._stopping.is_set():
             raise Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed")
-        if isinstance(self._trouble, ClockOutOfRange):
-            raise Unavailable(explained(self._trouble))
+        trouble = self._trouble_now()
+        if isinstance(trouble, ClockOutOfRange):
+            raise Unavailable(explained(trouble))
         if here and not len(self._inbox) and self._baton.acquire(blocking=False):
             try:
                 if isinstance(self._at, Wanted) and not self._gathered:
@@ -166,10 +167,26 @@ class Writer:
     @property
     def reasons(self) -> Sequence[str]:
         """Why nothing is decided now; empty while all is well."""
-        error = self.fatal or self._trouble
+        error = self.fatal or self._trouble_now()
         if error is not None:
             return [explained(error)]
         return [] if self.partition else ["refolding: the ledger is being read back"]
+
+    def _trouble_now(self) -> BaseException | None:
+        """Return why nothing is decided; a clock that is right again is no reason any more."""
+        trouble, partition = self._trouble, self.partition
+        if partition is None or not isinstance(trouble, ClockOutOfRange):
+            return trouble
+        # Noted as the state was read back. Where the clock was set before the processor looked
+        # at it, nothing is dropped, and no next refold would take the note away.
+        return self._clock_trouble(partition)
+
+    def _clock_trouble(self, partition: Partition) -> ClockOutOfRange | None:
+        try:
+            self._clock.now(partition.decided_at)
+        except ClockOutOfRange as error:
+            return error
+        return None
 
     def _serve(self) -> None:
         """Do all that no caller does: refolds, pauses, batches, the clock while idle."""
@@ -230,14 +247,11 @@ class Writer:
         self._standing.refolded(partition, seconds)
         self._begun(partition)
         self.partition = partition
-        try:
-            self._clock.now(partition.decided_at)
-            self._trouble = None
-        except ClockOutOfRange as error:
-            self._trouble = error
+        self._trouble = self._clock_trouble(partition)
         self._began.set()
 
     def committed(self, committed: Committed) -> None:
+        self._trouble = None
         self._standing.committed(committed)
         self._publish(committed)
         self._inbox.answer(committed.records)
@@ -264,7 +278,7 @@ class Writer:
 def explained(error: BaseException) -> str:
     """Return what is wrong in words, led by a code where scripts look for one."""
     if isinstance(error, ClockOutOfRange):
-        return f"clock_out_of_range: {error}"
+        return f"{CLOCK_OUT_OF_RANGE}: {error}"
     if isinstance(error, Refused | LogDamaged):
         return f"halted: {error}"
     if isinstance(error, Fenced):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
+from streams.cli.exits import Exit, explained, fail, fail_unanswered
 from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url, Wait
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def ask(
                 )
             except Unanswered as error:
                 # Whether it will be decided is unknown: only the same id is safe to send.
-                hint = f"the same command with --id {sent_id}; it is never charged twice"
-                fail(Exit.UNAVAILABLE, error.why, hint=hint)
+                again = f"the same command with --id {sent_id}; it is never charged twice"
+                fail_unanswered(error.why, again=again)
     tell(decision, as_json=json)
     outcome, _ = verdict(decision)
     raise typer.Exit(Exit.OK if outcome is Outcome.GRANTED else Exit.FAILED)

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from accountant.errors import BudgetError, LogDamaged, RequestInvalid
 from accountant.inputs import Undecodable
+from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, Refused
 from streams.settings import PREFIX, AddressInvalid
 
@@ -33,13 +34,17 @@ class Exit(IntEnum):
     UNAVAILABLE = 3
     """The ledger or broker does not answer: the same command may work later."""
     OPERATOR = 4
-    """A start is refused: wrong topics, damaged or locked file, clock. Someone must act."""
+    """Someone must act: a refused start, wrong topics, a damaged or locked file, the clock."""
     INTERRUPTED = 130
     PIPE = 141
     """Who read the output went away, as in `accountant log export | head`."""
 
 
 _UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+_CLOCK: Final = "check the clock of the machine that decides, for example by NTP"
+_ADDRESS: Final = (
+    "is the address right (--url, ACCOUNTANT_URL)? Requests may be retried as they are"
+)
 _OPTIONS: Final = {"unauthenticated_bind": "--bind"}
 
 
@@ -51,6 +56,18 @@ def fail(code: Exit, message: str, *, hint: str | None = None) -> NoReturn:
     if hint:
         stderr().print(f"[bold]try:[/]   {_plain(hint)}", soft_wrap=True)
     raise typer.Exit(code)
+
+
+def fail_unanswered(message: str, *, again: str | None = None) -> NoReturn:
+    """End the command for want of a decision; a wrong clock does not mend itself.
+
+    Args:
+        again: how to ask once more.
+    """
+    # A door's answer is known by its text alone.
+    if message.startswith(CLOCK_OUT_OF_RANGE):
+        fail(Exit.OPERATOR, message, hint=_CLOCK if again is None else f"{_CLOCK}; then {again}")
+    fail(Exit.UNAVAILABLE, message, hint=again or _ADDRESS)
 
 
 def _plain(text: str) -> str:
@@ -69,7 +86,7 @@ def explained() -> Iterator[None]:
     except (RequestInvalid, Undecodable) as error:
         fail(Exit.USAGE, str(error))
     except ClockOutOfRange as error:
-        fail(Exit.OPERATOR, str(error), hint="set this machine's clock, for example by NTP")
+        fail(Exit.OPERATOR, str(error), hint=_CLOCK)
     except Refused as error:
         if isinstance(error.__cause__, ValidationError):
             fail(Exit.USAGE, _wrong_setting(error.__cause__))
@@ -78,8 +95,7 @@ def explained() -> Iterator[None]:
         hint = "`accountant audit` names the first record that disagrees"
         fail(Exit.OPERATOR, f"the decision log is damaged: {error}", hint=hint)
     except JournalFault as error:
-        hint = "is the address right (--url, ACCOUNTANT_URL)? Requests may be retried as they are"
-        fail(Exit.UNAVAILABLE, str(error), hint=hint)
+        fail_unanswered(str(error))
     except BudgetError as error:
         fail(Exit.FAILED, str(error))
     except apsw.Error as error:

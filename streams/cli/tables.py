@@ -76,11 +76,18 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
             Text(guarantee(view)).append(f"\n{view.policy.filter}", style="dim"),
             spent_bar(view.spent_ratio).append(f"\n{name} {short(left, 4)}", style="dim"),
             odometers(view.odometers),
-            Text(str(view.outcomes.get("granted", 0)), style="green").append(
-                f"\n{view.outcomes.get('refused', 0)}", style="red"
+            Text(_count(view, Outcome.GRANTED), style="green").append(
+                f"\n{_count(view, Outcome.REFUSED)}", style="red"
             ),
         )
     return table
+
+
+def _count(view: DatasetView, outcome: Outcome) -> str:
+    """Return how many decisions were counted; a dash for none where earlier ones were not seen."""
+    # Who has not seen the opening, such as one who read `state` alone, knows of no zero.
+    count = view.outcomes.get(outcome, 0)
+    return str(count) if count or Outcome.OPENED in view.outcomes else "–"
 
 
 def odometers(readings: dict[str, str], separator: str = "\n") -> str:

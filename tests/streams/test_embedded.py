@@ -153,6 +153,38 @@ def test_threads_and_loops_may_ask_at_once(file: Path, clock: TestClock) -> None
     service.close_sync()
 
 
+@pytest.mark.parametrize("seconds", [400, -400])
+def test_a_jump_that_is_set_back_needs_no_restart(
+    file: Path, clock: TestClock, seconds: int
+) -> None:
+    service = opened(file, clock)
+    body = msgspec.json.encode(request(clock))
+    clock.jump(seconds=seconds)
+    eventually(lambda: not service.readiness().ready)
+    said = f"clock_out_of_range: the clock jumped by {seconds} s: set it back, or, if it is right"
+    with pytest.raises(Unavailable, match=f"^{said} now, restart"):
+        ask(service, body)
+    clock.jump(seconds=-seconds)
+    eventually(lambda: service.readiness().ready)
+    assert ask(service, body) == "granted"
+    service.close_sync()
+
+
+def test_after_a_clock_that_was_ahead_deciding_goes_on_by_itself(
+    file: Path, clock: TestClock
+) -> None:
+    opened(file, TestClock(clock.now() + 600_000)).close_sync()
+    service = EmbeddedService.open(file, Settings(), clock=clock)
+    body = msgspec.json.encode(request(clock))
+    said = "600 s behind the last decision: set it; or, if it is right, an earlier one was ahead"
+    with pytest.raises(Unavailable, match=f"{said}, and deciding goes on once this one is 300 s"):
+        ask(service, body)
+    clock.pass_(seconds=300)
+    eventually(lambda: service.readiness().ready)
+    assert ask(service, body) == "granted"
+    service.close_sync()
+
+
 async def test_events_are_what_was_decided_since_the_subscription(
     file: Path, clock: TestClock
 ) -> None:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.streams.cli.conftest import environment
+from tests.streams.cli.shown import counts_shown
 
 
 @pytest.mark.kafka
@@ -77,6 +78,9 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
         refused = accountant("ask", "census", "pure:5", "--analyst", "ana", **where)
         assert refused.code == 1
         assert "fits  pure:0." in refused.out
+        # The gateway has seen them all; a command of its own begins with the rows of `state`.
+        assert counts_shown(accountant, **{**where, "ACCOUNTANT_URL": address}) == {("2", "1")}
+        assert counts_shown(accountant, **where) == {("–", "–")}
         # Through the gateway's topic and through the broker itself.
         for url, horizon in ((address, "P9D"), (kafka, "P8D")):
             change = ("dataset", "amend", "census", "--horizon", horizon, "--wait", "60")
