@@ -3,7 +3,7 @@ from __future__ import annotations
 import gc
 
 from accountant.inputs import is_name
-from accountant.usage import OTHERS, Rows, Usage, row_of, views_of
+from accountant.usage import OTHERS, Rows, Usage, Vacancies, row_of, views_of
 
 
 def test_no_analyst_can_have_the_name_of_the_others() -> None:
@@ -12,8 +12,8 @@ def test_no_analyst_can_have_the_name_of_the_others() -> None:
 
 def test_rows_are_shown_by_analyst_with_the_others_at_the_end() -> None:
     rows: Rows = {}
-    for name in ("eve", OTHERS, "ana", "0", "Zoe"):
-        row_of(rows, name, unit="epsilon", generation=1)
+    for name in ("eve", "ana", "0", "Zoe", OTHERS):
+        row_of(rows, name, Vacancies(), unit="epsilon", generation=1)
     assert [view.analyst for view in views_of("census", rows)] == ["0", "Zoe", "ana", "eve", OTHERS]
 
 
