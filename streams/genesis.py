@@ -28,15 +28,17 @@ async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence
         inputs: names of those input topics that were there before.
     Raises: Refused: it is missing, but inputs have been taken.
     """
-    if not await _is_empty(deployment, partition):
+    if await _end_if_empty(deployment, partition) is None:
         return False
     await _refuse_taken(deployment, partition, inputs)
     producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{partition}")
     try:
         await producer.start()
         # Owned now: nobody else can be writing, so what is empty stays empty.
-        if not await _is_empty(deployment, partition):
+        end = await _end_if_empty(deployment, partition)
+        if end is None:
             return False
+        producer.expect_at(deployment.topics.decisions, end)
         first = genesis_decision(deployment.genesis(partition), time.time_ns() // 1_000_000)
         record = Record(first.key, first.value, first.decided_at)
         await producer.transact(partition, {deployment.topics.decisions: [record]})
@@ -45,8 +47,8 @@ async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence
     return True
 
 
-async def _is_empty(deployment: Deployment, partition: int) -> bool:
-    """Tell whether the decisions of a partition hold no committed record.
+async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
+    """Return where the decisions of a partition end if they hold no committed record.
 
     Raises: Refused: they are gone while `state` still holds what was spent.
     """
@@ -54,15 +56,15 @@ async def _is_empty(deployment: Deployment, partition: int) -> bool:
     state = TopicPartition(deployment.topics.state, partition)
     async with StableReader(deployment.bootstrap, [decisions, state]) as reader:
         if reader.spans[decisions].begin > 0:
-            return False
+            return None
         async for _ in reader.read(decisions, 0):
-            return False
+            return None
         async for _ in reader.read(state, reader.spans[state].begin):
             raise Refused(
                 f"{decisions.topic}, partition {partition}, is empty, but {state.topic} is not: "
                 "the ledger was lost. Restore the decisions; nothing may be decided without them"
             )
-    return True
+        return reader.spans[decisions].end
 
 
 async def _refuse_taken(deployment: Deployment, partition: int, inputs: Sequence[str]) -> None:

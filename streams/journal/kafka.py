@@ -77,7 +77,7 @@ class KafkaJournal:
         reader = StableReader(self._bootstrap, [self._tp["decisions"], self._tp["state"]])
         self._reader = await reader.__aenter__()
         for tp, span in reader.spans.items():
-            producer.expect_beyond(tp.topic, span.end - 1)
+            producer.expect_at(tp.topic, span.end)
         begin = reader.spans[self._tp["decisions"]].begin
         if begin > 0:
             raise Refused(

@@ -61,6 +61,7 @@ class TransactionalProducer:
         self._brokers = Brokers(bootstrap, transactional_id, REQUEST_TIMEOUT_MS)
         self._producer = ProducerId(-1, -1)
         self._sequences: dict[TopicPartition, int] = {}
+        self._ends: dict[str, int] = {}  # of topics that were read, until they are written to
         self._last: dict[str, int] = {}
         self._over = False
 
@@ -171,7 +172,7 @@ class TransactionalProducer:
             written = await asyncio.gather(*writes) if writes[1:] else [await writes[0]]
             for tp, error, offset in itertools.chain(*written):
                 if error is kafka.NoError:
-                    self._check_moved_on(tp.topic, offset)
+                    self._check_goes_on(tp.topic, offset)
                     pending[tp].pop()
                     if not pending[tp]:
                         del pending[tp]
@@ -219,18 +220,28 @@ class TransactionalProducer:
         if self._over:
             raise CommitUnknown("this producer has failed or was dropped")
 
-    def expect_beyond(self, topic: str, offset: int) -> None:
-        """Know that a topic has come so far already, before anything was sent to it."""
-        self._last[topic] = offset
+    def expect_at(self, topic: str, offset: int) -> None:
+        """Know where a topic ended when it was read, after this producer's start.
+
+        Who has fenced all others writes there next, so what was read was all there is if, and only
+        if, the first record that is written takes this very offset. A broker that leads the
+        topic no more, and does not know it yet, tells readers of an end long passed; to a write
+        that needs all replicas it cannot answer.
+        """
+        self._ends[topic] = offset
         self._brokers.learn({topic})
 
-    def _check_moved_on(self, topic: str, offset: int) -> None:
-        """Notice a topic that was deleted and made anew under us: its offsets begin again.
+    def _check_goes_on(self, topic: str, offset: int) -> None:
+        """Notice a topic of which not all was read, or that was deleted and made anew under us.
 
-        Raises: JournalFault.
+        Raises: JournalFault: before anything of the transaction is visible.
         """
-        if offset <= self._last.get(topic, -1):
-            raise JournalFault(f"offset {offset} of {topic} after {self._last[topic]}: recreated?")
+        expected, last = self._ends.pop(topic, offset), self._last.get(topic, -1)
+        if offset != expected or offset <= last:
+            raise JournalFault(
+                f"{topic} goes on at offset {offset}, not at {max(expected, last + 1)}: it was "
+                "recreated, or read from a broker that leads it no more"
+            )
         self._last[topic] = offset
 
     def drop(self) -> None:

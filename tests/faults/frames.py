@@ -17,6 +17,7 @@ class Api(enum.IntEnum):
 
     PRODUCE = 0
     FETCH = 1
+    LIST_OFFSETS = 2
     METADATA = 3
     OFFSET_COMMIT = 8
     FIND_COORDINATOR = 10
@@ -68,6 +69,11 @@ class Request:
     api: int
     correlation: int
     client_id: str | None
+
+    @property
+    def content(self) -> bytes:
+        """What is asked, whenever it is asked."""
+        return self.frame[:4] + self.frame[8:]
 
     @classmethod
     def parse(cls, frame: bytes) -> Request:

@@ -45,6 +45,8 @@ class FaultProxy:
         self._seen: list[Request] = []
         self._links: set[_Link] = set()
         self._refuse = False
+        self._told: dict[bytes, bytes] = {}
+        self._stale = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy")
 
@@ -113,6 +115,26 @@ class FaultProxy:
             yield
         finally:
             self._refuse = False
+
+    @contextmanager
+    def stale_ends(self) -> Iterator[None]:
+        """Tell readers of the ends that were told them last, however far the logs have come.
+
+        So answers a leader that was deposed and does not know it.
+        """
+        self._stale = True
+        try:
+            yield
+        finally:
+            self._stale = False
+
+    def told(self, asked: bytes, response: bytes) -> bytes:
+        """Return the answer to a question about the ends of logs."""
+        with self._lock:
+            if self._stale:
+                return response[:4] + self._told.get(asked, response)[4:]
+            self._told[asked] = response
+            return response
 
     @contextmanager
     def stalled(self) -> Iterator[None]:
@@ -213,6 +235,7 @@ class _Link:
         self._writer = writer
         self._upstream: asyncio.StreamWriter | None = None
         self._due: dict[int, Fault] = {}
+        self._asked: dict[int, bytes] = {}
 
     async def run(self, port: int) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
@@ -249,6 +272,8 @@ class _Link:
                     fault.struck.set()
                     return
                 self._due[request.correlation] = fault
+            if request.api == Api.LIST_OFFSETS:
+                self._asked[request.correlation] = request.content
             await write_frame(upstream, request.frame)
 
     async def _responses(self, reader: asyncio.StreamReader) -> None:
@@ -258,6 +283,9 @@ class _Link:
             await self._proxy.flow()
             (correlation,) = struct.unpack_from(">i", response)
             fault = self._due.pop(correlation, None)
+            asked = self._asked.pop(correlation, None)
+            if asked is not None:
+                response = self._proxy.told(asked, response)
             if fault is not None:
                 fault.struck.set()
                 if fault.action is Action.RESET_AFTER:

@@ -1,0 +1,50 @@
+"""A broker that leads a log no more, and does not know it yet, tells of an end long passed."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.errors import JournalFault
+from streams.genesis import write_genesis
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+from tests.faults.proxy import FaultProxy
+
+pytestmark = pytest.mark.faults
+
+_SAYS = "read from a broker that leads it no more"
+
+
+async def test_an_owner_that_was_told_of_an_old_end_decides_nothing_again(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    watch = Watch()
+    async with Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=1) as ledger:
+        await ledger.open("ds", filter="basic", epsilon="0.15")
+        for count in (5, 8):
+            async with working(ledger):
+                await ledger.send_all([request("ds", epsilon="0.01") for _ in range(count)])
+                await ledger.settle()
+        # Told what the second worker was told: eight decisions ago, of `decisions` and `state`.
+        with proxy.stale_ends():
+            async with working(ledger, observers=[watch], ready=False):
+                await until(lambda: any(_SAYS in str(each) for each in watch.errors), "noticed")
+                await until(lambda: watch.refolds > 2, "reads again, for as long as it takes")
+        async with working(ledger) as worker:
+            await ledger.send_all([request("ds", epsilon="0.01") for _ in range(3)])
+            await ledger.settle()
+            assert is_ready(worker)
+        verdict = await ledger.judged()
+    assert verdict.outcomes == {"opened": 1, "granted": 15, "refused": 1}
+    assert watch.reported == []
+
+
+async def test_no_second_genesis_is_written_behind_an_old_end(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=1) as ledger:
+        with proxy.stale_ends(), pytest.raises(JournalFault, match=_SAYS):
+            await write_genesis(ledger.deployment, 0, [])
+        (decisions,) = oracle.read(broker.bootstrap, ledger.topic("decisions"), 1)
+    assert len(decisions) == 1
