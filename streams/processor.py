@@ -115,6 +115,10 @@ class Processor:
 
     The only state is what the journal committed: any error between reading and committing
     leaves the outcome unknown, so everything in memory is dropped and read again.
+
+    Args:
+        looks_again: seconds before each further look at what would halt it. A broker that leads
+            a log no more, and does not know it yet, shows one that was cut off.
     """
 
     def __init__(
@@ -129,6 +133,7 @@ class Processor:
         decide: Decide = decide,
         reach: Callable[[str], Awaitable[None]] = nowhere,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        looks_again: Sequence[float] = (),
     ) -> None:
         self._journal = journal
         self._genesis = genesis
@@ -141,6 +146,8 @@ class Processor:
         self._sleep = sleep
         self._poison = Poison(self._tuning.batch)
         self._pauses = 0  # taken since the last commit
+        self._looks_again = looks_again
+        self._looked = 0  # again, since it was last refolded
         self._log = _log.bind(partition=genesis.partition)
 
     async def run(self) -> None:
@@ -150,6 +157,7 @@ class Processor:
         reason; the other partitions go on.
         """
         fault: BaseException | None = None
+        pause = 0.0
         while await self._entitlement.may_own(fault):
             try:
                 await self._journal.own()
@@ -160,8 +168,10 @@ class Processor:
                 self._observer.dropped(self._genesis.partition, None)
                 raise
             except (Refused, LogDamaged) as error:
-                self._halt(error)
-                return
+                if self._looked == len(self._looks_again):
+                    self._halt(error)
+                    return
+                fault, pause = error, self._doubt(error)
             except Exception as error:
                 self._log.warning("partition_dropped", error=type(error).__name__, why=str(error))
                 self._observer.dropped(self._genesis.partition, error)
@@ -170,11 +180,20 @@ class Processor:
                 elif self._poison.blame():
                     self._halt(error)
                     return
-                fault = error
+                fault, pause = error, _PAUSES[min(self._pauses, len(_PAUSES) - 1)]
+                self._pauses += 1
             finally:
                 await self._journal.drop()
-            await self._sleep(_PAUSES[min(self._pauses, len(_PAUSES) - 1)])
-            self._pauses += 1
+            await self._sleep(pause)
+
+    def _doubt(self, error: BaseException) -> float:
+        """Tell of what would halt it; return how long to wait before the next look."""
+        pause = self._looks_again[self._looked]
+        self._looked += 1
+        why = f"{type(error).__name__}: {error}"
+        self._log.warning("partition_doubted", why=why, then=f"looks again in {pause:g} s")
+        self._observer.dropped(self._genesis.partition, error)
+        return pause
 
     def _halt(self, error: BaseException) -> None:
         self._log.error("partition_halted", error=type(error).__name__, why=str(error))
@@ -197,6 +216,7 @@ class Processor:
                 await self._rewrite(partition, keys)
         self._check_entitled()
         await self._journal.seek(partition.next)
+        self._looked = 0
         seconds = time.perf_counter() - started
         self._log.info(
             "partition_refolded",

@@ -32,6 +32,7 @@ _RELEASE_S: Final = 2.0
 _PROBE_S: Final = 3.0
 _CHECK_S: Final = 60.0
 _AGAIN_S: Final = 1.0
+_LOOKS_AGAIN: Final = (1.0, 3.0)
 
 
 class Worker:
@@ -198,6 +199,7 @@ class Worker:
             tuning=self._tuning,
             decide=self._decide,
             reach=self._reach,
+            looks_again=_LOOKS_AGAIN,
         )
         self.status.assigned(partition)
         task = asyncio.create_task(processor.run(), name=f"partition-{partition}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from accountant.decide import decide as decide_record
@@ -80,6 +80,7 @@ class Stage:
         batch: int = 500,
         decide: Decide = decide_record,
         journal: Journal | None = None,
+        looks_again: Sequence[float] = (),
     ) -> tuple[asyncio.Task[None], RecordingObserver]:
         """Start a processor."""
         reach = reach or CrashPoints()
@@ -93,6 +94,7 @@ class Stage:
             tuning=Tuning(batch=batch),
             decide=decide,
             reach=reach,
+            looks_again=looks_again,
         )
         return asyncio.create_task(processor.run()), observer
 

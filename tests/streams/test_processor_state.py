@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import pytest
 from accountant.errors import LogDamaged
 from accountant.partition import genesis_decision
 from accountant.records import partition_row_key
-from streams.testing import MemoryLog
+from streams.testing import MemoryJournal, MemoryLog
 from tests.streams.bodies import asking, opening
 from tests.streams.journal.contract import last_of
 from tests.streams.stage import GENESIS, START, Stage, play
@@ -162,6 +162,34 @@ def test_state_without_its_log_is_refused() -> None:
         stage = await stage_with_history()
         stage.log.decisions = []
         await refused(stage, "restore it")
+
+    play(story())
+
+
+class ShowsLess(MemoryJournal):
+    """As a broker that leads the log no more: its first so many readers see a part of it."""
+
+    def __init__(self, log: MemoryLog, looks: int) -> None:
+        super().__init__(log)
+        self._looks = looks
+
+    async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
+        self._looks -= 1
+        some = [value async for value in super().decisions(since)]
+        for value in some[:-2] if self._looks >= 0 else some:
+            yield value
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3])
+def test_a_log_that_seems_cut_off_is_looked_at_again(looks: int) -> None:
+    async def story() -> None:
+        stage = await stage_with_history()
+        stage.ask(1)
+        journal = ShowsLess(stage.log, looks)
+        observer = await stage.settle(journal=journal, looks_again=(1.0, 3.0))
+        doubts = [type(error) for error in observer.drops if error is not None]
+        assert doubts == [LogDamaged] * min(looks, 2)
+        assert isinstance(observer.halt, LogDamaged) is (looks == 3)
 
     play(story())
 
