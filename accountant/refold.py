@@ -44,6 +44,13 @@ _UNREADABLE: Final = (
 )
 
 
+_FIXED: Final = ("application", "partitions", "window_ms", "skew_ms")  # settings, too
+
+
+class GenesisDiffers(LogDamaged):
+    """The log began with other settings: not the log, but the settings are to be set right."""
+
+
 class StateMismatch(LedgerFault):
     """The state rows do not agree with the log: refold from decision 0, without them."""
 
@@ -131,6 +138,7 @@ class Refold:
         """Take the next decision of the log.
 
         Raises:
+            GenesisDiffers: it began with other settings.
             LogDamaged: it cannot be read, or does not continue the chain.
             StateMismatch: the rows do not agree with it.
         """
@@ -153,8 +161,8 @@ class Refold:
                 f"decision {number} after {decision.previous} stands where decision "
                 f"{self._expected[0]} after {self._expected[1]} must"
             )
-        if number == 0 and decision.genesis != self._genesis:
-            raise LogDamaged(f"the log began as {decision.genesis}, not as {self._genesis}")
+        if number == 0:
+            check_genesis(decision.genesis, self._genesis)
         if decision.rules > RULES:
             raise LogDamaged(
                 f"decision {number} was made by rules {decision.rules}, this version knows rules "
@@ -230,6 +238,24 @@ class Refold:
         if row is not None and row.genesis != self._genesis:
             return Seen(None, {})
         return Seen(row, self._partition.ledgers)
+
+
+def check_genesis(found: Genesis | None, wanted: Genesis) -> None:
+    """Check that a log began as the settings say.
+
+    Raises:
+        GenesisDiffers: it began with other settings; the message names each, and what to set.
+        LogDamaged: it has no genesis, or is the log of another partition.
+    """
+    if found is None or found.partition != wanted.partition:
+        raise LogDamaged(f"the log began as {found}, not as {wanted}")
+    differing = [
+        f"with {name} {was}, the setting is {now}: set ACCOUNTANT_{name.upper()}={was}"
+        for name in _FIXED
+        if (was := getattr(found, name)) != (now := getattr(wanted, name))
+    ]
+    if differing:
+        raise GenesisDiffers(f"the log began as one {', and '.join(differing)}")
 
 
 def _compare(partition: Partition, decision: Decision) -> None:

@@ -9,7 +9,10 @@ from typing import Final
 
 from aiokafka import TopicPartition
 
+from accountant.errors import LogDamaged
 from accountant.partition import genesis_decision
+from accountant.records import DECODE_ERRORS, decode_decision
+from accountant.refold import GenesisDiffers, check_genesis
 from streams.deployment import Deployment
 from streams.errors import Refused
 from streams.kafka.batches import Record
@@ -26,7 +29,7 @@ async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence
     Args:
         deployment, partition: which log.
         inputs: names of those input topics that were there before.
-    Raises: Refused: it is missing, but inputs have been taken.
+    Raises: Refused: it is missing, but inputs have been taken; or it has other settings.
     """
     if await _end_if_empty(deployment, partition) is None:
         return False
@@ -50,14 +53,16 @@ async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence
 async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
     """Return where the decisions of a partition end if they hold no committed record.
 
-    Raises: Refused: they are gone while `state` still holds what was spent.
+    Raises: Refused: they are gone while `state` still holds what was spent, or they began with
+        other settings than these.
     """
     decisions = TopicPartition(deployment.topics.decisions, partition)
     state = TopicPartition(deployment.topics.state, partition)
     async with StableReader(deployment.bootstrap, [decisions, state]) as reader:
         if reader.spans[decisions].begin > 0:
             return None
-        async for _ in reader.read(decisions, 0):
+        async for record in reader.read(decisions, 0):
+            _check_settings(deployment, partition, record.value or b"")
             return None
         async for _ in reader.read(state, reader.spans[state].begin):
             raise Refused(
@@ -65,6 +70,20 @@ async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
                 "the ledger was lost. Restore the decisions; nothing may be decided without them"
             )
         return reader.spans[decisions].end
+
+
+def _check_settings(deployment: Deployment, partition: int, first: bytes) -> None:
+    """Refuse settings that every worker would halt on.
+
+    A log that is damaged is no concern of who makes topics: workers and `audit` tell of it.
+    """
+    try:
+        check_genesis(decode_decision(first).genesis, deployment.genesis(partition))
+    except GenesisDiffers as error:
+        topic = deployment.topics.decisions
+        raise Refused(f"{topic}, partition {partition}: {error}") from error
+    except (LogDamaged, *DECODE_ERRORS):
+        return
 
 
 async def _refuse_taken(deployment: Deployment, partition: int, inputs: Sequence[str]) -> None:

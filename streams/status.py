@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
+from accountant.refold import GenesisDiffers
 from streams.errors import Fenced
 from streams.processor import Committed, Observer
 from streams.service import Readiness
@@ -76,7 +77,7 @@ class Status:
     def halted(self, partition: int, error: BaseException) -> None:
         self._serving.discard(partition)
         hint = ""
-        if isinstance(error, LogDamaged):
+        if isinstance(error, LogDamaged) and not isinstance(error, GenesisDiffers):
             hint = ". Run `accountant audit`: it names the first record that disagrees"
         self._waiting[partition] = f"partition {partition} halted: {error}{hint}"
 

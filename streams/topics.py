@@ -28,6 +28,9 @@ _INPUT: Final = {
     "retention.bytes": "-1",
 }
 
+# A batch of these topics takes up to `kafka.batches.BATCH_BYTES`, a single record much less.
+_BATCH: Final = {"max.message.bytes": "1048588"}
+
 _KNOWN_TRIES: Final = 100
 
 SETTINGS: Final[dict[str, dict[str, str]]] = {
@@ -37,17 +40,18 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
         "cleanup.policy": "delete",
         **_FOREVER,
         "message.timestamp.type": "CreateTime",
-        "max.message.bytes": "1048588",
+        **_BATCH,
     },
     "state": {
         "cleanup.policy": "compact",
         "segment.bytes": "16777216",
         "message.timestamp.type": "CreateTime",
-        "max.message.bytes": "1048588",
+        **_BATCH,
     },
-    "dead_letters": {"cleanup.policy": "delete"},
+    # One that is too long for its topic would halt the partition that sets it aside.
+    "dead_letters": {"cleanup.policy": "delete", **_BATCH},
     # For ever, and few: who follows it from its beginning knows what was told.
-    "alerts": {"cleanup.policy": "delete", **_FOREVER},
+    "alerts": {"cleanup.policy": "delete", **_FOREVER, **_BATCH},
 }
 """What each topic is created with, and what `check` insists on."""
 
@@ -55,7 +59,8 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
 async def create(deployment: Deployment) -> list[str]:
     """Create the topics that are missing, and the genesis of each empty decision log.
 
-    Safe to repeat, also beside running workers: where decisions exist, nothing is written.
+    Safe to repeat, also beside running workers: where decisions exist, nothing is written, and
+    their genesis must be the one that the settings say.
     The inputs come last: whoever finds records in them finds the genesis, or a lost ledger.
 
     Returns: what was done, in words.
@@ -67,15 +72,13 @@ async def create(deployment: Deployment) -> list[str]:
         inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
         ledger = [topic for topic in SETTINGS if topic not in _INPUTS]
         done = await _create_missing(admin, deployment, ledger)
-        problems = await _problems(admin, deployment, ledger)
-        if problems:
-            raise Refused("; ".join(problems))
+        await _check_all(deployment, ledger, created=bool(done))
         for partition in range(deployment.partitions):
             if await write_genesis(deployment, partition, inputs):
                 done.append(f"wrote genesis of partition {partition}")
-        done += await _create_missing(admin, deployment, _INPUTS)
-    await check(deployment)
-    return done
+        made = await _create_missing(admin, deployment, _INPUTS)
+    await _check_all(deployment, list(SETTINGS), created=bool(made))
+    return done + made
 
 
 async def _create_missing(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
@@ -104,18 +107,7 @@ async def _create_missing(admin: Any, deployment: Deployment, topics: Sequence[s
                 if code not in (0, kafka.TopicAlreadyExistsError.errno):
                     raise kafka.for_code(code)(str(rest))
         done.append(f"created {name}")
-    await _until_known(admin, deployment, topics)
     return done
-
-
-async def _until_known(admin: Any, deployment: Deployment, topics: Sequence[str]) -> None:
-    """Wait a while until the broker's metadata tells of topics that it has just created."""
-    wanted = {deployment.topics.of(topic) for topic in topics}
-    for _ in range(_KNOWN_TRIES):
-        with translating():
-            if wanted <= set(await admin.list_topics()):
-                return
-        await asyncio.sleep(0.1)
 
 
 async def check(deployment: Deployment) -> None:
@@ -123,10 +115,22 @@ async def check(deployment: Deployment) -> None:
 
     Raises: Refused: something differs; the message names it and the command to run.
     """
+    await _check_all(deployment, list(SETTINGS), created=False)
+
+
+async def _check_all(deployment: Deployment, topics: Sequence[str], *, created: bool) -> None:
+    """Verify some topics; of those just created the brokers hear one after another.
+
+    Raises: Refused.
+    """
     async with admin_of(deployment.bootstrap) as admin:
-        problems = await _problems(admin, deployment, list(SETTINGS))
-    if problems:
-        raise Refused("; ".join(problems))
+        for left in reversed(range(_KNOWN_TRIES if created else 1)):
+            problems = await _problems(admin, deployment, topics)
+            if not problems:
+                return
+            if left:
+                await asyncio.sleep(0.1)
+    raise Refused("; ".join(problems))
 
 
 async def check_whole(deployment: Deployment) -> None:
@@ -188,8 +192,8 @@ async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -
             got = found.get(name, {}).get(key)
             if got != wanted:
                 problems.append(
-                    f"{name}: {key} is {got}, must be {wanted}. Run `kafka-configs.sh --alter "
-                    f"--topic {name} --add-config {key}={wanted}`"
+                    f"{name}: {key} is {got}, must be {wanted}. Run "
+                    f"`{_altering(deployment, name, f'{key}={wanted}')}`"
                 )
     return problems
 
@@ -209,22 +213,32 @@ def _durability_problems(
     least = max(1, deployment.replication - 1)
     for entry in described:
         name = entry["topic"]
-        copies = min(len(partition["replicas"]) for partition in entry["partitions"])
+        # None: the broker that was asked has not heard of its partitions yet.
+        copies = min((len(partition["replicas"]) for partition in entry["partitions"]), default=0)
         if copies < deployment.replication:
             problems.append(
                 f"{name} has {copies} copies, must have {deployment.replication}. Run "
-                "`kafka-reassign-partitions.sh`, or set ACCOUNTANT_REPLICATION"
+                f"`kafka-reassign-partitions.sh --bootstrap-server {deployment.bootstrap} "
+                "--reassignment-json-file FILE --execute`, or set ACCOUNTANT_REPLICATION"
             )
         settings = found.get(name, {})
         if int(settings.get("min.insync.replicas", "0")) < least:
             problems.append(
                 f"{name}: min.insync.replicas is {settings.get('min.insync.replicas')}, must be "
-                f"at least {least}. Run `kafka-configs.sh --alter --topic {name} --add-config "
-                f"min.insync.replicas={least}`"
+                f"at least {least}. Run "
+                f"`{_altering(deployment, name, f'min.insync.replicas={least}')}`"
             )
         if settings.get("unclean.leader.election.enable") != "false":
             problems.append(
-                f"{name}: unclean.leader.election.enable must be false. Run `kafka-configs.sh "
-                f"--alter --topic {name} --add-config unclean.leader.election.enable=false`"
+                f"{name}: unclean.leader.election.enable must be false. Run "
+                f"`{_altering(deployment, name, 'unclean.leader.election.enable=false')}`"
             )
     return problems
+
+
+def _altering(deployment: Deployment, name: str, setting: str) -> str:
+    """Return the command that gives a topic a setting, whole: to be copied and run."""
+    return (
+        f"kafka-configs.sh --bootstrap-server {deployment.bootstrap} --alter --topic {name} "
+        f"--add-config {setting}"
+    )

@@ -84,6 +84,7 @@ class StableReader:
     def __init__(self, bootstrap: str, partitions: list[TopicPartition]) -> None:
         self._committed = consumer(bootstrap, committed=True)
         self._uncommitted = consumer(bootstrap, committed=False)
+        self._bootstrap = bootstrap
         self._partitions = partitions
         self.spans: dict[TopicPartition, Span] = {}
 
@@ -129,9 +130,13 @@ class StableReader:
                 return
             if time.monotonic() > deadline:
                 tp = open_ones[0]
+                # `find-hanging` leaves out those of which their coordinator still knows.
+                tool = f"kafka-transactions.sh --bootstrap-server {self._bootstrap}"
                 raise Unavailable(
                     f"a transaction on {tp.topic}, partition {tp.partition}, is open at offset "
-                    f"{stable[tp]}: find it with `kafka-transactions.sh find-hanging`"
+                    f"{stable[tp]}: find the ID of the one that is Ongoing with `{tool} list`; if "
+                    "it does not end by itself, end it with "
+                    f"`{tool} forceTerminateTransaction --transactionalId ID` (Kafka 4.1 or later)"
                 )
             await asyncio.sleep(0.05)
 

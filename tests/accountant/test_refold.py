@@ -18,7 +18,7 @@ from accountant.records import (
     decode_partition_row,
     partition_row_key,
 )
-from accountant.refold import Refold, StateMismatch, state_rows
+from accountant.refold import GenesisDiffers, Refold, StateMismatch, state_rows
 from tests.accountant.histories import worlds
 from tests.accountant.world import WINDOW, World, opened
 
@@ -231,6 +231,28 @@ def test_a_log_that_contradicts_itself_is_damaged(
     world.log = damaged(world, at, **changes)
     with pytest.raises(LogDamaged, match=message):
         world.refolded()
+
+
+def test_another_setting_than_at_the_beginning_is_named_with_what_to_set() -> None:
+    world = opened()
+    began = world.genesis
+    world.genesis = msgspec.structs.replace(began, application="other", window_ms=1)
+    with pytest.raises(GenesisDiffers) as raised:
+        world.refolded()
+    assert str(raised.value) == (
+        "the log began as one with application test, the setting is other: "
+        "set ACCOUNTANT_APPLICATION=test, "
+        f"and with window_ms {began.window_ms}, the setting is 1: "
+        f"set ACCOUNTANT_WINDOW_MS={began.window_ms}"
+    )
+
+
+def test_the_log_of_another_partition_is_no_matter_of_settings() -> None:
+    world = opened()
+    world.genesis = msgspec.structs.replace(world.genesis, partition=1, window_ms=1)
+    with pytest.raises(LogDamaged, match="the log began as") as raised:
+        world.refolded()
+    assert not isinstance(raised.value, GenesisDiffers)
 
 
 @pytest.mark.parametrize("lowered", [{"rho": "0"}, {"mechanisms": 0}])

@@ -56,7 +56,9 @@ async def why_halted(ledger: Ledger) -> str:
         return str(worker.status.readiness())
 
 
-def accepting(ledger: Ledger, topic: str, first: int) -> subprocess.CompletedProcess[str]:
+def accepting(
+    ledger: Ledger, topic: str, first: int, **settings: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command that the halted worker names."""
     deployment = ledger.deployment
     environment = {
@@ -65,6 +67,7 @@ def accepting(ledger: Ledger, topic: str, first: int) -> subprocess.CompletedPro
         "ACCOUNTANT_APPLICATION": deployment.application,
         "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
         "ACCOUNTANT_PARTITIONS": "1",
+        **settings,
     }
     where = ["--topic", topic, "--partition", "0", "--from", str(first), "--reason", WHY, "--json"]
     command = [sys.executable, "-m", "streams.cli", "topics", "accept-lost-inputs", *where]
@@ -168,6 +171,19 @@ async def test_lost_admin_records_are_given_up_too(broker: LocalBroker, applicat
             (place,) = await ledger.open("ds")
             assert (await ledger.decision(place))["reason"] == "already_opened"
         await check_sound(ledger, granted=10)
+
+
+async def test_a_setting_other_than_the_genesis_is_named_and_not_taken_for_damage(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        wrong = {"ACCOUNTANT_WINDOW_MS": "1800000"}
+        done = await asyncio.to_thread(accepting, ledger, "requests", 0, **wrong)
+        assert done.returncode == 4
+        told = " ".join(done.stderr.split())
+        assert "the setting is 1800000: set ACCOUNTANT_WINDOW_MS=3600000" in told
+        assert "damaged" not in told
+        assert "audit" not in told
 
 
 async def test_a_worker_that_serves_is_not_disturbed_where_nothing_is_lost(

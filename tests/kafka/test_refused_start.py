@@ -7,10 +7,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
 from confluent_kafka import Producer
 
 from streams import topics
-from streams.errors import Refused
+from streams.errors import Refused, Unavailable
+from streams.kafka.reader import StableReader
 from streams.testing import LocalBroker
 from streams.worker import Worker
 from tests.faults import oracle
@@ -31,6 +33,8 @@ WRONG = [
     ("state", "cleanup.policy", "delete"),
     ("state", "max.message.bytes", "1000"),
     ("requests", "retention.ms", "1000"),
+    ("dead_letters", "max.message.bytes", "100"),
+    ("alerts", "max.message.bytes", "100"),
 ]
 
 
@@ -59,7 +63,10 @@ async def test_a_start_on_wrong_settings_names_each_and_the_command(
             Operator(ledger).alter(topic, name, value)
             why = await refusal(ledger)
             assert f"{ledger.topic(topic)}: {name} is {value}, must be {right}" in why
-            assert f"kafka-configs.sh --alter --topic {ledger.topic(topic)}" in why
+            assert (
+                f"`kafka-configs.sh --bootstrap-server {broker.bootstrap} --alter "
+                f"--topic {ledger.topic(topic)} --add-config {name}={right}`"
+            ) in why
             with pytest.raises(Refused, match=name.replace(".", r"\.")):
                 await topics.create(ledger.deployment)
             Operator(ledger).alter(topic, name, right)
@@ -114,12 +121,56 @@ async def halted(ledger: Ledger) -> list[str]:
 
 async def test_another_genesis_halts_each_partition(broker: LocalBroker, application: str) -> None:
     async with ledger_of(broker, application) as ledger:
-        ledger.deployment = replace(ledger.deployment, window_ms=1_800_000)
+        ledger.deployment = replace(ledger.deployment, window_ms=1_800_000, skew_ms=1_000)
         async with working(ledger, ready=False) as worker:
             await until(
                 lambda: str(worker.status.readiness()).count("the log began as") == 2, "halted"
             )
-            assert "window_ms=3600000" in str(worker.status.readiness())
+            for why in worker.status.readiness().reasons:
+                assert "setting is 1800000: set ACCOUNTANT_WINDOW_MS=3600000" in why
+                assert "setting is 1000: set ACCOUNTANT_SKEW_MS=300000" in why
+                assert "audit" not in why  # which would pass
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("application", "somebody"), ("window_ms", 60_000), ("skew_ms", 1)]
+)
+async def test_topics_are_not_ready_for_settings_other_than_their_genesis(
+    broker: LocalBroker, application: str, name: str, other: object
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        right = getattr(ledger.deployment, name)
+        with pytest.raises(Refused) as raised:
+            await topics.create(replace(ledger.deployment, **{name: other}))
+        assert str(raised.value) == (
+            f"{ledger.topic('decisions')}, partition 0: the log began as one with {name} {right}, "
+            f"the setting is {other}: set ACCOUNTANT_{name.upper()}={right}"
+        )
+        assert await topics.create(ledger.deployment) == []
+
+
+async def test_an_open_transaction_is_named_with_the_commands_that_find_and_end_it(
+    broker: LocalBroker, application: str
+) -> None:
+    async with ledger_of(broker, application) as ledger:
+        place = TopicPartition(ledger.topic("decisions"), 1)
+        foreign = AIOKafkaProducer(
+            bootstrap_servers=broker.bootstrap, transactional_id=f"{application}-foreign"
+        )
+        await foreign.start()
+        try:
+            async with foreign.transaction():
+                await foreign.send_and_wait(place.topic, b"{}", partition=place.partition)
+                with pytest.raises(Unavailable) as raised:
+                    async with StableReader(broker.bootstrap, [place]):
+                        pass
+        finally:
+            await foreign.stop()
+        why = str(raised.value)
+        assert f"a transaction on {place.topic}, partition 1, is open" in why
+        tool = f"`kafka-transactions.sh --bootstrap-server {broker.bootstrap}"
+        assert f"{tool} list`" in why
+        assert f"{tool} forceTerminateTransaction --transactionalId ID`" in why
 
 
 async def with_history(ledger: Ledger) -> None:
@@ -174,6 +225,8 @@ async def test_settings_that_could_take_back_an_acknowledged_grant_refuse_the_st
         with pytest.raises(Refused) as raised:
             await topics.check(replace(ledger.deployment, replication=3))
         assert "has 1 copies, must have 3" in str(raised.value)
+        tool = f"`kafka-reassign-partitions.sh --bootstrap-server {broker.bootstrap} "
+        assert tool in str(raised.value)
         assert "min.insync.replicas is 1, must be at least 2" in str(raised.value)
 
 
