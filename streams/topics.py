@@ -71,17 +71,18 @@ async def create(deployment: Deployment) -> list[str]:
             existing = set(await admin.list_topics())
         inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
         ledger = [topic for topic in SETTINGS if topic not in _INPUTS]
-        done = await _create_missing(admin, deployment, ledger)
-        await _check_all(deployment, ledger, created=bool(done))
+        done = await create_missing(admin, deployment, ledger)
+        await check_all(deployment, ledger, created=bool(done))
         for partition in range(deployment.partitions):
             if await write_genesis(deployment, partition, inputs):
                 done.append(f"wrote genesis of partition {partition}")
-        made = await _create_missing(admin, deployment, _INPUTS)
-    await _check_all(deployment, list(SETTINGS), created=bool(made))
+        made = await create_missing(admin, deployment, _INPUTS)
+    await check_all(deployment, list(SETTINGS), created=bool(made))
     return done + made
 
 
-async def _create_missing(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
+async def create_missing(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
+    """Create those of some topics that are missing; return what was done, in words."""
     with translating():
         existing = set(await admin.list_topics())
     done = []
@@ -115,10 +116,10 @@ async def check(deployment: Deployment) -> None:
 
     Raises: Refused: something differs; the message names it and the command to run.
     """
-    await _check_all(deployment, list(SETTINGS), created=False)
+    await check_all(deployment, list(SETTINGS), created=False)
 
 
-async def _check_all(deployment: Deployment, topics: Sequence[str], *, created: bool) -> None:
+async def check_all(deployment: Deployment, topics: Sequence[str], *, created: bool) -> None:
     """Verify some topics; of those just created the brokers hear one after another.
 
     Raises: Refused.

@@ -1,21 +1,23 @@
-"""`accountant log`: the decision log as JSON lines."""
+"""`accountant log`: the decision log as JSON lines, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import DEFAULT_URL, LogUrl
+from streams.cli.options import DEFAULT_URL, Json, LogUrl
 
-app = typer.Typer(help="Read the decision log.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from streams.cli.log_source import Part
+    from streams.deployment import Deployment
+    from streams.log_restore import Restored
 
-
-@app.callback()
-def _log() -> None:
-    """Keep `export` a command of its own, though it is the only one."""
+app = typer.Typer(help="Read the decision log, or restore it.", no_args_is_help=True)
 
 
 @app.command("export")
@@ -64,3 +66,133 @@ def _about(values: Iterable[bytes], request_id: str) -> Iterator[bytes]:
             request = msgspec.json.decode(body) if body else {}
             if isinstance(request, dict) and request.get("request_id") == request_id:
                 yield value
+
+
+@app.command("restore")
+def restore(
+    file: Annotated[Path, typer.Argument(help="What `log export` wrote.")],
+    url: LogUrl = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Write an exported log back into the topic `decisions` on Kafka, byte for byte.
+
+    Stop the workers first. The whole file is audited before anything is written, and what the
+    topic holds must be its beginning: a restore that was interrupted is run again. `state` is
+    left alone. Exit code 1 if a record disagrees, 4 if the topic or a setting is another's.
+    """
+    from streams.cli.output import print_json
+
+    with explained():
+        deployment = _deployment(url)
+        done = _restored(file, deployment)
+    missing = sorted({*range(deployment.partitions)} - {each.partition for each in done})
+    if json:
+        print_json({"partitions": done, "not_in_file": missing})
+        return
+    for each in done:
+        typer.echo(
+            f"partition {each.partition}: {each.found} decisions were there, {each.written} "
+            f"written\n   head {each.sequence}:{each.head}"
+        )
+
+    for number in missing:
+        typer.echo(f"partition {number} is not in the file: it was left as it is")
+
+
+def _deployment(url: str) -> Deployment:
+    from streams.deployment import deployment_of
+    from streams.settings import ledger_url, load
+
+    kind = ledger_url(url).kind
+    if kind == "sqlite":
+        hint = "stop its process, move the old file away with its -wal and -shm, copy a backup back"
+        fail(Exit.USAGE, "only a log on Kafka is restored; a ledger's file is copied", hint=hint)
+    if kind != "kafka":
+        fail(Exit.USAGE, "a gateway restores no log", hint="--url kafka://HOST:PORT")
+    return deployment_of(load(url=url))
+
+
+def _restored(file: Path, deployment: Deployment) -> list[Restored]:
+    """Audit a file and write it back, showing progress on stderr."""
+    from accountant.records import decode_decision
+    from streams.cli.audit import audited
+    from streams.cli.log_source import ExportedLog, log_source
+    from streams.cli.output import progress
+    from streams.log_restore import Copy, restore
+
+    if file.exists() and not (file.is_file() and isinstance(log_source(str(file)), ExportedLog)):
+        hint = "accountant log export --url kafka://HOST:PORT > FILE"
+        fail(Exit.USAGE, f"{file} must be a file that `accountant log export` wrote", hint=hint)
+    log = _Copied(file)
+    reports = audited(log)
+    if not reports:
+        fail(Exit.FAILED, f"{file} is empty: there is not even a genesis. Nothing was written")
+    copies = []
+    for (number, report), first in zip(reports, log.firsts, strict=True):
+        wrong = report.first_disagreement
+        if wrong is not None:
+            fail(
+                Exit.FAILED,
+                f"partition {number}, decision {wrong.partition_sequence}, field {wrong.what}: "
+                f"expected {wrong.expected[:400]}, found {wrong.found[:400]}. Nothing was written",
+                hint="another copy, one that `accountant audit FILE` passes",
+            )
+        genesis = decode_decision(first).genesis
+        assert genesis is not None  # or the audit would have said so
+        copies.append(Copy(genesis, report.records, report.head))
+    with progress() as bars:
+        tasks = {
+            copy.genesis.partition: bars.add_task(
+                f"restoring partition {copy.genesis.partition}", total=copy.total
+            )
+            for copy in copies
+        }
+        return asyncio.run(
+            restore(
+                deployment,
+                copies,
+                lambda: ((part.number, part.values) for part in log.parts()),
+                progress=lambda number, done: bars.update(tasks[number], completed=done),
+            )
+        )
+
+
+class _Copied:
+    """An exported log that is read more than once, and must not change meanwhile.
+
+    Attributes:
+        firsts: the first decision of each part, once they have been read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.firsts: list[bytes] = []
+        self._path = path
+        self._begun = self._stamp()
+
+    def _stamp(self) -> tuple[int, int, int]:
+        found = self._path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def parts(self) -> Iterator[Part]:
+        from streams.cli.log_source import ExportedLog
+
+        self.firsts.clear()
+        for part in ExportedLog(self._path).parts():
+            yield part._replace(values=self._same(part.values))
+
+    def seen(self) -> Mapping[int, tuple[int, str]]:
+        return {}
+
+    def _same(self, values: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the decisions of a part; what is written is what was audited.
+
+        Raises: Refused: the file was changed.
+        """
+        from streams.errors import Refused
+
+        for number, value in enumerate(values):
+            if self._stamp() != self._begun:
+                raise Refused(f"{self._path} was changed while it was read: run this again")
+            if number == 0:
+                self.firsts.append(value)
+            yield value

@@ -1,0 +1,199 @@
+"""A ledger on Kafka comes back from an export, byte for byte, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accountant.audit import AuditReport
+from accountant.partitioning import partition_of
+from streams import topics
+from streams.cli.audit import audited
+from streams.cli.log_source import ExportedLog, KafkaLog
+from streams.errors import Refused
+from streams.log_restore import Copy, restore
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.ledger import Ledger, request, until, working
+from tests.faults.operator import Operator
+from tests.streams.cli.conftest import environment
+
+PARTITIONS = 3
+# Partition 0 never has a dataset: where its log is lost, `topics create` begins it anew.
+DATASETS = [
+    next(name for i in range(99) if partition_of((name := f"ds-{i}").encode(), PARTITIONS) == part)
+    for part in (1, 2)
+]
+
+
+class Lost:
+    """A ledger, an export of it, and what its topic held."""
+
+    def __init__(self, ledger: Ledger, file: Path, first: bytes) -> None:
+        self.ledger, self.file, self.first = ledger, file, first
+        self.operator = Operator(ledger)
+        self.records = self.read("decisions")
+        self.state = self.read("state")
+        self.counts = [len(part) for part in self.records]
+
+    def read(self, topic: str) -> list[list[tuple[bytes | None, bytes | None, int]]]:
+        found = oracle.read(self.ledger.bootstrap, self.ledger.topic(topic), PARTITIONS)
+        return [[(r.key, r.value, r.timestamp) for r in part] for part in found]
+
+    def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        deployment = self.ledger.deployment
+        settings = {
+            "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
+            "ACCOUNTANT_APPLICATION": deployment.application,
+            "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
+            "ACCOUNTANT_PARTITIONS": str(PARTITIONS),
+            **more,
+        }
+        line, env = [sys.executable, "-m", "streams.cli", *command], environment(**settings)
+        return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+
+    async def restoring(self, file: Path | None = None, **more: str) -> tuple[int, str]:
+        where = str(file or self.file)
+        done = await asyncio.to_thread(self.run, "log", "restore", where, "--json", **more)
+        return done.returncode, done.stdout + done.stderr
+
+    async def restored(self) -> list[tuple[int, int, str]]:
+        """Return of each partition how many decisions were there and written, and the head."""
+        code, said = await self.restoring()
+        assert code == 0, said
+        done = json.loads(said)
+        assert done["not_in_file"] == []
+        return [(each["found"], each["written"], each["head"]) for each in done["partitions"]]
+
+    async def refused(self, why: str, due: int = 4, file: Path | None = None, **more: str) -> None:
+        code, said = await self.restoring(file, **more)
+        assert (code, why in said) == (due, True), said
+
+    async def heads(self) -> list[tuple[bool, int, str]]:
+        return [(r.ok, r.sequence, r.head) for r in await reports(KafkaLog(self.ledger.deployment))]
+
+
+async def reports(log: KafkaLog | ExportedLog) -> list[AuditReport]:
+    # A thread of its own: the auditor runs an event loop.
+    return [report for _, report in await asyncio.to_thread(audited, log)]
+
+
+async def with_history(ledger: Ledger, file: Path, count: int) -> Lost:
+    """Have requests decided and exported."""
+    first = request(DATASETS[0], epsilon="0.0001")
+    async with working(ledger):
+        await ledger.open(*DATASETS)
+        await ledger.settle()
+        bodies = [request(DATASETS[i % 2], epsilon="0.0001") for i in range(count - 1)]
+        await ledger.send_all([first, *bodies])
+        await ledger.settle()
+    lost = Lost(ledger, file, first)
+    done = await asyncio.to_thread(lost.run, "log", "export")
+    assert done.returncode == 0, done.stderr
+    await asyncio.to_thread(file.write_text, done.stdout)
+    return lost
+
+
+async def test_a_lost_log_comes_back_from_its_export(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        lost = await with_history(ledger, tmp_path / "log.jsonl", 60)
+        heads = await lost.heads()
+        await asyncio.to_thread(lost.operator.delete, "decisions")
+        with pytest.raises(Refused, match=r"is empty, but .*state is not"):
+            await topics.create(ledger.deployment)
+        anew, *others = lost.read("decisions")
+        assert (len(anew), others) == (1, [[], []])
+        done = await lost.restored()
+        assert [each[:2] for each in done] == [(1, 0), *((0, n) for n in lost.counts[1:])]
+        assert lost.read("decisions") == [anew, *lost.records[1:]]
+        assert lost.read("state") == lost.state
+        assert (await lost.heads())[1:] == heads[1:]
+        assert [each[:2] for each in await lost.restored()] == [(n, 0) for n in lost.counts]
+        assert await topics.create(ledger.deployment) == []
+        async with working(ledger, settle=False):
+            assert (await ledger.decided(lost.first))["outcome"] == "repeated"
+            assert (await ledger.decided(request(DATASETS[1])))["outcome"] == "granted"
+        later = lost.read("decisions")
+        await lost.refused("goes on after decision")
+        assert lost.read("decisions") == later
+
+        # Without `state` too, an older copy: what it has not is decided again from the inputs.
+        await asyncio.to_thread(lost.operator.delete, "decisions", "state")
+        assert [head for *_, head in await lost.restored()] == [head for *_, head in heads]
+        assert lost.read("decisions") == lost.records
+        await topics.create(ledger.deployment)
+        async with working(ledger, settle=False):
+            await until(lambda: lost.read("decisions")[1:] == later[1:], "all is decided again")
+
+
+async def test_an_interrupted_restore_goes_on(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        lost = await with_history(ledger, tmp_path / "log.jsonl", 1_100)
+        log, deployment = ExportedLog(lost.file), ledger.deployment
+        found = enumerate(await reports(log))
+        copies = [Copy(deployment.genesis(n), report.records, report.head) for n, report in found]
+
+        def interrupt(number: int, done: int) -> None:
+            if (number, done) == (1, 500):
+                raise KeyError("interrupted")
+
+        def parts() -> Iterator[tuple[int, Iterator[bytes]]]:
+            return ((part.number, part.values) for part in log.parts())
+
+        await asyncio.to_thread(lost.operator.delete, "decisions")
+        with pytest.raises(KeyError, match="interrupted"):
+            await restore(deployment, copies, parts, progress=interrupt)
+        assert lost.read("decisions") == [lost.records[0], lost.records[1][:500], []]
+        _, one, two = lost.counts
+        done = await lost.restored()
+        assert [each[:2] for each in done] == [(1, 0), (500, one - 500), (0, two)]
+        assert lost.read("decisions") == lost.records
+
+
+async def test_what_does_not_belong_here_is_refused_and_nothing_written(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        lost = await with_history(ledger, tmp_path / "log.jsonl", 20)
+        lines = lost.file.read_bytes().splitlines(keepends=True)
+        bad, twice = tmp_path / "bad.jsonl", tmp_path / "twice.jsonl"
+        bad.write_bytes(b"".join([*lines[:-3], *lines[-2:]]))
+        twice.write_bytes(b"".join(lines * 2))
+        cases: list[tuple[Path, dict[str, str], int, str]] = [
+            (bad, {}, 1, f"partition 2, decision {lost.counts[2] - 3}, field partition_sequence"),
+            (twice, {}, 4, "partition 0 twice"),
+            (
+                lost.file,
+                {"ACCOUNTANT_APPLICATION": "other"},
+                4,
+                f"set ACCOUNTANT_APPLICATION={application}",
+            ),
+            (lost.file, {"ACCOUNTANT_URL": "sqlite:///ledger.db"}, 2, "copy a backup back"),
+        ]
+        await asyncio.to_thread(lost.operator.delete, *topics.SETTINGS)
+        for file, settings, due, why in cases:
+            await lost.refused(why, due, file, **settings)
+            with pytest.raises(Refused, match=r"missing topics: .*decisions"):
+                await topics.check(ledger.deployment)
+
+        await topics.create(ledger.deployment)
+        anew = lost.read("decisions")
+        async with working(ledger):
+            await lost.refused("another decision 0")
+            assert lost.read("decisions") == anew
+            # As the message says; but somebody would take half of it for the whole.
+            await asyncio.to_thread(lost.operator.delete, "decisions")
+            await lost.refused("run (1): stop them")
+            assert lost.read("decisions") == [[], [], []]
+        await lost.restored()
+        assert lost.read("decisions") == lost.records
