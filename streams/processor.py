@@ -147,7 +147,7 @@ class Processor:
         self._poison = Poison(self._tuning.batch)
         self._pauses = 0  # taken since the last commit
         self._looks_again = looks_again
-        self._looked = 0  # again, since it was last refolded
+        self._looked = 0  # again, since the last commit: what refuses those, a refold passes
         self._log = _log.bind(partition=genesis.partition)
 
     async def run(self) -> None:
@@ -190,6 +190,7 @@ class Processor:
         """Tell of what would halt it; return how long to wait before the next look."""
         pause = self._looks_again[self._looked]
         self._looked += 1
+        self._poison.absolve()
         why = f"{type(error).__name__}: {error}"
         self._log.warning("partition_doubted", why=why, then=f"looks again in {pause:g} s")
         self._observer.dropped(self._genesis.partition, error)
@@ -216,7 +217,6 @@ class Processor:
                 await self._rewrite(partition, keys)
         self._check_entitled()
         await self._journal.seek(partition.next)
-        self._looked = 0
         seconds = time.perf_counter() - started
         self._log.info(
             "partition_refolded",
@@ -258,7 +258,7 @@ class Processor:
                 self._poison.suspect(records)
                 await self._commit(partition, records, now)
                 self._poison.cleared(len(records))
-                self._pauses = 0
+                self._pauses = self._looked = 0
 
     async def _commit(self, partition: Partition, records: Sequence[Input], now: int) -> None:
         draft = Draft(partition)

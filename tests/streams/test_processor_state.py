@@ -11,6 +11,8 @@ import pytest
 from accountant.errors import LogDamaged
 from accountant.partition import genesis_decision
 from accountant.records import partition_row_key
+from streams.errors import Refused
+from streams.journal.port import Commit
 from streams.testing import MemoryJournal, MemoryLog
 from tests.streams.bodies import asking, opening
 from tests.streams.journal.contract import last_of
@@ -190,6 +192,24 @@ def test_a_log_that_seems_cut_off_is_looked_at_again(looks: int) -> None:
         doubts = [type(error) for error in observer.drops if error is not None]
         assert doubts == [LogDamaged] * min(looks, 2)
         assert isinstance(observer.halt, LogDamaged) is (looks == 3)
+
+    play(story())
+
+
+class Refuses(MemoryJournal):
+    """As a broker whose ACLs let this one read, and not write."""
+
+    async def commit(self, commit: Commit) -> None:
+        raise Refused("the broker refuses")
+
+
+def test_what_refuses_commits_halts_though_each_refold_is_sound() -> None:
+    async def story() -> None:
+        stage = await stage_with_history()
+        stage.ask(1)
+        observer = await stage.settle(journal=Refuses(stage.log), looks_again=(1.0, 3.0))
+        assert isinstance(observer.halt, Refused)
+        assert observer.refolds == 3
 
     play(story())
 
