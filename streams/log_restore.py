@@ -91,9 +91,10 @@ class _Held(NamedTuple):
 
 
 def check_settings(deployment: Deployment, copies: Sequence[Copy]) -> None:
-    """Check that a copy is of this very ledger.
+    """Check that a copy is of this very ledger, and of all of it.
 
-    Raises: Refused: a setting is not what a genesis says, or a partition is there twice.
+    Raises: Refused: a setting is not what a genesis says, or a partition is there twice or not
+        at all: its budgets would begin anew with the genesis that `topics create` then writes.
     """
     seen = set()
     for genesis, *_ in copies:
@@ -107,6 +108,12 @@ def check_settings(deployment: Deployment, copies: Sequence[Copy]) -> None:
         if number in seen:
             raise Refused(f"the file has partition {number} twice: give one export")
         seen.add(number)
+    missing = sorted({*range(deployment.partitions)} - seen)
+    if missing:
+        raise Refused(
+            f"the file lacks partitions {missing} of {deployment.partitions}, and an export that "
+            "ended well has all: restore another one. Nothing was written"
+        )
 
 
 async def restore(
@@ -168,9 +175,9 @@ async def _compare(
             if count == copy.total:
                 raise Refused(f"{where}, goes on after decision {count - 1}, the file's last")
             if next(values, None) != record.value:
-                if copy.total > 1 or not _begins(record.value, copy.genesis):
+                if copy.total > 1 or not _begins(record.value or b"", copy.genesis):
                     raise Refused(f"{where}, holds another decision {count} than the file: {_ANEW}")
-                genesis = hash_of(record.value)
+                genesis = hash_of(record.value or b"")
             count += 1
             progress(number, count)
     return _Held(count, end, genesis)

@@ -85,18 +85,14 @@ def restore(
     with explained():
         deployment = _deployment(url)
         done = _restored(file, deployment)
-    missing = sorted({*range(deployment.partitions)} - {each.partition for each in done})
     if json:
-        print_json({"partitions": done, "not_in_file": missing})
+        print_json({"partitions": done})
         return
     for each in done:
         typer.echo(
             f"partition {each.partition}: {each.found} decisions were there, {each.written} "
             f"written\n   head {each.sequence}:{each.head}"
         )
-
-    for number in missing:
-        typer.echo(f"partition {number} is not in the file: it was left as it is")
 
 
 def _deployment(url: str) -> Deployment:
