@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 from aiokafka import TopicPartition
-from aiokafka import errors as kafka
 
 from accountant.clock import from_iso
 from accountant.partition import hash_of
@@ -22,9 +21,9 @@ from accountant.records import DECODE_ERRORS, Genesis, decode_decision
 from accountant.refold import GenesisDiffers, check_genesis
 from streams.deployment import Deployment
 from streams.errors import Fenced, JournalFault, Refused, Unavailable
-from streams.kafka.admin import admin_of
+from streams.kafka.admin import admin_of, members_of
 from streams.kafka.batches import Record
-from streams.kafka.errors import translating
+from streams.kafka.membership import SESSION_S
 from streams.kafka.producer import TransactionalProducer
 from streams.kafka.reader import StableReader
 from streams.topics import check_all, create_missing
@@ -33,7 +32,7 @@ _MOST: Final = 500  # decisions of a transaction, as a worker's default
 _MOST_BYTES: Final = 8 << 20
 _DECISIONS: Final = ("decisions",)
 _PAUSE_S: Final = 0.2
-_GONE_S: Final = 8.0  # a group keeps the place of who left it for a session, 6 s
+_GONE_S: Final = SESSION_S + 2  # for a session, a group keeps the place of who left it
 _ANEW: Final = (
     "nothing was written. If the file is the right one, delete that topic and run this again, "
     "without `topics create` before it"
@@ -213,12 +212,7 @@ async def _members(admin: Any, group: str, deadline: float) -> int:
     """Return how many members a group has; a new broker begins to know of groups when asked."""
     while True:
         try:
-            with translating():
-                (answer,) = await admin.describe_consumer_groups([group])
-                ((code, _, _, _, _, members, *_),) = answer.groups
-                if code:
-                    raise kafka.for_code(code)(group)
-            return len(members)
+            return len(await members_of(admin, group))
         except Unavailable:
             if time.monotonic() > deadline:
                 raise

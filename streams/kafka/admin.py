@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient
 
 from streams.kafka.errors import translating
@@ -26,3 +27,16 @@ async def admin_of(bootstrap: str) -> AsyncIterator[Any]:
         yield admin
     finally:
         await admin.close()
+
+
+async def members_of(admin: Any, group: str) -> list[str]:
+    """Return the ids of a group's members.
+
+    Raises: JournalFault, Refused: the broker did not tell.
+    """
+    with translating():
+        (described,) = await admin.describe_consumer_groups([group])
+        ((code, _, _, _, _, members, *_),) = described.groups
+        if code:
+            raise kafka.for_code(code)(group)
+    return [member[0] for member in members]

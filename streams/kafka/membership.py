@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.errors import for_code
 
 from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
-from streams.kafka.admin import admin_of
+from streams.kafka.admin import admin_of, members_of
 from streams.kafka.errors import translating
 from streams.kafka.inbox import Inbox
 from streams.kafka.reader import stop
@@ -23,7 +22,9 @@ from streams.metrics.source import Lag
 _log = get_logger(__name__)
 
 _PATIENCE_S: Final = 3.0
-_SESSION_S: Final = 6.0  # without a heartbeat, until the group puts a member out
+SESSION_S: Final = 6.0
+"""Without a heartbeat, until the group puts a member out."""
+
 _LEAVE_S: Final = 1.0
 _UUID_LENGTH: Final = 36
 
@@ -62,7 +63,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             isolation_level="read_uncommitted",
             auto_offset_reset="none",
             enable_auto_commit=False,
-            session_timeout_ms=int(_SESSION_S * 1000),
+            session_timeout_ms=int(SESSION_S * 1000),
             heartbeat_interval_ms=1_000,
             rebalance_timeout_ms=8_000,
             # Else a member that is given no partition, or is refolding for long, would leave the
@@ -179,7 +180,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             if not await self._is_anothers():
                 return False
             # Or was it a late duplicate of a request of our own? Nothing keeps that one's place.
-            await asyncio.sleep(_SESSION_S + 1)
+            await asyncio.sleep(SESSION_S + 1)
             return await self._is_anothers()
         except (JournalFault, Refused) as error:
             _log.warning("membership_unknown", why=str(error))
@@ -223,9 +224,5 @@ async def _member_of(deployment: Deployment, instance_id: str) -> str | None:
     """
     with translating():
         async with asyncio.timeout(_PATIENCE_S), admin_of(deployment.bootstrap) as admin:
-            (described,) = await admin.describe_consumer_groups([deployment.application])
-            ((code, _, _, _, _, members, *_),) = described.groups
-            if code:
-                raise for_code(code)(deployment.application)
-    ids: list[str] = [member[0] for member in members]
+            ids = await members_of(admin, deployment.application)
     return next((each for each in ids if each[:-_UUID_LENGTH] == f"{instance_id}-"), None)
