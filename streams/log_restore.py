@@ -153,7 +153,7 @@ async def _make_topic(deployment: Deployment) -> None:
     """Make the topic if it is missing: without a genesis, the copy has its own."""
     async with admin_of(deployment.bootstrap) as admin:
         made = await create_missing(admin, deployment, _DECISIONS)
-    await check_all(deployment, _DECISIONS, created=bool(made))
+        await check_all(admin, deployment, _DECISIONS, created=bool(made))
 
 
 async def _compare(

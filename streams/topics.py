@@ -72,13 +72,13 @@ async def create(deployment: Deployment) -> list[str]:
         inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
         ledger = [topic for topic in SETTINGS if topic not in _INPUTS]
         done = await create_missing(admin, deployment, ledger)
-        await check_all(deployment, ledger, created=bool(done))
+        await check_all(admin, deployment, ledger, created=bool(done))
         for partition in range(deployment.partitions):
             if await write_genesis(deployment, partition, inputs):
                 done.append(f"wrote genesis of partition {partition}")
-        made = await create_missing(admin, deployment, _INPUTS)
-    await check_all(deployment, list(SETTINGS), created=bool(made))
-    return done + made
+        done += await create_missing(admin, deployment, _INPUTS)
+        await check_all(admin, deployment, list(SETTINGS), created=bool(done))
+    return done
 
 
 async def create_missing(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
@@ -116,21 +116,23 @@ async def check(deployment: Deployment) -> None:
 
     Raises: Refused: something differs; the message names it and the command to run.
     """
-    await check_all(deployment, list(SETTINGS), created=False)
+    async with admin_of(deployment.bootstrap) as admin:
+        await check_all(admin, deployment, list(SETTINGS), created=False)
 
 
-async def check_all(deployment: Deployment, topics: Sequence[str], *, created: bool) -> None:
+async def check_all(
+    admin: Any, deployment: Deployment, topics: Sequence[str], *, created: bool
+) -> None:
     """Verify some topics; of those just created the brokers hear one after another.
 
     Raises: Refused.
     """
-    async with admin_of(deployment.bootstrap) as admin:
-        for left in reversed(range(_KNOWN_TRIES if created else 1)):
-            problems = await _problems(admin, deployment, topics)
-            if not problems:
-                return
-            if left:
-                await asyncio.sleep(0.1)
+    for left in reversed(range(_KNOWN_TRIES if created else 1)):
+        problems = await _problems(admin, deployment, topics)
+        if not problems:
+            return
+        if left:
+            await asyncio.sleep(0.1)
     raise Refused("; ".join(problems))
 
 
