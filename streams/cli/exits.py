@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from accountant.errors import BudgetError, LogDamaged, RequestInvalid
 from accountant.inputs import Undecodable
+from accountant.refold import GenesisDiffers
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, Refused
 from streams.settings import PREFIX, AddressInvalid
@@ -90,6 +91,8 @@ def explained() -> Iterator[None]:
     except Refused as error:
         if isinstance(error.__cause__, ValidationError):
             fail(Exit.USAGE, _wrong_setting(error.__cause__))
+        fail(Exit.OPERATOR, str(error))
+    except GenesisDiffers as error:  # nothing is damaged: a setting is wrong
         fail(Exit.OPERATOR, str(error))
     except LogDamaged as error:
         hint = "`accountant audit` names the first record that disagrees"
