@@ -7,15 +7,13 @@ compete for it as two processes would: owning fences the other.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-from accountant.clock import from_iso
 from accountant.inputs import Input
 from accountant.partition import genesis_decision
-from accountant.records import DECODE_ERRORS, Genesis, Source, decode_decision
+from accountant.records import Genesis, Source
 from streams.errors import Fenced
-from streams.journal.port import Commit, DeadLetter
+from streams.journal.port import Commit, DeadLetter, decided_at
 
 
 class MemoryLog:
@@ -62,13 +60,6 @@ class MemoryLog:
             self._waiting.discard(event)
 
 
-def _decided_at(value: bytes) -> float:
-    try:
-        return from_iso(decode_decision(value).decided_at)
-    except (*DECODE_ERRORS, ValueError):
-        return math.inf  # to be read, so that the chain tells
-
-
 async def _nowhere(_point: str) -> None:
     pass
 
@@ -110,7 +101,7 @@ class MemoryJournal:
         values = list(self.log.decisions)
         for i, value in enumerate(values):
             last = i == len(values) - 1
-            if since is None or last or _decided_at(value) >= since:
+            if since is None or last or decided_at(value) >= since:
                 yield value
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:

@@ -6,12 +6,14 @@ translates its library's errors into `streams.errors`, once, here and nowhere el
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from accountant.clock import from_iso
 from accountant.encoded import Encoded
 from accountant.inputs import Input
-from accountant.records import Source
+from accountant.records import DECODE_ERRORS, Source, decode_decision
 
 DEAD_LETTER_BYTES: Final = 4096
 """What is kept of a dead letter's value; of its key a quarter."""
@@ -104,3 +106,14 @@ class Journal(Protocol):
     async def drop(self) -> None:
         """Let go at once: flush nothing, abort nothing, send nothing. Never raises."""
         ...
+
+
+def decided_at(value: bytes) -> float:
+    """Return when a decision of a log was made, in milliseconds since 1970.
+
+    Returns: infinity where it cannot be read: to be read all the same, so that the chain tells.
+    """
+    try:
+        return from_iso(decode_decision(value).decided_at)
+    except (*DECODE_ERRORS, ValueError):
+        return math.inf

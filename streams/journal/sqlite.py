@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from accountant.clock import from_iso
 from accountant.inputs import Input
-from accountant.records import DECODE_ERRORS, Source, decode_decision
+from accountant.records import Source
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.journal.file_identity import FileIdentity, WatchedPath, identify
 from streams.journal.inbox import Inputs
-from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter
+from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
 from streams.journal.sqlite_file import (
     ROWS,
     connect_writer,
@@ -199,17 +197,10 @@ def _first_since(db: apsw.Connection, since: int) -> int:
     # The index is no part of the chain: with a damaged one, ids could be forgotten too soon.
     while first > 0:
         before = dict(numbered_decisions(db, first=first - 1, most=1)).get(first - 1)
-        if before is None or _decided_at(before) < since:
+        if before is None or decided_at(before) < since:
             break
         first -= 1
     return first
-
-
-def _decided_at(value: bytes) -> float:
-    try:
-        return from_iso(decode_decision(value).decided_at)
-    except (*DECODE_ERRORS, ValueError):
-        return math.inf  # to be read, so that the chain tells
 
 
 def _translated(error: apsw.Error, *, committing: bool = False) -> JournalFault | Refused:
