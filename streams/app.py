@@ -108,7 +108,7 @@ def build(settings: Settings) -> App:
     standing = Standing(
         lags=lambda: app.worker.lags(),  # noqa: PLW0108 (the worker is made below)
         partitions=settings.partitions,
-        is_sound=lambda: app.worker.status.is_sound,
+        is_sound=lambda partition: app.worker.status.is_sound(partition),  # noqa: PLW0108
         analysts=settings.metrics_analysts,
     )
     own = OwnDecisions()

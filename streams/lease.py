@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from streams.errors import Fenced
 
 _FENCED_S: Final = 15.0
+
+
+class _Fencing(NamedTuple):
+    """In which generation an owner was fenced, and until when (monotonic) it waits for another."""
+
+    generation: int
+    until: float
 
 
 class Lease:
@@ -20,22 +27,25 @@ class Lease:
 
     Args:
         generation: returns the group's generation, as the worker knows it.
+        after: the last lease of the partition: who was fenced under that one still waits.
 
     Attributes:
         revoked: set once the partition was taken away; it is never owned again under this lease.
     """
 
-    def __init__(self, generation: Callable[[], int]) -> None:
+    def __init__(self, generation: Callable[[], int], *, after: Lease | None = None) -> None:
         self.revoked = False
         self._generation = generation
+        self._fenced: _Fencing | None = None if after is None else after._fenced
 
     async def may_own(self, fault: BaseException | None) -> bool:
         if isinstance(fault, Fenced):
-            generation = self._generation()
-            deadline = time.monotonic() + _FENCED_S
-            while not self.revoked and time.monotonic() < deadline:
-                if self._generation() != generation:
-                    break
+            self._fenced = _Fencing(self._generation(), time.monotonic() + _FENCED_S)
+        while not self.revoked and self._fenced is not None:
+            generation, until = self._fenced
+            if self._generation() != generation or time.monotonic() >= until:
+                self._fenced = None
+            else:
                 await asyncio.sleep(0.1)
         return not self.revoked
 

@@ -24,6 +24,7 @@ from streams.deployment import Deployment
 from streams.errors import Refused
 from streams.journal.kafka import KafkaJournal
 from streams.journal.port import Commit, DeadLetter
+from streams.kafka.connecting import hurried
 from streams.kafka.errors import translating
 from streams.kafka.reader import Span, StableReader, consumer, stop
 
@@ -162,8 +163,10 @@ async def _fill_up(
 ) -> None:
     """Append empty records until `first` is within the topic, or its end."""
     begun = end = (await _span(deployment, place)).end
-    producer = AIOKafkaProducer(
-        bootstrap_servers=deployment.bootstrap, enable_idempotence=True, linger_ms=5
+    producer = hurried(
+        AIOKafkaProducer(
+            bootstrap_servers=deployment.bootstrap, enable_idempotence=True, linger_ms=5
+        )
     )
     try:
         with translating():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
@@ -24,6 +24,7 @@ class Status:
         self._serving: set[int] = set()
         self._revoked: set[int] = set()
         self._trouble: dict[str, str] = {}
+        self._unreached: Mapping[int, str] = {}
         self.fencings: dict[int, int] = {}
 
     def assigned(self, partition: int) -> None:
@@ -44,19 +45,27 @@ class Status:
         else:
             self._trouble[what] = why
 
+    def unreached(self, reasons: Mapping[int, str]) -> None:
+        """Note the partitions for which a broker that is needed does not answer, and why."""
+        self._unreached = reasons
+
     @property
     def serving(self) -> frozenset[int]:
         """The partitions that are being decided."""
         return frozenset(self._serving)
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether nothing is wrong with the process as a whole."""
-        return not self._trouble
+    def is_sound(self, partition: int) -> bool:
+        """Tell whether nothing is wrong with the process as a whole, nor with a broker needed."""
+        return not self._trouble and partition not in self._unreached
 
     def readiness(self) -> Readiness:
         """Tell whether every partition of this process is being decided."""
-        reasons = [*self._trouble.values(), *self._waiting.values()]
+        unreached = [
+            f"partition {partition}: {why}"
+            for partition, why in self._unreached.items()
+            if partition in self._serving  # of the others it is told what they wait for
+        ]
+        reasons = [*self._trouble.values(), *unreached, *self._waiting.values()]
         return Readiness(ready=not reasons, reasons=reasons)
 
     def refolded(self, partition: Partition, seconds: float) -> None:

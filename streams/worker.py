@@ -16,10 +16,8 @@ from streams.clock import Clock
 from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.journal.kafka import KafkaJournal
-from streams.kafka.errors import translating
 from streams.kafka.membership import Membership
-from streams.kafka.reader import consumer as plain_consumer
-from streams.kafka.reader import stop
+from streams.kafka.probe import Probe
 from streams.lease import Lease
 from streams.loggers import get_logger
 from streams.metrics.source import Lag
@@ -29,10 +27,10 @@ from streams.status import Observers, Status
 _log = get_logger(__name__)
 
 _RELEASE_S: Final = 2.0
-_PROBE_S: Final = 3.0
+_LOOK_EVERY_S: Final = 3.0
 _CHECK_S: Final = 60.0
 _AGAIN_S: Final = 1.0
-_LOOKS_AGAIN: Final = (1.0, 3.0)
+_LOOKS_AGAIN: Final = (1.0, 3.0, 6.0, 10.0)
 
 
 class Worker:
@@ -43,7 +41,7 @@ class Worker:
         instance_id: the static member's name, the same after a restart: the partitions of a
             killed worker then wait for it, and no other member is disturbed.
         observers: told of every partition's fate, after `status`.
-        tuning, clock, decide, reach: see `Processor`.
+        tuning, clock, decide, reach, looks_again: see `Processor`.
         check_every: seconds between two looks at the topics' settings.
     """
 
@@ -57,6 +55,7 @@ class Worker:
         clock: Clock | None = None,
         decide: Decide = decide_record,
         reach: Callable[[str], Awaitable[None]] = nowhere,
+        looks_again: Sequence[float] = _LOOKS_AGAIN,
         check_every: float = _CHECK_S,
     ) -> None:
         self.status = Status()
@@ -67,11 +66,15 @@ class Worker:
         self._clock = clock
         self._decide = decide
         self._reach = reach
+        self._looks_again = looks_again
         self._check_every = check_every
         self._group: Membership | None = None
         self._generation = 0
         self._assigned: set[int] = set()
-        self._away = False
+        self._away: set[int] = set()  # served, and a broker that it needs was away
+        names = deployment.topics
+        self._logs = (names.decisions, names.state, names.requests, names.admin)
+        self._probe = Probe(deployment.bootstrap, self._logs)
         self._tasks: dict[int, tuple[asyncio.Task[None], Lease]] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._main: asyncio.Task[None] | None = None
@@ -98,6 +101,7 @@ class Worker:
             main.cancel()
             await asyncio.wait([main])
         await self._leave()
+        self._probe.close()
 
     def lags(self) -> Sequence[Lag]:
         """Return how far behind the inputs of the partitions served are, as last seen."""
@@ -109,7 +113,7 @@ class Worker:
         while True:
             group = await self._join()
             while await self._wait(group):
-                await self._probe()
+                await self._look()
                 if self._held or time.monotonic() - checked >= self._check_every:
                     checked = time.monotonic()
                     await self._check_again()
@@ -119,7 +123,7 @@ class Worker:
 
     async def _wait(self, group: Membership) -> bool:
         try:
-            return await group.wait(_PROBE_S)
+            return await group.wait(_LOOK_EVERY_S)
         except Refused as error:
             self.status.trouble("start", str(error))
             raise
@@ -177,11 +181,11 @@ class Worker:
             for partition in sorted(partitions):
                 self._serve(partition)
 
-    def _serve(self, partition: int) -> None:
+    def _serve(self, partition: int, *, after: Lease | None = None) -> None:
         if partition in self._tasks:
             return
         assert self._group is not None
-        lease = Lease(lambda: self._generation)
+        lease = Lease(lambda: self._generation, after=after)
         deployment = self._deployment
         journal = KafkaJournal(
             deployment.bootstrap,
@@ -199,7 +203,7 @@ class Worker:
             tuning=self._tuning,
             decide=self._decide,
             reach=self._reach,
-            looks_again=_LOOKS_AGAIN,
+            looks_again=self._looks_again,
         )
         self.status.assigned(partition)
         task = asyncio.create_task(processor.run(), name=f"partition-{partition}")
@@ -220,47 +224,45 @@ class Worker:
         if tasks:
             await asyncio.wait(tasks, timeout=_RELEASE_S)
 
-    async def _probe(self) -> None:
-        """Ask the broker for the ends of our logs: is it there, and are they the same topics?"""
-        names = self._deployment.topics
-        tps = [
-            TopicPartition(topic, partition)
-            for partition in self._tasks
-            for topic in (names.decisions, names.state, names.requests, names.admin)
-        ]
-        probe = plain_consumer(self._deployment.bootstrap, committed=False)
-        reached = False
+    async def _look(self) -> None:
+        """Ask who leads our logs for their ends: do they answer, and are they the same topics?"""
         try:
-            with translating():
-                async with asyncio.timeout(_PROBE_S):
-                    await probe.start()
-                    reached = True
-                    ends = await probe.end_offsets(tps) if tps else {}
-        except JournalFault as error:
-            # A topic that is gone has no end to tell, however well the broker is.
-            if not (reached and await self._topics_wrong()):
-                self.status.trouble("broker", f"the broker does not answer: {error}")
-                self._away = True
+            look = await self._probe.look(
+                TopicPartition(topic, partition)
+                for partition in self._tasks
+                for topic in self._logs
+            )
+        except (JournalFault, Refused) as error:
+            self.status.trouble("broker", f"the broker does not answer: {error}")
+            self._away |= self.status.serving
             return
-        finally:
-            await stop(probe)
         self.status.trouble("broker", None)
-        if self._away:
-            # What it held before it went is not taken on trust: read back, then go on.
-            self._away = False
-            for partition in list(self._tasks):
-                await self._restart(partition)
-        shrunk = {tp.partition for tp, end in ends.items() if end < self._ends.get(tp, 0)}
-        self._ends.update(ends)
-        for partition in shrunk & self._tasks.keys():
+        # A topic that is gone has no end to tell, however well the broker is.
+        if look.misses_topics and await self._topics_wrong():
+            return
+        unreached = {
+            tp.partition: f"the broker that leads {tp.topic} does not answer: {why}"
+            for tp, why in look.silent.items()
+        }
+        self.status.unreached(unreached)
+        # What was held before a broker went is not taken on trust: read back once it is there.
+        # Whoever noticed by itself does so anyway.
+        away = (self._away | unreached.keys()) & self.status.serving
+        self._away = away & unreached.keys()
+        ends = self._ends
+        shrunk = {tp.partition for tp, end in look.ends.items() if end < ends.get(tp, 0)}
+        ends.update(look.ends)
+        for partition in shrunk:
             _log.warning("topic_recreated", partition=partition, then="refold")
+        for partition in shrunk | away - self._away:
             await self._restart(partition)
 
     async def _restart(self, partition: int) -> None:
         """Drop a partition and refold it, unless it was revoked meanwhile."""
+        _, lease = self._tasks.get(partition, (None, None))
         await self._release([partition])
         if partition in self._assigned and not self._held:
-            self._serve(partition)
+            self._serve(partition, after=lease)
 
     def _forget_ends(self, partition: int) -> None:
         for tp in [tp for tp in self._ends if tp.partition == partition]:

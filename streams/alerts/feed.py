@@ -17,6 +17,7 @@ from streams.alerts.topic import FETCH_WAIT_MS, decoded
 from streams.alerts.webhook import Trying, Webhook
 from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
+from streams.kafka.connecting import hurried
 from streams.kafka.errors import translating
 from streams.kafka.raw_fetch import UNREADABLE, read_on
 from streams.kafka.reader import stop
@@ -77,20 +78,22 @@ class WebhookFeed:
 
     async def _consume(self) -> None:
         group = f"{self._deployment.application}-webhook"
-        consumer: Any = AIOKafkaConsumer(
-            bootstrap_servers=self._deployment.bootstrap,
-            group_id=group,
-            group_instance_id=f"{self._instance_id}-webhook",
-            partition_assignment_strategy=(RangePartitionAssignor,),
-            isolation_level="read_committed",
-            # A group that is new, or was away for long: everything again, under the same ids.
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            session_timeout_ms=10_000,
-            heartbeat_interval_ms=3_000,
-            request_timeout_ms=15_000,
-            fetch_max_wait_ms=FETCH_WAIT_MS,
-            retry_backoff_ms=100,
+        consumer: Any = hurried(
+            AIOKafkaConsumer(
+                bootstrap_servers=self._deployment.bootstrap,
+                group_id=group,
+                group_instance_id=f"{self._instance_id}-webhook",
+                partition_assignment_strategy=(RangePartitionAssignor,),
+                isolation_level="read_committed",
+                # A group that is new, or was away for long: everything again, under the same ids.
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                session_timeout_ms=10_000,
+                heartbeat_interval_ms=3_000,
+                request_timeout_ms=15_000,
+                fetch_max_wait_ms=FETCH_WAIT_MS,
+                retry_backoff_ms=100,
+            )
         )
         consumer.subscribe([self._deployment.topics.alerts])
         self._resting.clear()

@@ -12,6 +12,7 @@ from accountant.records import DECODE_ERRORS
 from accountant.views import Alert, decode_alert
 from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
+from streams.kafka.connecting import hurried
 from streams.kafka.errors import translating
 from streams.kafka.raw_fetch import UNREADABLE, read_on
 from streams.kafka.reader import stop
@@ -80,14 +81,16 @@ class AlertTopic:
             TopicPartition(self._deployment.topics.alerts, i)
             for i in range(self._deployment.partitions)
         ]
-        follower: Any = AIOKafkaConsumer(
-            bootstrap_servers=self._deployment.bootstrap,
-            isolation_level="read_committed",
-            auto_offset_reset="none",
-            enable_auto_commit=False,
-            fetch_max_wait_ms=FETCH_WAIT_MS,
-            request_timeout_ms=6_000,
-            retry_backoff_ms=100,
+        follower: Any = hurried(
+            AIOKafkaConsumer(
+                bootstrap_servers=self._deployment.bootstrap,
+                isolation_level="read_committed",
+                auto_offset_reset="none",
+                enable_auto_commit=False,
+                fetch_max_wait_ms=FETCH_WAIT_MS,
+                request_timeout_ms=6_000,
+                retry_backoff_ms=100,
+            )
         )
         try:
             with translating():

@@ -30,10 +30,6 @@ class Inputs(Protocol):
 
     def resume(self, *partitions: TopicPartition) -> None: ...
 
-    async def beginning_offsets(self, partitions: list[TopicPartition]) -> Any: ...
-
-    async def end_offsets(self, partitions: list[TopicPartition]) -> Any: ...
-
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
     ) -> Any: ...
@@ -110,26 +106,28 @@ class KafkaJournal:
             start = max(begin, start - _LOOK_BACK)
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:
+        await self._check_inputs(self._opened_reader, offsets)
         reader, self._reader = self._reader, None
         if reader is not None:
             await reader.close()
-        await self._check_inputs(offsets)
         for source, offset in offsets.items():
             self._inputs.seek(self._tp[source], offset)
             self._inputs.resume(self._tp[source])
 
-    async def _check_inputs(self, offsets: Mapping[Source, int]) -> None:
-        """Refuse inputs that lost records before they were decided, or that began anew."""
-        tps = [self._tp[source] for source in offsets]
-        with translating():
-            begins = await self._inputs.beginning_offsets(tps)
-            ends = await self._inputs.end_offsets(tps)
+    async def _check_inputs(self, reader: StableReader, offsets: Mapping[Source, int]) -> None:
+        """Refuse inputs that lost records before they were decided, or that began anew.
+
+        The group's own client may believe for minutes in a leader that was deposed; the reader's
+        has just connected.
+        """
+        bounds = await reader.bounds([self._tp[source] for source in offsets])
         for source, offset in offsets.items():
             tp = self._tp[source]
-            if not begins[tp] <= offset <= ends[tp]:
+            begin, end = bounds[tp]
+            if not begin <= offset <= end:
                 raise Refused(
-                    f"{tp.topic}, partition {tp.partition}, holds offsets {begins[tp]} up to "
-                    f"but not including {ends[tp]}, and {offset} is the next to be decided: "
+                    f"{tp.topic}, partition {tp.partition}, holds offsets {begin} up to "
+                    f"but not including {end}, and {offset} is the next to be decided: "
                     "inputs were deleted. Restore the topic, then restart the worker; if they are "
                     "lost for good: "
                     f"`accountant topics accept-lost-inputs --topic {source} --partition "

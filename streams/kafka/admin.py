@@ -9,6 +9,7 @@ from typing import Any
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient
 
+from streams.kafka.connecting import hurried
 from streams.kafka.errors import translating
 
 
@@ -18,8 +19,10 @@ async def admin_of(bootstrap: str) -> AsyncIterator[Any]:
 
     Raises: JournalFault, Refused: the broker cannot be reached.
     """
-    admin = AIOKafkaAdminClient(
-        bootstrap_servers=bootstrap, request_timeout_ms=10_000, retry_backoff_ms=50
+    admin = hurried(
+        AIOKafkaAdminClient(
+            bootstrap_servers=bootstrap, request_timeout_ms=10_000, retry_backoff_ms=50
+        )
     )
     try:
         with translating():

@@ -1,16 +1,22 @@
-"""The brokers that a transactional id has to do with: its coordinator, and its topics' leaders."""
+"""The brokers that a client asks: who leads its topics, who coordinates its transactions."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Set
 from typing import Any, Final
 
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.client import ConnectionGroup, CoordinationType
+
+from streams.kafka.connecting import HurriedClient
 
 AWAY_S: Final = 0.1
 """How long to wait where a broker that is needed is not known, or does not answer."""
+
+NOBODY: Final = -1
+"""Leads a partition that has no leader at present."""
 
 
 class Brokers:
@@ -18,14 +24,14 @@ class Brokers:
 
     Args:
         bootstrap: `host:port`.
-        transactional_id: whose coordinator is meant.
+        name: of this client; also the transactional id whose coordinator is meant.
         timeout_ms: longest wait for an answer.
     """
 
-    def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
-        self._id = transactional_id
-        self._client = AIOKafkaClient(
-            bootstrap_servers=bootstrap, client_id=transactional_id, request_timeout_ms=timeout_ms
+    def __init__(self, bootstrap: str, name: str, timeout_ms: int) -> None:
+        self._name = name
+        self._client = HurriedClient(
+            bootstrap_servers=bootstrap, client_id=name, request_timeout_ms=timeout_ms
         )
         self._coordinator: int | None = None
         self._topics: set[str] = set()
@@ -38,15 +44,20 @@ class Brokers:
         """
         await self._client.bootstrap()
 
-    def learn(self, topics: set[str]) -> None:
+    def learn(self, topics: Set[str]) -> None:
         """Have the client ask where these topics are, and no others of the cluster."""
         if not topics <= self._topics:
             self._topics |= topics
             self._client.set_topics(self._topics)
 
-    async def refresh(self) -> None:
-        """Ask anew where the topics are."""
-        await self._client.force_metadata_update()
+    async def refresh(self) -> bool:
+        """Ask anew where the topics are; tell whether somebody answered."""
+        return bool(await self._client.force_metadata_update())
+
+    def leads(self, tp: TopicPartition) -> int | None:
+        """Return who leads a partition as far as is known, -1 for nobody, None if not known."""
+        node: int | None = self._client.cluster.leader_for_partition(tp)
+        return node
 
     async def leader(self, tp: TopicPartition) -> int:
         """Return who leads a partition, as soon as that is known.
@@ -56,9 +67,9 @@ class Brokers:
         cluster = self._client.cluster
         pause = 0.0
         while True:
-            node = cluster.leader_for_partition(tp)
-            if node is not None and node != -1:
-                return int(node)
+            node = self.leads(tp)
+            if node is not None and node != NOBODY:
+                return node
             await asyncio.sleep(pause)
             pause = AWAY_S
             await self.refresh()
@@ -84,7 +95,7 @@ class Brokers:
             try:
                 if self._client.get_random_node() is None:
                     raise kafka.NodeNotReadyError("no broker is known yet")
-                return int(await lookup(CoordinationType.TRANSACTION, self._id))
+                return int(await lookup(CoordinationType.TRANSACTION, self._name))
             except kafka.KafkaError as error:
                 if not error.retriable:
                     raise

@@ -275,14 +275,6 @@ class Inbox:
             self._queues.pop(tp, None)
             self._errors.pop(tp, None)
 
-    async def beginning_offsets(self, tps: list[TopicPartition]) -> Any:
-        """Return the first offset of each."""
-        return await self._consumer.beginning_offsets(tps)
-
-    async def end_offsets(self, tps: list[TopicPartition]) -> Any:
-        """Return the offset after the last of each."""
-        return await self._consumer.end_offsets(tps)
-
     async def position(self, tp: TopicPartition) -> int:
         """Return the offset of the next record that `getmany` gives."""
         queue = self._queues.get(tp)

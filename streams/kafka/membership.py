@@ -13,6 +13,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
 from streams.kafka.admin import admin_of, members_of
+from streams.kafka.connecting import hurried
 from streams.kafka.errors import translating
 from streams.kafka.inbox import Inbox
 from streams.kafka.reader import stop
@@ -54,25 +55,27 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         self._instance_id = instance_id
         self._on_revoked = on_revoked
         self._on_assigned = on_assigned
-        self._client: Any = AIOKafkaConsumer(
-            bootstrap_servers=deployment.bootstrap,
-            group_id=deployment.application,
-            group_instance_id=instance_id,
-            partition_assignment_strategy=(RangePartitionAssignor,),
-            # An analyst's own open transaction must not stall the partition.
-            isolation_level="read_uncommitted",
-            auto_offset_reset="none",
-            enable_auto_commit=False,
-            session_timeout_ms=int(SESSION_S * 1000),
-            heartbeat_interval_ms=1_000,
-            rebalance_timeout_ms=8_000,
-            # Else a member that is given no partition, or is refolding for long, would leave the
-            # group for good: the client takes one that asks for no records for dead.
-            max_poll_interval_ms=2**31 - 1,
-            request_timeout_ms=10_000,
-            retry_backoff_ms=100,
-            fetch_max_wait_ms=20,
-            max_partition_fetch_bytes=1 << 20,
+        self._client: Any = hurried(
+            AIOKafkaConsumer(
+                bootstrap_servers=deployment.bootstrap,
+                group_id=deployment.application,
+                group_instance_id=instance_id,
+                partition_assignment_strategy=(RangePartitionAssignor,),
+                # An analyst's own open transaction must not stall the partition.
+                isolation_level="read_uncommitted",
+                auto_offset_reset="none",
+                enable_auto_commit=False,
+                session_timeout_ms=int(SESSION_S * 1000),
+                heartbeat_interval_ms=1_000,
+                rebalance_timeout_ms=8_000,
+                # Else a member that is given no partition, or is refolding for long, would leave
+                # the group for good: the client takes one that asks for no records for dead.
+                max_poll_interval_ms=2**31 - 1,
+                request_timeout_ms=10_000,
+                retry_backoff_ms=100,
+                fetch_max_wait_ms=20,
+                max_partition_fetch_bytes=1 << 20,
+            )
         )
         self.inbox = Inbox(self._client)
         self._reading: asyncio.Task[None] | None = None

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from streams.errors import Unavailable
+from streams.kafka.connecting import hurried
 from streams.kafka.errors import translating
 
 STABLE_WITHIN_S: Final = 12.0
@@ -28,16 +29,29 @@ class Span(NamedTuple):
 
 def consumer(bootstrap: str, *, committed: bool) -> Any:
     """Return a consumer without group, that never resets an offset on its own."""
-    return AIOKafkaConsumer(
-        bootstrap_servers=bootstrap,
-        isolation_level="read_committed" if committed else "read_uncommitted",
-        auto_offset_reset="none",
-        enable_auto_commit=False,
-        fetch_max_wait_ms=20,
-        request_timeout_ms=6_000,
-        max_partition_fetch_bytes=_FETCH_BYTES,
-        retry_backoff_ms=50,
+    return hurried(
+        AIOKafkaConsumer(
+            bootstrap_servers=bootstrap,
+            isolation_level="read_committed" if committed else "read_uncommitted",
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            fetch_max_wait_ms=20,
+            request_timeout_ms=6_000,
+            max_partition_fetch_bytes=_FETCH_BYTES,
+            retry_backoff_ms=50,
+        )
     )
+
+
+async def _start(*clients: Any) -> None:
+    """Connect clients together: each may first try a broker that hangs."""
+    starting = [asyncio.create_task(each.start()) for each in clients]
+    try:
+        await asyncio.gather(*starting)
+    finally:
+        for task in starting:
+            task.cancel()
+        await asyncio.wait(starting)
 
 
 _stopping: Final[set[asyncio.Task[None]]] = set()  # the loop itself does not keep its tasks
@@ -92,8 +106,7 @@ class StableReader:
         try:
             with translating():
                 async with asyncio.timeout(STABLE_WITHIN_S):
-                    await self._committed.start()
-                    await self._uncommitted.start()
+                    await _start(self._committed, self._uncommitted)
             self._committed.assign(self._partitions)
             await self._settle()
         except BaseException:
@@ -120,13 +133,12 @@ class StableReader:
         """
         deadline = time.monotonic() + STABLE_WITHIN_S
         while True:
+            spans = await self.bounds(self._partitions)
             with translating():
-                high = await self._uncommitted.end_offsets(self._partitions)
                 stable = await self._committed.end_offsets(self._partitions)
-                begin = await self._committed.beginning_offsets(self._partitions)
-            open_ones = [tp for tp in self._partitions if stable[tp] < high[tp]]
+            open_ones = [tp for tp, span in spans.items() if stable[tp] < span.end]
             if not open_ones:
-                self.spans = {tp: Span(begin[tp], high[tp]) for tp in self._partitions}
+                self.spans = spans
                 return
             if time.monotonic() > deadline:
                 tp = open_ones[0]
@@ -139,6 +151,13 @@ class StableReader:
                     f"`{tool} forceTerminateTransaction --transactionalId ID` (Kafka 4.1 or later)"
                 )
             await asyncio.sleep(0.05)
+
+    async def bounds(self, tps: list[TopicPartition]) -> dict[TopicPartition, Span]:
+        """Return from where to where partitions hold records now, committed or not."""
+        with translating():
+            begins = await self._uncommitted.beginning_offsets(tps)
+            ends = await self._uncommitted.end_offsets(tps)
+        return {tp: Span(begins[tp], ends[tp]) for tp in tps}
 
     async def offset_at(self, tp: TopicPartition, since: int) -> int | None:
         """Return the first offset of a record at or after a time in milliseconds."""

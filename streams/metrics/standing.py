@@ -35,7 +35,8 @@ class Standing:
     Args:
         lags: called at each scrape.
         partitions: how many the whole log has.
-        is_sound: whether the process can decide at all; while not, no partition is ready.
+        is_sound: whether a partition can be decided, as far as others than its own processor
+            know; while not, it is not ready.
         usage: keep who used what, for `usage`; costs a microsecond or two a decision.
         analysts: show so many pairs of dataset and analyst as metrics, too; 0 shows none.
     """
@@ -46,7 +47,7 @@ class Standing:
         *,
         lags: Callable[[], Sequence[Lag]] = _no_lags,
         partitions: int = 1,
-        is_sound: Callable[[], bool] = lambda: True,
+        is_sound: Callable[[int], bool] = lambda _: True,
         usage: bool = False,
         analysts: int = 0,
     ) -> None:
@@ -125,10 +126,9 @@ class Standing:
     def snapshot(self) -> Snapshot:
         lags = self._lags()  # before the lock: what it calls may have one of its own
         shown, left_out = None, 0
-        sound = self._is_sound()
         with self._counting:
             self._count_all()
-            partitions = self._views_of_partitions(sound=sound)
+            partitions = self._views_of_partitions()
             counted = [each.counts() for each in self._counters.values()]
             held = [partition.ledgers.copy() for partition in self._held.values()]
             if self._usage is not None and self._analysts:
@@ -150,13 +150,15 @@ class Standing:
 
     def partitions(self) -> Mapping[int, PartitionView]:
         """Return every partition held or tried for, as it is now."""
-        sound = self._is_sound()
         with self._counting:
             self._count_all()
-            return self._views_of_partitions(sound=sound)
+            return self._views_of_partitions()
 
-    def _views_of_partitions(self, *, sound: bool) -> dict[int, PartitionView]:
-        return {number: each.view(sound=sound) for number, each in sorted(self._counters.items())}
+    def _views_of_partitions(self) -> dict[int, PartitionView]:
+        return {
+            number: each.view(sound=self._is_sound(number))
+            for number, each in sorted(self._counters.items())
+        }
 
     def requests(self) -> Mapping[Kind, int]:
         """Return the decisions counted, by (dataset, outcome, reason)."""

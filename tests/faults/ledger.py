@@ -284,7 +284,11 @@ async def working(
     settle: bool = True,
     **options: Any,
 ) -> AsyncIterator[Worker]:
-    """Run a worker in this process, by default entered once it has decided all there is."""
+    """Run a worker in this process, by default entered once it has decided all there is.
+
+    What would halt a partition is looked at again sooner than by a worker of its own.
+    """
+    options.setdefault("looks_again", (0.5, 1.0))
     worker = Worker(ledger.deployment, instance_id=instance_id, **options)
     await worker.start()
     try:

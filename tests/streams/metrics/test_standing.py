@@ -286,7 +286,7 @@ class Both:
 
 def test_no_partition_is_ready_while_the_process_cannot_decide(clock: TestClock) -> None:
     status = Status()
-    made, state = Standing(clock, is_sound=lambda: status.is_sound), partition(clock)
+    made, state = Standing(clock, is_sound=status.is_sound), partition(clock)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock))
     registry, labels = make_registry(made), {"partition": "0"}
@@ -298,6 +298,25 @@ def test_no_partition_is_ready_while_the_process_cannot_decide(clock: TestClock)
     assert registry.get_sample_value("privacy_filter_spent_ratio", census) == 0
     status.trouble("broker", None)
     assert registry.get_sample_value("privacy_partition_ready", labels) == 1
+
+
+def test_only_the_partitions_of_a_broker_that_does_not_answer_are_not_ready(
+    clock: TestClock,
+) -> None:
+    status = Status()
+    made, state = Standing(clock, is_sound=status.is_sound), partition(clock)
+    for observer in (made, status):
+        observer.refolded(state, 0.1)
+    registry, labels = make_registry(made), {"partition": "0"}
+    status.unreached({1: "its broker does not answer"})
+    assert registry.get_sample_value("privacy_partition_ready", labels) == 1
+    assert status.readiness().ready  # partition 1 is another process's
+    status.unreached({0: "its broker does not answer"})
+    assert registry.get_sample_value("privacy_partition_ready", labels) == 0
+    assert status.readiness().reasons == ["partition 0: its broker does not answer"]
+    status.unreached({})
+    assert registry.get_sample_value("privacy_partition_ready", labels) == 1
+    assert status.readiness().ready
 
 
 def test_an_owner_is_no_analyst(standing: Fixture, clock: TestClock) -> None:

@@ -1,0 +1,144 @@
+"""Whether the brokers that lead a worker's logs answer, and where those logs end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+from aiokafka import TopicPartition
+from aiokafka import errors as kafka
+from aiokafka.protocol.offset import OffsetRequest
+
+from streams.errors import JournalFault
+from streams.kafka.brokers import NOBODY, Brokers
+from streams.kafka.errors import translated, translating
+
+_LOOK_S: Final = 3.0
+_REQUEST_TIMEOUT_MS: Final = 2_000
+_ANSWER_S: Final = 1.0
+_AGAIN_S: Final = 0.1
+_NO_REPLICA: Final = -1
+_READ_UNCOMMITTED: Final = 0
+_END: Final = -1
+_LATE: Final = "no answer in time"
+_UNKNOWN: Final = kafka.UnknownTopicOrPartitionError.__name__
+_UNLED: Final = {None: _UNKNOWN, NOBODY: "it has no leader"}
+
+
+class Look:
+    """What one look at some logs found.
+
+    Attributes:
+        ends: the high watermark of each whose leader told.
+        silent: why there is none, of each of the others.
+        reached: whether any broker answered anything.
+    """
+
+    def __init__(self, tps: Iterable[TopicPartition]) -> None:
+        self.ends: dict[TopicPartition, int] = {}
+        self.silent = dict.fromkeys(tps, _LATE)
+        self.reached = False
+
+    def is_done(self) -> bool:
+        """Tell whether there is nothing left to ask."""
+        return self.reached and not self.silent
+
+    @property
+    def misses_topics(self) -> bool:
+        """Whether a broker has said that something it was asked of does not exist."""
+        return _UNKNOWN in self.silent.values()
+
+    def told(self, tp: TopicPartition, code: int, end: int) -> None:
+        """Note a leader's answer."""
+        self.reached = True
+        if code:
+            self.silent[tp] = kafka.for_code(code).__name__
+        else:
+            self.ends[tp] = end
+            del self.silent[tp]
+
+
+class Probe:
+    """Asks the leader of each log by itself: one that hangs does not speak for the others.
+
+    It stays connected, for to find brokers takes long where one of them hangs, and begins anew
+    where nobody answers: they may be elsewhere by now.
+
+    Args:
+        bootstrap: `host:port`, several with commas between them.
+        topics: of all logs that are asked for.
+    """
+
+    def __init__(self, bootstrap: str, topics: Iterable[str]) -> None:
+        self._bootstrap = bootstrap
+        self._topics = frozenset(topics)
+        self._brokers: Brokers | None = None
+
+    async def look(self, tps: Iterable[TopicPartition]) -> Look:
+        """Ask for the ends of logs, for three seconds at most.
+
+        Raises: JournalFault, Refused: no broker answers.
+        """
+        look = Look(tps)
+        try:
+            with translating():
+                async with asyncio.timeout(_LOOK_S):
+                    await self._ask_until_told(look)
+        except JournalFault:
+            if not look.reached:
+                raise
+        finally:
+            if not look.reached:
+                self.close()
+        return look
+
+    def close(self) -> None:
+        """Disconnect; another look connects again."""
+        brokers, self._brokers = self._brokers, None
+        if brokers is not None:
+            brokers.close()
+
+    async def _ask_until_told(self, look: Look) -> None:
+        if self._brokers is None:
+            self._brokers = Brokers(self._bootstrap, "probe", _REQUEST_TIMEOUT_MS)
+            await self._brokers.connect()
+            look.reached = True
+            self._brokers.learn(self._topics)
+        brokers = self._brokers
+        while not look.is_done():
+            by_leader = defaultdict[int, list[TopicPartition]](list)
+            unled = []
+            for tp in look.silent:
+                leader = brokers.leads(tp)
+                if leader is None or leader == NOBODY:
+                    unled.append(tp)
+                else:
+                    by_leader[leader].append(tp)
+            asking = [_ask(brokers, leader, tps, look) for leader, tps in by_leader.items()]
+            await asyncio.gather(*asking)
+            if look.is_done():
+                return
+            await asyncio.sleep(_AGAIN_S)
+            if await brokers.refresh():
+                look.reached = True
+                look.silent.update({tp: _UNLED.get(brokers.leads(tp), _LATE) for tp in unled})
+
+
+async def _ask(brokers: Brokers, leader: int, tps: list[TopicPartition], look: Look) -> None:
+    """Ask one broker for the ends of logs that it leads."""
+    by_topic = defaultdict[str, list[tuple[int, int]]](list)
+    for tp in tps:
+        by_topic[tp.topic].append((tp.partition, _END))
+    request = OffsetRequest(_NO_REPLICA, _READ_UNCOMMITTED, list(by_topic.items()))
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            answer = await brokers.ask(leader, request)
+    except (kafka.KafkaError, TimeoutError, OSError) as error:
+        why = _LATE if isinstance(error, TimeoutError) else str(translated(error))
+        look.silent.update(dict.fromkeys(tps, why))
+        return
+    for topic, partitions in answer.topics:
+        for number, code, _, end in partitions:
+            look.told(TopicPartition(topic, number), code, end)

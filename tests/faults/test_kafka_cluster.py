@@ -1,0 +1,116 @@
+"""One broker of three hangs: a worker says so, and goes on once the others have noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from accountant.partition import Partition
+from accountant.partitioning import partition_of
+from streams.processor import Committed
+from tests.faults.cluster import LocalCluster
+from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+
+pytestmark = [pytest.mark.faults, pytest.mark.kafka]
+
+_PARTITIONS = 4
+_LATER_S = 25.0
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster() as running:
+        yield running
+
+
+class _Watch(Watch):
+    """Counts refolds and decisions of each partition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refolded_of = Counter[int]()
+        self.decided_of = Counter[int]()
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        super().refolded(partition, seconds)
+        self.refolded_of[partition.genesis.partition] += 1
+
+    def committed(self, committed: Committed) -> None:
+        super().committed(committed)
+        self.decided_of[committed.partition.genesis.partition] += len(committed.records)
+
+
+def datasets() -> list[str]:
+    """Return the name of a dataset of each partition."""
+    found: dict[int, str] = {}
+    for name in (f"ds-{i}" for i in itertools.count()):
+        found.setdefault(partition_of(name.encode(), _PARTITIONS), name)
+        if len(found) == _PARTITIONS:
+            return list(found.values())
+    raise AssertionError
+
+
+async def ask(ledger: Ledger, names: list[str], stop: asyncio.Event) -> None:
+    """Ask all the time; what a broker that hangs does not take is given up."""
+    producer = Producer(
+        {
+            "bootstrap.servers": ledger.bootstrap,
+            "enable.idempotence": True,
+            "message.timeout.ms": 15_000,
+            "socket.timeout.ms": 3_000,
+            "log_level": 0,
+        }
+    )
+    while not stop.is_set():
+        for name in names:
+            number = partition_of(name.encode(), _PARTITIONS)
+            body = request(name, epsilon="0.0001")
+            producer.produce(ledger.topic("requests"), body, key=name.encode(), partition=number)
+        producer.poll(0)
+        await asyncio.sleep(0.2)
+    assert await asyncio.to_thread(producer.flush, 60) == 0
+
+
+async def test_a_worker_goes_on_without_one_broker_of_three_that_hangs(
+    cluster: LocalCluster, application: str
+) -> None:
+    watch = _Watch()
+    names = datasets()
+    where = cluster.bootstrap
+    async with Ledger(where, application, partitions=_PARTITIONS, replication=3) as ledger:
+        await ledger.open(*names)
+        async with working(ledger, observers=[watch]) as worker:
+            stop = asyncio.Event()
+            asking = asyncio.create_task(ask(ledger, names, stop))
+            try:
+                await until(lambda: len(watch.decided_of) == _PARTITIONS, "decides")
+                hung = cluster.leaders(ledger.topic("decisions"))[0]
+                cluster.pause(hung)
+                told = "does not answer"
+                await until(lambda: told in str(worker.status.readiness()), "says so")
+                # The rest of the cluster notices after nine seconds, and elects others.
+                await asyncio.sleep(10)
+                await until(lambda: is_ready(worker), "goes on without it")
+                then = watch.decided_of.copy()
+                await until(
+                    lambda: all(watch.decided_of[i] > then[i] + 50 for i in range(_PARTITIONS)),
+                    "decides without it",
+                )
+                before = watch.refolded_of.copy()
+                await asyncio.sleep(_LATER_S)
+                refolded = watch.refolded_of - before
+                cluster.resume(hung)
+                await asyncio.to_thread(cluster.wait_until_whole)
+                await until(lambda: is_ready(worker), "ready with it")
+            finally:
+                stop.set()
+                await asyncio.wait_for(asking, 90)
+            verdict = await ledger.judged()
+        assert verdict.outcomes.keys() <= {"opened", "granted"}
+    assert not refolded, "for a broker that nobody needs any more"
+    assert not watch.halts

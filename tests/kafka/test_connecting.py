@@ -1,0 +1,87 @@
+"""A broker that takes connections and says nothing holds nobody up for as long as a request may.
+
+`hurried` rests on names of the client that it does not promise to keep: a newer client that lacks
+one fails here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import errors as kafka
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.structs import BrokerMetadata
+
+from streams.kafka.connecting import HurriedClient, hurried
+from streams.kafka.reader import stop
+from streams.testing import LocalBroker
+
+_FOREVER_MS = 600_000
+_PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def silent() -> Iterator[list[str]]:
+    """Addresses where connections are taken, and nothing is ever said."""
+    with ExitStack() as stack:
+        listening = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(4)]
+        yield [f"127.0.0.1:{each.getsockname()[1]}" for each in listening]
+
+
+@pytest.mark.parametrize("make", [AIOKafkaConsumer, AIOKafkaProducer, AIOKafkaAdminClient])
+async def test_the_one_of_five_addresses_that_answers_is_found(
+    broker: LocalBroker, silent: list[str], make: Callable[..., Any]
+) -> None:
+    servers = [*silent, broker.bootstrap]
+    clients = [
+        hurried(make(bootstrap_servers=given, request_timeout_ms=_FOREVER_MS))
+        for given in (servers, servers, ",".join(servers))  # in an order drawn by chance
+    ]
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            await asyncio.gather(*[client.start() for client in clients])
+    finally:
+        if make is AIOKafkaAdminClient:
+            await asyncio.gather(*[client.close() for client in clients])
+        else:
+            await stop(*clients)
+
+
+async def test_where_nobody_answers_all_addresses_are_named(silent: list[str]) -> None:
+    client = HurriedClient(bootstrap_servers=silent[:2], request_timeout_ms=_FOREVER_MS)
+    async with asyncio.timeout(_PATIENCE_S):
+        with pytest.raises(kafka.KafkaConnectionError) as raised:
+            await client.bootstrap()
+    assert all(each in str(raised.value) for each in silent[:2])
+
+
+async def test_a_broker_of_the_cluster_that_hangs_is_not_waited_for(
+    broker: LocalBroker, silent: list[str]
+) -> None:
+    client = HurriedClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
+    await client.bootstrap()
+    try:
+        host, port = silent[0].split(":")
+        client.cluster._brokers[99] = BrokerMetadata(99, host, int(port), None)
+        async with asyncio.timeout(_PATIENCE_S):
+            with pytest.raises(kafka.NodeNotReadyError):
+                await client.send(99, MetadataRequest([]))
+            assert (await client.send(1, MetadataRequest([]))).brokers
+    finally:
+        await client.close()
+
+
+async def test_the_only_broker_there_is_gets_all_the_time_of_a_request(silent: list[str]) -> None:
+    client = HurriedClient(bootstrap_servers=silent[0], request_timeout_ms=_FOREVER_MS)
+    starting = asyncio.create_task(client.bootstrap())
+    done, _ = await asyncio.wait({starting}, timeout=4)
+    assert not done
+    starting.cancel()
+    await asyncio.wait({starting})

@@ -1,0 +1,94 @@
+"""Looks at the ends of logs. Of one broker that hangs: tests/faults/test_kafka_cluster.py."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
+
+from streams import topics
+from streams.deployment import Deployment, TopicNames
+from streams.errors import JournalFault
+from streams.kafka.probe import Probe
+from streams.testing import LocalBroker
+
+
+async def topics_of(broker: LocalBroker, application: str) -> Deployment:
+    where = Deployment(
+        bootstrap=broker.bootstrap,
+        application=application,
+        topics=TopicNames(f"{application}."),
+        partitions=2,
+    )
+    await topics.create(where)
+    return where
+
+
+async def append(where: Deployment, count: int) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=where.bootstrap)
+    await producer.start()
+    for _ in range(count):
+        await producer.send_and_wait(where.topics.requests, b"{}", partition=1)
+    await producer.stop()
+
+
+async def test_each_end_is_told_and_again_as_it_moves(
+    broker: LocalBroker, application: str
+) -> None:
+    where = await topics_of(broker, application)
+    tps = [TopicPartition(where.topics.requests, number) for number in range(2)]
+    probe = Probe(where.bootstrap, [where.topics.requests])
+    for count in (0, 3):
+        await append(where, count)
+        look = await probe.look(tps)
+        assert look.ends == {tps[0]: 0, tps[1]: count}
+        assert look.silent == {}
+        assert look.is_done()
+        assert not look.misses_topics
+    probe.close()
+
+
+async def test_nothing_asked_is_a_question_to_any_broker(
+    own_broker: LocalBroker,
+) -> None:
+    probe = Probe(own_broker.bootstrap, ["requests"])
+    for _ in range(2):
+        assert (await probe.look([])).reached
+    await asyncio.to_thread(own_broker.kill)
+    with pytest.raises(JournalFault):
+        await probe.look([])
+    probe.close()
+
+
+async def test_what_is_missing_is_said_beside_what_is_there(
+    broker: LocalBroker, application: str
+) -> None:
+    where = await topics_of(broker, application)
+    here, gone = (
+        TopicPartition(name, 0) for name in (where.topics.state, f"{application}.nothing")
+    )
+    probe = Probe(where.bootstrap, [here.topic, gone.topic])
+    look = await probe.look([here, gone])
+    assert look.reached
+    assert look.ends.keys() == {here}
+    assert look.silent.keys() == {gone}
+    assert look.misses_topics
+    probe.close()
+
+
+async def test_a_broker_that_hangs_is_found_again(
+    own_broker: LocalBroker, application: str
+) -> None:
+    where = await topics_of(own_broker, application)
+    tp = TopicPartition(where.topics.decisions, 0)
+    probe = Probe(where.bootstrap, [tp.topic])
+    assert (await probe.look([tp])).ends == {tp: 2}  # the genesis and its marker
+    own_broker.pause()
+    for _ in range(2):
+        with pytest.raises(JournalFault):
+            await probe.look([tp])
+    own_broker.resume()
+    await asyncio.to_thread(own_broker.wait_until_ready)
+    assert (await probe.look([tp])).ends == {tp: 2}
+    probe.close()
