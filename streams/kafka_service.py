@@ -23,6 +23,7 @@ from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused, Unavailable
+from streams.kafka.connecting import hurried
 from streams.kafka.errors import translating
 from streams.kafka.reader import stop
 from streams.kafka.tail import Tail
@@ -34,6 +35,8 @@ _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
 _FEW: Final = 500  # analysts, who are shown sooner than a thread would be asked to
 _ACK_S: Final = 10.0
+_FIRST_LOOK_S: Final = 2.0
+_NEEDED: Final = ("requests", "decisions", "state")  # who only asks may not be shown the others
 _STOP_S: Final = 1.0
 _FLUSH_S: Final = 5.0
 _PAUSE_S: Final = 0.05  # between two looks at the decisions while nobody waits for one
@@ -85,6 +88,10 @@ class KafkaService:
             Unavailable: the broker did not answer within `wait` seconds.
             Refused: it did, but topics are missing, or have not as many partitions as the setting.
         """
+        # At once, and not once all else was waited for in vain.
+        with contextlib.suppress(JournalFault, TimeoutError):
+            async with asyncio.timeout(min(wait, _FIRST_LOOK_S)):
+                await check_whole(deployment, _NEEDED)
         service = cls(deployment)
         try:
             async with asyncio.timeout(wait):
@@ -119,13 +126,15 @@ class KafkaService:
         await self._check_count(producer)
 
     async def _produce(self) -> AIOKafkaProducer:
-        producer = AIOKafkaProducer(
-            bootstrap_servers=self._deployment.bootstrap,
-            acks="all",
-            enable_idempotence=True,
-            request_timeout_ms=8_000,
-            retry_backoff_ms=50,
-            linger_ms=0,
+        producer = hurried(
+            AIOKafkaProducer(
+                bootstrap_servers=self._deployment.bootstrap,
+                acks="all",
+                enable_idempotence=True,
+                request_timeout_ms=8_000,
+                retry_backoff_ms=50,
+                linger_ms=0,
+            )
         )
         with translating():
             try:

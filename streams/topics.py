@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from aiokafka import errors as kafka
@@ -136,12 +136,12 @@ async def check_all(
     raise Refused("; ".join(problems))
 
 
-async def check_whole(deployment: Deployment) -> None:
-    """Verify that every topic is there with all of its partitions, and nothing else of them.
+async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETTINGS)) -> None:
+    """Verify that topics are there with all of their partitions, and nothing else of them.
 
     Raises: Refused: some are missing, or the setting is not how many there are; JournalFault.
     """
-    names = [deployment.topics.of(topic) for topic in SETTINGS]
+    names = [deployment.topics.of(topic) for topic in topics]
     async with admin_of(deployment.bootstrap) as admin:
         missing = await _missing(admin, names)
         if missing:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from streams.cli.log_source import KafkaLog
+from streams.deployment import Deployment, TopicNames
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.producer import TransactionalProducer
 from streams.kafka_service import KafkaService
@@ -68,6 +69,17 @@ async def test_a_refused_record_does_not_end_its_producer(
             await service.close()
 
 
+async def test_missing_topics_are_refused_before_anything_is_waited_for(
+    broker: LocalBroker, application: str
+) -> None:
+    missing = Deployment(
+        bootstrap=broker.bootstrap, application=application, topics=TopicNames(f"{application}.")
+    )
+    async with asyncio.timeout(60):
+        with pytest.raises(Refused, match=r"missing topics: .*`accountant topics create`"):
+            await KafkaService.start(missing, wait=600)
+
+
 @pytest.mark.parametrize("partitions", [1, 3])
 async def test_another_number_of_partitions_than_there_are_is_refused(
     broker: LocalBroker, application: str, partitions: int
@@ -78,3 +90,13 @@ async def test_another_number_of_partitions_than_there_are_is_refused(
             await KafkaService.start(other, wait=5)
         with pytest.raises(Refused, match=r"has 2 partitions.*ACCOUNTANT_PARTITIONS"):
             await asyncio.to_thread(lambda: list(KafkaLog(other).parts()))
+
+
+async def test_fewer_partitions_than_there_are_are_noticed_also_by_who_connects_later(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
+        late = KafkaService(replace(ledger.deployment, partitions=1))
+        with pytest.raises(Refused, match=r"has 2 partitions.*ACCOUNTANT_PARTITIONS"):
+            await late.connect()
+        await late.close()
