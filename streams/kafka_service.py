@@ -35,7 +35,8 @@ _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
 _FEW: Final = 500  # analysts, who are shown sooner than a thread would be asked to
 _ACK_S: Final = 10.0
-_FIRST_LOOK_S: Final = 2.0
+_FIRST_LOOK_S: Final = 6.0
+_HEARD_S: Final = 1.0  # until every broker has heard of a topic that was just made
 _NEEDED: Final = ("requests", "decisions", "state")  # who only asks may not be shown the others
 _STOP_S: Final = 1.0
 _FLUSH_S: Final = 5.0
@@ -88,10 +89,10 @@ class KafkaService:
             Unavailable: the broker did not answer within `wait` seconds.
             Refused: it did, but topics are missing, or have not as many partitions as the setting.
         """
-        # At once, and not once all else was waited for in vain.
+        # First, and not once all else was waited for in vain.
         with contextlib.suppress(JournalFault, TimeoutError):
             async with asyncio.timeout(min(wait, _FIRST_LOOK_S)):
-                await check_whole(deployment, _NEEDED)
+                await _check_needed(deployment)
         service = cls(deployment)
         try:
             async with asyncio.timeout(wait):
@@ -311,3 +312,15 @@ class KafkaService:
 
 def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:
     return [view for _, view in sorted(views)]
+
+
+async def _check_needed(deployment: Deployment) -> None:
+    """Verify, twice before it is refused, that the topics are there.
+
+    Raises: Refused; JournalFault.
+    """
+    try:
+        await check_whole(deployment, _NEEDED)
+    except Refused:
+        await asyncio.sleep(_HEARD_S)
+        await check_whole(deployment, _NEEDED)

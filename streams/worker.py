@@ -236,15 +236,16 @@ class Worker:
             self.status.trouble("broker", f"the broker does not answer: {error}")
             self._away |= self.status.serving
             return
-        self.status.trouble("broker", None)
-        # A topic that is gone has no end to tell, however well the broker is.
-        if look.misses_topics and await self._topics_wrong():
-            return
         unreached = {
             tp.partition: f"the broker that leads {tp.topic} does not answer: {why}"
             for tp, why in look.silent.items()
         }
-        self.status.unreached(unreached)
+        # A topic that is gone has no end to tell, however well the broker is.
+        wrong = look.misses_topics and await self._topics_wrong()
+        self.status.trouble("broker", None)
+        self.status.unreached({} if wrong else unreached)
+        if wrong:
+            return
         # What was held before a broker went is not taken on trust: read back once it is there.
         # Whoever noticed by itself does so anyway.
         away = (self._away | unreached.keys()) & self.status.serving

@@ -30,6 +30,8 @@ class Inputs(Protocol):
 
     def resume(self, *partitions: TopicPartition) -> None: ...
 
+    async def locate(self) -> None: ...
+
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
     ) -> Any: ...
@@ -110,6 +112,7 @@ class KafkaJournal:
         reader, self._reader = self._reader, None
         if reader is not None:
             await reader.close()
+        await self._inputs.locate()
         for source, offset in offsets.items():
             self._inputs.seek(self._tp[source], offset)
             self._inputs.resume(self._tp[source])

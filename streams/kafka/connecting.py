@@ -8,50 +8,54 @@ gone, then kept a worker from its group for up to a minute.
 from __future__ import annotations
 
 import asyncio
-import random
+from contextlib import nullcontext
 from typing import Any, Final
 
-from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
 
-_CONNECT_S: Final = 2.0
+_CONNECT_MS: Final = 2_000
 
 
 class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries no types
     """A client that waits two seconds for a connection, as long as it knows of other brokers."""
 
     _bootstrap_servers: Any
+    _request_timeout_ms: int
 
     async def bootstrap(self) -> None:
         """Learn who the brokers are from the first address that answers.
 
         Raises: KafkaConnectionError: none does.
         """
-        given = self._bootstrap_servers
-        servers = [each.strip() for each in given.split(",")] if isinstance(given, str) else given
-        if len(servers) < 2:
-            await super().bootstrap()
-            return
+        given, timeout_ms = self._bootstrap_servers, self._request_timeout_ms
+        servers = given.split(",") if isinstance(given, str) else given
+        if len(servers) > 1:
+            # Of the connections for this alone. Their own limit closes them; a task that is
+            # cancelled would leave them open.
+            self._request_timeout_ms = min(timeout_ms, _CONNECT_MS)
         try:
-            for server in random.sample(servers, len(servers)):
-                self._bootstrap_servers = [server]
-                try:
-                    async with asyncio.timeout(_CONNECT_S):
-                        await super().bootstrap()
-                except (TimeoutError, kafka.KafkaConnectionError):
-                    continue
-                return
+            await super().bootstrap()
         finally:
-            self._bootstrap_servers = given
-        raise kafka.KafkaConnectionError(f"Unable to bootstrap from {', '.join(servers)}")
+            self._request_timeout_ms = timeout_ms
+
+    @property
+    def _get_conn_lock(self) -> Any:
+        """Replaces the client's lock, by which all connections wait for that to one broker."""
+        return nullcontext() if len(self.cluster.brokers()) > 1 else super()._get_conn_lock
 
     # Private, and the only way to it; tests/kafka/test_connecting.py.
-    async def _get_conn(self, *args: Any, **kwargs: Any) -> Any:
+    async def _get_conn(
+        self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False
+    ) -> Any:
         if len(self.cluster.brokers()) < 2:
-            return await super()._get_conn(*args, **kwargs)
+            return await super()._get_conn(node_id, group=group, no_hint=no_hint)
+        locks: dict[Any, asyncio.Lock] = self.__dict__.setdefault("_connecting", {})
         try:
-            async with asyncio.timeout(_CONNECT_S):
-                return await super()._get_conn(*args, **kwargs)
+            async with (
+                asyncio.timeout(_CONNECT_MS / 1000),
+                locks.setdefault((node_id, group), asyncio.Lock()),
+            ):
+                return await super()._get_conn(node_id, group=group, no_hint=no_hint)
         except TimeoutError:
             self.force_metadata_update()  # perhaps its partitions are another's by now
             return None

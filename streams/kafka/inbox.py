@@ -24,6 +24,7 @@ _AGAIN_S: Final = 0.1
 _SINGLY_S: Final = 60.0  # that partitions are read one by one, after an error of one of them
 _MOST_TROUBLE: Final = 20  # errors of no partition, within _TROUBLE_S: the client does not recover
 _TROUBLE_S: Final = 10.0
+_LOCATE_S: Final = 2.0
 _NOWHERE: Final = TopicPartition("", 0)
 
 
@@ -274,6 +275,12 @@ class Inbox:
         for tp in tps:
             self._queues.pop(tp, None)
             self._errors.pop(tp, None)
+
+    async def locate(self) -> None:
+        """Ask anew who leads what, for a while: of a deposed leader nothing else would tell."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOCATE_S):
+                await self._consumer._client.force_metadata_update()
 
     async def position(self, tp: TopicPartition) -> int:
         """Return the offset of the next record that `getmany` gives."""

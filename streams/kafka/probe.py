@@ -15,9 +15,9 @@ from streams.errors import JournalFault
 from streams.kafka.brokers import NOBODY, Brokers
 from streams.kafka.errors import translated, translating
 
-_LOOK_S: Final = 3.0
-_REQUEST_TIMEOUT_MS: Final = 2_000
-_ANSWER_S: Final = 1.0
+_LOOK_S: Final = 4.0
+# Its end also closes the connection: one that died unnoticed would else be asked for ever.
+_REQUEST_TIMEOUT_MS: Final = 1_500
 _AGAIN_S: Final = 0.1
 _NO_REPLICA: Final = -1
 _READ_UNCOMMITTED: Final = 0
@@ -77,7 +77,7 @@ class Probe:
         self._brokers: Brokers | None = None
 
     async def look(self, tps: Iterable[TopicPartition]) -> Look:
-        """Ask for the ends of logs, for three seconds at most.
+        """Ask for the ends of logs, for four seconds at most.
 
         Raises: JournalFault, Refused: no broker answers.
         """
@@ -133,11 +133,9 @@ async def _ask(brokers: Brokers, leader: int, tps: list[TopicPartition], look: L
         by_topic[tp.topic].append((tp.partition, _END))
     request = OffsetRequest(_NO_REPLICA, _READ_UNCOMMITTED, list(by_topic.items()))
     try:
-        async with asyncio.timeout(_ANSWER_S):
-            answer = await brokers.ask(leader, request)
+        answer = await brokers.ask(leader, request)
     except (kafka.KafkaError, TimeoutError, OSError) as error:
-        why = _LATE if isinstance(error, TimeoutError) else str(translated(error))
-        look.silent.update(dict.fromkeys(tps, why))
+        look.silent.update(dict.fromkeys(tps, str(translated(error))))
         return
     for topic, partitions in answer.topics:
         for number, code, _, end in partitions:

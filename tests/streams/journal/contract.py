@@ -21,6 +21,8 @@ from streams.journal.sqlite import SqliteJournal
 from streams.journal.sqlite_file import create, reader
 from streams.testing import MemoryJournal, MemoryLog
 
+_PATIENCE_S = 20.0
+
 AT = time.time_ns() // 1_000_000
 """When the logs of these tests begin, milliseconds since 1970: now, as a broker dates genesis."""
 
@@ -156,12 +158,12 @@ class Player:
         await self.journal.seek(self.partition.next)
 
     async def read(self, most: int) -> list[Input]:
-        """Return the next inputs, however the journal hands them out."""
+        """Return the next inputs, however the journal hands them out; none may come at first."""
         records: list[Input] = []
+        deadline = time.monotonic() + _PATIENCE_S
         while len(records) < most:
-            got = await self.journal.read(most - len(records), 1.0)
-            assert got, f"{len(records)} of {most} inputs came"
-            records += got
+            records += await self.journal.read(most - len(records), 1.0)
+            assert time.monotonic() < deadline, f"{len(records)} of {most} inputs came"
         return records
 
     def draft(self, records: Sequence[Input], at: int) -> tuple[Draft, Commit]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from accountant.records import Source
@@ -9,6 +11,7 @@ from streams import topics
 from streams.deployment import Deployment, TopicNames
 from streams.journal import Journal
 from streams.journal.kafka import KafkaJournal
+from streams.kafka.inbox import Inbox
 from tests.faults import oracle
 from tests.streams.journal.contract import Harness, Visible, last_of
 
@@ -26,6 +29,7 @@ class KafkaHarness(Harness):
         self.genesis = self._deployment.genesis(0)
         self._journals: list[Journal] = []
         self._consumers: list[AIOKafkaConsumer] = []
+        self._reading: list[asyncio.Task[None]] = []
         self._producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
 
     async def start(self) -> None:
@@ -43,9 +47,15 @@ class KafkaHarness(Harness):
         )
         self._consumers.append(consumer)
         await consumer.start()
-        consumer.assign([TopicPartition(name, 0) for name in (names.requests, names.admin)])
+        tps = [TopicPartition(name, 0) for name in (names.requests, names.admin)]
+        consumer.assign(tps)
+        for tp in tps:
+            consumer.seek(tp, 0)
+        consumer.pause(*tps)
+        inbox = Inbox(consumer)
+        self._reading.append(asyncio.create_task(inbox.run()))
         where = self._deployment
-        journal = KafkaJournal(where.bootstrap, where.application, names, 0, consumer)
+        journal = KafkaJournal(where.bootstrap, where.application, names, 0, inbox)
         self._journals.append(journal)
         return journal
 
@@ -66,6 +76,8 @@ class KafkaHarness(Harness):
     async def close(self) -> None:
         for journal in self._journals:
             await journal.drop()
+        for task in self._reading:
+            task.cancel()
         for consumer in self._consumers:
             await consumer.stop()
         await self._producer.stop()

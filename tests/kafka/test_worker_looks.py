@@ -1,0 +1,147 @@
+"""What a worker makes of looks at which some leaders say nothing, on a real broker.
+
+Of a real broker that hangs: tests/faults/test_kafka_cluster.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from aiokafka import TopicPartition
+
+from accountant.partition import Partition
+from streams.errors import Unavailable
+from streams.kafka.probe import Look, Probe
+from streams.testing import LocalBroker
+from streams.worker import Worker
+from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+
+
+class _Muted:
+    """A probe whose answers do not all arrive.
+
+    Attributes:
+        partitions: of which the leaders say nothing; None: nobody says anything.
+        looks: how many there were.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._probe: Probe = worker._probe
+        self.partitions: set[int] | None = set()
+        self.looks = 0
+        worker._probe = self  # type: ignore[assignment]  # to be looked through by the worker
+
+    async def look(self, tps: Iterable[TopicPartition]) -> Look:
+        self.looks += 1
+        if self.partitions is None:
+            raise Unavailable("nobody there")
+        look = await self._probe.look(tps)
+        for tp in [tp for tp in look.ends if tp.partition in self.partitions]:
+            del look.ends[tp]
+            look.silent[tp] = "no answer in time"
+        return look
+
+    def close(self) -> None:
+        self._probe.close()
+
+    async def further(self, count: int = 2) -> None:
+        """Return after so many more looks."""
+        wanted = self.looks + count
+        await until(lambda: self.looks >= wanted, "looks")
+
+
+class _Counting(Watch):
+    """Counts refolds of each partition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of = Counter[int]()
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        super().refolded(partition, seconds)
+        self.of[partition.genesis.partition] += 1
+
+
+async def test_only_what_a_silent_leader_leads_is_not_ready_and_then_read_again(
+    broker: LocalBroker, application: str
+) -> None:
+    watch = _Counting()
+    async with Ledger(broker.bootstrap, application, partitions=3) as ledger:
+        await ledger.open("ds")
+        async with working(ledger, observers=[watch]) as worker:
+            muted = _Muted(worker)
+            assert watch.of == {0: 1, 1: 1, 2: 1}
+            muted.partitions = {1}
+            await until(lambda: not is_ready(worker), "told")
+            await muted.further()
+            (why,) = worker.status.readiness().reasons
+            assert why.startswith("partition 1: the broker that leads ")
+            assert [worker.status.is_sound(number) for number in range(3)] == [True, False, True]
+            assert watch.of == {0: 1, 1: 1, 2: 1}, "nothing is gained before it answers"
+            muted.partitions = set()
+            await until(lambda: watch.of[1] == 2, "read again")
+            await until(lambda: is_ready(worker), "ready")
+            await muted.further()
+            assert watch.of == {0: 1, 1: 2, 2: 1}
+            assert (await ledger.decided(request("ds")))["outcome"] == "granted"
+        await ledger.judged()
+
+
+async def test_where_nobody_answers_all_are_read_again_once(
+    broker: LocalBroker, application: str
+) -> None:
+    watch = _Counting()
+    async with (
+        Ledger(broker.bootstrap, application, partitions=2) as ledger,
+        working(ledger, observers=[watch]) as worker,
+    ):
+        muted = _Muted(worker)
+        muted.partitions = None
+        await until(lambda: "does not answer" in str(worker.status.readiness()), "told")
+        await muted.further()
+        assert watch.of == {0: 1, 1: 1}
+        muted.partitions = set()
+        await until(lambda: watch.of == {0: 2, 1: 2}, "read again")
+        await muted.further()
+        await until(lambda: is_ready(worker), "ready")
+        assert watch.of == {0: 2, 1: 2}
+
+
+async def test_who_noticed_by_itself_is_not_read_twice(
+    broker: LocalBroker, application: str
+) -> None:
+    watch = _Counting()
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        await ledger.open("ds")
+        async with working(ledger, observers=[watch]) as worker:
+            muted = _Muted(worker)
+            # Its broker was away and it dropped the partition, which it cannot own yet.
+            worker.status.dropped(0, Unavailable("away"))
+            muted.partitions = {0}
+            await muted.further()
+            worker.status.refolded(ledger_partition(ledger), 0.0)
+            muted.partitions = set()
+            await muted.further()
+            assert watch.of == {0: 1}
+
+
+def ledger_partition(ledger: Ledger) -> Partition:
+    """Return a partition as it begins."""
+    return Partition(ledger.deployment.genesis(0))
+
+
+@pytest.mark.parametrize("silent", [{0}, {0, 1}])
+async def test_a_worker_can_stop_while_leaders_are_silent(
+    broker: LocalBroker, application: str, silent: set[int]
+) -> None:
+    async with (
+        Ledger(broker.bootstrap, application, partitions=2) as ledger,
+        working(ledger) as worker,
+    ):
+        _Muted(worker).partitions = silent
+        await until(lambda: not is_ready(worker), "told")
+        async with asyncio.timeout(30):
+            await worker.stop()
