@@ -57,7 +57,7 @@ class Look:
             self.silent[tp] = kafka.for_code(code).__name__
         else:
             self.ends[tp] = end
-            del self.silent[tp]
+            self.silent.pop(tp, None)
 
 
 class Probe:
