@@ -89,13 +89,14 @@ class KafkaService:
             Unavailable: the broker did not answer within `wait` seconds.
             Refused: it did, but topics are missing, or have not as many partitions as the setting.
         """
+        until = asyncio.get_running_loop().time() + wait
         # First, and not once all else was waited for in vain.
         with contextlib.suppress(JournalFault, TimeoutError):
-            async with asyncio.timeout(min(wait, _FIRST_LOOK_S)):
+            async with asyncio.timeout(min(wait / 2, _FIRST_LOOK_S)):
                 await _check_needed(deployment)
         service = cls(deployment)
         try:
-            async with asyncio.timeout(wait):
+            async with asyncio.timeout_at(until):
                 await service.connect()
         except TimeoutError as error:
             await service.close()

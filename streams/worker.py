@@ -245,6 +245,7 @@ class Worker:
         self.status.trouble("broker", None)
         self.status.unreached({} if wrong else unreached)
         if wrong:
+            self._away.clear()  # all are read again once the topics are right
             return
         # What was held before a broker went is not taken on trust: read back once it is there.
         # Whoever noticed by itself does so anyway.

@@ -16,6 +16,14 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 _CONNECT_MS: Final = 2_000
 
 
+class _Turn:
+    """Who connects to a broker at present, and how often that took too long."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.failed = 0
+
+
 class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries no types
     """A client that waits two seconds for a connection, as long as it knows of other brokers."""
 
@@ -49,16 +57,19 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
     ) -> Any:
         if len(self.cluster.brokers()) < 2:
             return await super()._get_conn(node_id, group=group, no_hint=no_hint)
-        locks: dict[Any, asyncio.Lock] = self.__dict__.setdefault("_connecting", {})
-        try:
-            async with (
-                asyncio.timeout(_CONNECT_MS / 1000),
-                locks.setdefault((node_id, group), asyncio.Lock()),
-            ):
-                return await super()._get_conn(node_id, group=group, no_hint=no_hint)
-        except TimeoutError:
-            self.force_metadata_update()  # perhaps its partitions are another's by now
-            return None
+        turns: dict[Any, _Turn] = self.__dict__.setdefault("_turns", {})
+        turn = turns.setdefault((node_id, group), _Turn())
+        failed = turn.failed
+        async with turn.lock:
+            if turn.failed != failed:
+                return None  # as for whom it waited: it would only take the next one's time
+            try:
+                async with asyncio.timeout(_CONNECT_MS / 1000):
+                    return await super()._get_conn(node_id, group=group, no_hint=no_hint)
+            except TimeoutError:
+                turn.failed += 1
+                self.force_metadata_update()  # perhaps its partitions are another's by now
+                return None
 
 
 def hurried(client: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import aiokafka.client
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import errors as kafka
@@ -54,6 +55,8 @@ async def started(make: Callable[..., Any], servers: list[str] | str) -> None:
         except kafka.KafkaConnectionError:
             continue
         else:
+            inner = client.client if make is AIOKafkaProducer else client._client
+            assert inner._request_timeout_ms == _FOREVER_MS, "of all but the first question"
             return
         finally:
             await (client.close() if make is AIOKafkaAdminClient else stop(client))
@@ -97,6 +100,39 @@ async def test_one_that_hangs_does_not_hold_up_the_connections_to_others(
         assert await client.ready(1)
         assert not any(each.done() for each in hanging)
         assert await asyncio.gather(*hanging) == [False] * 4
+    finally:
+        await client.close()
+
+
+async def test_each_attempt_has_its_time_however_many_wait_for_it(
+    broker: LocalBroker, silent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, attempts = aiokafka.client.create_conn, list[int]()
+
+    async def slow(host: str, port: int, **options: Any) -> Any:
+        if broker.bootstrap.endswith(f":{port}"):
+            attempts.append(port)
+            # Hangs at first, then takes longer than is left to one who came in between.
+            await asyncio.sleep(30 if len(attempts) == 1 else 0.6)
+        return await connect(host, port, **options)
+
+    client = HurriedClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
+    await client.bootstrap()
+    host, port = silent[0].split(":")
+    client.cluster._brokers[99] = BrokerMetadata(99, host, int(port), None)
+    monkeypatch.setattr(aiokafka.client, "create_conn", slow)
+
+    async def ask(after: float) -> None:
+        await asyncio.sleep(after)
+        while True:
+            if await client.ready(1):
+                return
+            await asyncio.sleep(0.1)
+
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            await asyncio.gather(*[ask(i / 4) for i in range(8)])
+        assert len(attempts) == 2
     finally:
         await client.close()
 

@@ -13,6 +13,7 @@ from aiokafka import errors as kafka
 
 from streams import topics
 from streams.deployment import Deployment, TopicNames
+from streams.journal.kafka import KafkaJournal
 from streams.kafka.inbox import Inbox
 from streams.testing import LocalBroker
 from tests.kafka.raw_batches import Raw, append, batch
@@ -197,3 +198,55 @@ async def test_markers_of_transactions_leave_gaps_that_hold_nothing_up(
         assert await take(inbox, tp, 1) == [b"30"]
         inbox.seek(tp, 0)
         assert await take(inbox, tp, 31) == [b"%d" % i for i in range(31)]
+
+
+async def test_who_leads_is_asked_anew_and_not_waited_for_for_long(
+    broker: LocalBroker, application: str
+) -> None:
+    async with inputs(broker, application) as (inbox, _, _):
+        client = inbox._consumer._client
+        ask, asked = client.force_metadata_update, list[str]()
+
+        def note() -> Any:
+            asked.append("who leads")
+            return ask()
+
+        client.force_metadata_update = note
+        await inbox.locate()
+        assert asked
+        client.force_metadata_update = asyncio.get_running_loop().create_future  # no answer
+        async with asyncio.timeout(PATIENCE_S):
+            await inbox.locate()
+        client.force_metadata_update = ask
+
+
+async def test_a_journal_asks_who_leads_before_it_reads_on(
+    broker: LocalBroker, application: str
+) -> None:
+    where = Deployment(
+        bootstrap=broker.bootstrap,
+        application=application,
+        topics=TopicNames(f"{application}."),
+        partitions=1,
+    )
+    await topics.create(where)
+    done = list[str]()
+
+    class Noting:
+        async def locate(self) -> None:
+            done.append("locate")
+
+        def seek(self, partition: TopicPartition, offset: int) -> None:
+            done.append("seek")
+
+        def resume(self, *partitions: TopicPartition) -> None:
+            done.append("resume")
+
+        async def getmany(self, *partitions: TopicPartition, **_: Any) -> Any:
+            raise AssertionError("nothing is read here")
+
+    journal = KafkaJournal(where.bootstrap, application, where.topics, 0, Noting())
+    await journal.own()
+    await journal.seek({"requests": 0, "admin": 0})
+    await journal.drop()
+    assert done == ["locate", "seek", "resume", "seek", "resume"]

@@ -87,6 +87,20 @@ async def test_what_is_missing_is_said_beside_what_is_there(
     probe.close()
 
 
+async def test_a_connection_that_died_unnoticed_is_not_asked_again(
+    broker: LocalBroker, application: str
+) -> None:
+    where = await topics_of(broker, application)
+    tp = TopicPartition(where.topics.decisions, 0)
+    probe = Probe(where.bootstrap, [tp.topic])
+    await seen(probe, tp)
+    assert probe._brokers is not None
+    for connection in probe._brokers._client._conns.values():
+        connection._writer.write = lambda _: None  # what is sent arrives nowhere
+    assert (await probe.look([tp])).ends == {tp: 2}
+    probe.close()
+
+
 async def test_a_broker_that_hangs_is_found_again(
     own_broker: LocalBroker, application: str
 ) -> None:
