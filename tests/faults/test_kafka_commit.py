@@ -15,6 +15,7 @@ from streams.errors import CommitRejected, CommitUnknown, Fenced
 from streams.journal.kafka import KafkaJournal
 from streams.journal.port import Commit
 from streams.kafka.batches import Record
+from streams.kafka.inbox import Inbox
 from streams.kafka.producer import TransactionalProducer
 from streams.processor import Processor
 from streams.testing import LocalBroker
@@ -205,8 +206,10 @@ async def processing(
     for tp in tps:
         inputs.seek(tp, 0)
         inputs.pause(tp)
+    inbox = Inbox(inputs)
+    reading = asyncio.create_task(inbox.run())
     journal = CancellableJournal(
-        deployment.bootstrap, deployment.application, deployment.topics, 0, inputs
+        deployment.bootstrap, deployment.application, deployment.topics, 0, inbox
     )
     journal.nth = nth
     task = asyncio.create_task(Processor(journal, deployment.genesis(0), watch, reach=reach).run())
@@ -214,7 +217,8 @@ async def processing(
         yield task, journal
     finally:
         task.cancel()
-        await asyncio.wait([task])
+        reading.cancel()
+        await asyncio.wait([task, reading])
         await inputs.stop()
 
 
@@ -254,6 +258,8 @@ async def test_a_processor_cancelled_at_any_moment_leaves_nothing_half_visible(
     watch = Watch()
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
         await ledger.open(*DATASETS)
+        async with processing(ledger, watch):
+            await ledger.settle()  # what opens a dataset may be read after a request for it
         for number in range(24):
             await ledger.send_all(batch(30))
             point = ("owned", "decided", "committed", "")[number % 4]

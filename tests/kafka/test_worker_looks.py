@@ -20,6 +20,11 @@ from streams.worker import Worker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 
 
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.worker._LOOK_EVERY_S", 0.5)
+
+
 class _Muted:
     """A probe whose answers do not all arrive.
 
