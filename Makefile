@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-observability observe check format format-check lint types bench dashboards pictures lock clean
+.PHONY: help setup demo test test-fast test-cluster test-observability observe check format format-check lint types bench dashboards pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -30,6 +30,9 @@ test: $(READY)  ## run every test, those on a real Kafka broker included
 
 test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
 	$(BIN)/python -m pytest -m "not kafka and not faults and not slow" -n auto $(PYTEST_ARGS)
+
+test-cluster: $(READY)  ## run the tests on three real brokers, one of which hangs (2 minutes)
+	$(BIN)/python -m pytest -m cluster tests/faults $(PYTEST_ARGS)
 
 test-observability: $(READY)  ## run the alerts' tests on a real Prometheus and Alertmanager (from apt)
 	bin=$$(sh scripts/observability.sh) && \

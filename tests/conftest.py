@@ -69,8 +69,15 @@ def application(request: pytest.FixtureRequest) -> str:
     return f"{words[:40]}-{uuid.uuid4().hex[:8]}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test that uses a broker, so that `make test-fast` never starts one."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test that uses a broker, so that `make test-fast` never starts one.
+
+    Those on three brokers run where they are asked for by name.
+    """
+    if "cluster" not in config.option.markexpr:
+        three = [item for item in items if item.get_closest_marker("cluster")]
+        config.hook.pytest_deselected(items=three)
+        items[:] = [item for item in items if item not in three]
     for item in items:
         starts_its_own = _KAFKA_TESTS in item.path.parents
         if starts_its_own or set(_BROKERS) & set(getattr(item, "fixturenames", ())):

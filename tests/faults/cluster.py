@@ -99,6 +99,10 @@ class LocalCluster:
             self.kill(node)
         shutil.rmtree(self._directory, ignore_errors=True)
 
+    def log_tail(self, lines: int = 200) -> str:
+        """Return the last lines of the log of all nodes."""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
+
     def leaders(self, topic: str) -> dict[int, int]:
         """Return the node that leads each partition of a topic."""
         partitions = self._admin().list_topics(topic, timeout=20).topics[topic].partitions

@@ -16,7 +16,7 @@ from streams.processor import Committed
 from tests.faults.cluster import LocalCluster
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 
-pytestmark = [pytest.mark.faults, pytest.mark.kafka]
+pytestmark = [pytest.mark.cluster, pytest.mark.faults, pytest.mark.kafka]
 
 _PARTITIONS = 4
 _LATER_S = 25.0
@@ -26,6 +26,7 @@ _LATER_S = 25.0
 def cluster() -> Iterator[LocalCluster]:
     with LocalCluster() as running:
         yield running
+        print(running.log_tail())  # shown with a test that fails
 
 
 class _Watch(Watch):
