@@ -26,7 +26,7 @@ from streams.journal.kafka import KafkaJournal
 from streams.journal.port import Commit, DeadLetter
 from streams.kafka.connecting import hurried
 from streams.kafka.errors import translating
-from streams.kafka.reader import Span, StableReader, consumer, stop
+from streams.kafka.reader import Span, StableReader, bounds, consumer, stop
 
 _PATIENCE_S: Final = 15.0
 _FILLERS: Final = 5_000  # appended at a time
@@ -116,11 +116,9 @@ async def _span(deployment: Deployment, place: TopicPartition) -> Span:
         with translating():
             async with asyncio.timeout(_PATIENCE_S):
                 await probe.start()
-                begins = await probe.beginning_offsets([place])
-                ends = await probe.end_offsets([place])
+                return (await bounds(probe, [place]))[place]
     finally:
         await stop(probe)
-    return Span(begins[place], ends[place])
 
 
 class _NoInputs:

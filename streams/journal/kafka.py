@@ -108,10 +108,10 @@ class KafkaJournal:
             start = max(begin, start - _LOOK_BACK)
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:
-        await self._check_inputs(self._opened_reader, offsets)
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            await reader.close()
+        reader = self._opened_reader
+        await self._check_inputs(reader, offsets)
+        self._reader = None
+        await reader.close()
         await self._inputs.locate()
         for source, offset in offsets.items():
             self._inputs.seek(self._tp[source], offset)

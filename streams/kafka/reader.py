@@ -43,6 +43,17 @@ def consumer(bootstrap: str, *, committed: bool) -> Any:
     )
 
 
+async def bounds(client: Any, tps: list[TopicPartition]) -> dict[TopicPartition, Span]:
+    """Return from where to where partitions hold records now, as far as a consumer may read.
+
+    Raises: JournalFault, Refused.
+    """
+    with translating():
+        begins = await client.beginning_offsets(tps)
+        ends = await client.end_offsets(tps)
+    return {tp: Span(begins[tp], ends[tp]) for tp in tps}
+
+
 async def _start(*clients: Any) -> None:
     """Connect clients together: each may first try a broker that hangs."""
     starting = [asyncio.create_task(each.start()) for each in clients]
@@ -154,10 +165,7 @@ class StableReader:
 
     async def bounds(self, tps: list[TopicPartition]) -> dict[TopicPartition, Span]:
         """Return from where to where partitions hold records now, committed or not."""
-        with translating():
-            begins = await self._uncommitted.beginning_offsets(tps)
-            ends = await self._uncommitted.end_offsets(tps)
-        return {tp: Span(begins[tp], ends[tp]) for tp in tps}
+        return await bounds(self._uncommitted, tps)
 
     async def offset_at(self, tp: TopicPartition, since: int) -> int | None:
         """Return the first offset of a record at or after a time in milliseconds."""

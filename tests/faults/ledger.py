@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -243,16 +244,30 @@ def opening(dataset: str, **policy: Any) -> bytes:
 
 
 class Watch:
-    """An observer that remembers what it was told."""
+    """An observer that remembers what it was told.
+
+    Attributes:
+        refolded_of: how often each partition was read back.
+    """
 
     def __init__(self) -> None:
-        self.refolds = 0
+        self.refolded_of = Counter[int]()
         self.reported: list[Place] = []
         self.errors: list[BaseException] = []
         self.halts: dict[int, BaseException] = {}
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        self.refolds += 1
+        self.refolded_of[partition.genesis.partition] += 1
+
+    @property
+    def refolds(self) -> int:
+        """How often any partition was read back."""
+        return self.refolded_of.total()
+
+    @property
+    def decided_of(self) -> Counter[int]:
+        """How many inputs of each partition were reported as decided."""
+        return Counter(partition for _, partition, _ in self.reported)
 
     def committed(self, committed: Committed) -> None:
         number = committed.partition.genesis.partition

@@ -6,7 +6,6 @@ Of a real broker that hangs: tests/faults/test_kafka_cluster.py.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -58,39 +57,27 @@ class _Muted:
         await until(lambda: self.looks >= wanted, "looks")
 
 
-class _Counting(Watch):
-    """Counts refolds of each partition."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.of = Counter[int]()
-
-    def refolded(self, partition: Partition, seconds: float) -> None:
-        super().refolded(partition, seconds)
-        self.of[partition.genesis.partition] += 1
-
-
 async def test_only_what_a_silent_leader_leads_is_not_ready_and_then_read_again(
     broker: LocalBroker, application: str
 ) -> None:
-    watch = _Counting()
+    watch = Watch()
     async with Ledger(broker.bootstrap, application, partitions=3) as ledger:
         await ledger.open("ds")
         async with working(ledger, observers=[watch]) as worker:
             muted = _Muted(worker)
-            assert watch.of == {0: 1, 1: 1, 2: 1}
+            assert watch.refolded_of == {0: 1, 1: 1, 2: 1}
             muted.partitions = {1}
             await until(lambda: not is_ready(worker), "told")
             await muted.further()
             (why,) = worker.status.readiness().reasons
             assert why.startswith("partition 1: the broker that leads ")
             assert [worker.status.is_sound(number) for number in range(3)] == [True, False, True]
-            assert watch.of == {0: 1, 1: 1, 2: 1}, "nothing is gained before it answers"
+            assert watch.refolded_of == {0: 1, 1: 1, 2: 1}, "nothing is gained before it answers"
             muted.partitions = set()
-            await until(lambda: watch.of[1] == 2, "read again")
+            await until(lambda: watch.refolded_of[1] == 2, "read again")
             await until(lambda: is_ready(worker), "ready")
             await muted.further()
-            assert watch.of == {0: 1, 1: 2, 2: 1}
+            assert watch.refolded_of == {0: 1, 1: 2, 2: 1}
             assert (await ledger.decided(request("ds")))["outcome"] == "granted"
         await ledger.judged()
 
@@ -98,7 +85,7 @@ async def test_only_what_a_silent_leader_leads_is_not_ready_and_then_read_again(
 async def test_where_nobody_answers_all_are_read_again_once(
     broker: LocalBroker, application: str
 ) -> None:
-    watch = _Counting()
+    watch = Watch()
     async with (
         Ledger(broker.bootstrap, application, partitions=2) as ledger,
         working(ledger, observers=[watch]) as worker,
@@ -107,18 +94,18 @@ async def test_where_nobody_answers_all_are_read_again_once(
         muted.partitions = None
         await until(lambda: "does not answer" in str(worker.status.readiness()), "told")
         await muted.further()
-        assert watch.of == {0: 1, 1: 1}
+        assert watch.refolded_of == {0: 1, 1: 1}
         muted.partitions = set()
-        await until(lambda: watch.of == {0: 2, 1: 2}, "read again")
+        await until(lambda: watch.refolded_of == {0: 2, 1: 2}, "read again")
         await muted.further()
         await until(lambda: is_ready(worker), "ready")
-        assert watch.of == {0: 2, 1: 2}
+        assert watch.refolded_of == {0: 2, 1: 2}
 
 
 async def test_who_noticed_by_itself_is_not_read_twice(
     broker: LocalBroker, application: str
 ) -> None:
-    watch = _Counting()
+    watch = Watch()
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
         await ledger.open("ds")
         async with working(ledger, observers=[watch]) as worker:
@@ -130,7 +117,7 @@ async def test_who_noticed_by_itself_is_not_read_twice(
             worker.status.refolded(ledger_partition(ledger), 0.0)
             muted.partitions = set()
             await muted.further()
-            assert watch.of == {0: 1}
+            assert watch.refolded_of == {0: 1}
 
 
 def ledger_partition(ledger: Ledger) -> Partition:
