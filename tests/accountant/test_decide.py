@@ -206,19 +206,6 @@ def test_a_draft_that_is_dropped_leaves_no_trace() -> None:
     assert state_rows(world.refolded()) == world.rows()
 
 
-def test_a_rewound_decision_leaves_the_draft_as_it_was() -> None:
-    world = opened(**BASIC)
-    world.batch = 100
-    world.ask("pure:0.1")
-    mark = world.draft.mark()
-    before = (world.draft.sequence, world.draft.head, world.draft.floor, dict(world.draft.next))
-    world.now += 2 * WINDOW
-    world.send("requests", b"[")
-    world.draft.rewind(mark)
-    after = (world.draft.sequence, world.draft.head, world.draft.floor, world.draft.next)
-    assert after == before
-
-
 def test_purpose_and_reason_stand_in_the_log_as_they_came() -> None:
     world = opened(**BASIC)
     decision = world.ask(purpose="weekly: retention")

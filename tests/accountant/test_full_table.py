@@ -8,22 +8,29 @@ from collections import Counter
 import pytest
 
 from accountant.clock import from_iso
+from accountant.decide import decide
 from accountant.ids import IdTable
+from accountant.inputs import Input
 from accountant.outcomes import Outcome
 from accountant.refold import state_rows
-from tests.accountant.world import WINDOW, World, code
+from tests.accountant.world import START, WINDOW, World, code
 
 BASIC = {"filter": "basic", "epsilon": "1", "delta": "0"}
 
 
-def test_a_table_full_of_ids_raises_the_floor_but_spares_the_last_minute() -> None:
-    world = World(most_ids=20)
+def filled(most_ids: int) -> tuple[World, list[bytes]]:
+    """Return a world whose table is full, and its requests, ten seconds apart."""
+    world, bodies = World(most_ids=most_ids), list[bytes]()
     world.open(**BASIC)
-    bodies = []
-    for _ in range(19):
+    for _ in range(most_ids - 1):
         bodies.append(world.request("pure:0.001"))
         assert code(world.send("requests", bodies[-1])) == "granted"
         world.now += 10_000
+    return world, bodies
+
+
+def test_a_table_full_of_ids_raises_the_floor_but_spares_the_last_minute() -> None:
+    world, bodies = filled(20)
     # 20 ids are remembered, the newest 10 s old: the oldest tenth makes room.
     floor = world.decisions[-1].floor
     assert code(world.ask("pure:0.001")) == "granted"
@@ -41,6 +48,27 @@ def test_a_table_full_of_ids_raises_the_floor_but_spares_the_last_minute() -> No
     world.now += 120_000
     assert code(world.ask("pure:0.001")) == "granted"
     assert state_rows(world.refolded()) == world.rows()
+
+
+def test_an_id_that_its_own_request_would_forget_is_expired() -> None:
+    world, _ = filled(20)
+    oldest = world.request("pure:0.001", request_id=world.new_id(START + 1))
+    assert from_iso(world.decisions[-1].floor) < START
+    # To make room for it, ids are forgotten up to a time after its own.
+    assert code(world.send("requests", oldest)) == "expired"
+    assert from_iso(world.decisions[-1].floor) > START
+    assert world.ledger().mechanisms == 19
+
+
+def test_with_a_decision_the_room_that_it_made_is_undone() -> None:
+    world, _ = filled(20)
+    draft, now = world.draft, world.now
+    record = Input("requests", draft.next["requests"], None, world.request("pure:0.001"), now)
+    mark = draft.mark()
+    first = decide(draft, record, now)
+    assert draft.floor > mark[3]
+    draft.rewind(mark)
+    assert decide(draft, record, now).value == first.value
 
 
 @pytest.mark.parametrize("window", [WINDOW, 61_000])  # the latter is the shortest there is

@@ -73,6 +73,25 @@ def test_a_decision_that_cannot_be_kept_is_undone_with_its_charge(dataset: str) 
     assert state_rows(world.refolded()) == world.rows()
 
 
+@pytest.mark.parametrize("body", [b"[", None], ids=["undecodable", "repeated"])
+def test_to_undo_a_decision_that_charged_nothing_leaves_the_one_before_it(
+    body: bytes | None,
+) -> None:
+    world = opened(**BASIC)
+    world.batch = 100
+    first = world.request("pure:0.1")
+    assert code(world.send("requests", first)) == "granted"
+    draft = world.draft
+    before = draft_state(draft)
+    mark = draft.mark()
+    decide(draft, Input("requests", draft.next["requests"], None, body or first, world.now), START)
+    draft.rewind(mark)
+    assert draft_state(draft) == before
+    # Nor is its id forgotten: asked again it is not charged again.
+    assert code(world.send("requests", first)) == "repeated"
+    assert state_rows(world.refolded()) == world.rows()
+
+
 def test_genesis_fixes_what_a_log_is_for_ever() -> None:
     genesis = Genesis("app", 3, 8, 1000, 100)
     written = genesis_decision(genesis, START)
