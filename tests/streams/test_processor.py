@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ from accountant.decide import decide
 from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.partition import Draft
-from streams.errors import ClockOutOfRange, CommitRejected, Fenced
+from streams.errors import ClockOutOfRange, CommitRejected, Fenced, Refused, Unavailable
 from streams.journal import Commit
 from streams.processor import MOST_DECISION_BYTES, AlwaysEntitled, Processor, Tuning
 from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
@@ -201,7 +201,61 @@ def test_a_fault_elsewhere_makes_no_record_a_suspect() -> None:
     play(story())
 
 
-def test_an_input_that_comes_again_is_not_decided_again() -> None:
+def test_a_doubt_makes_no_record_a_suspect_of_the_fault_behind_it() -> None:
+    reset, refused = OSError("connection reset"), Refused("the broker refuses")
+
+    class Scripted(MemoryJournal):
+        """Fails as it is told to."""
+
+        owning: ClassVar = [None, reset, reset, None, reset]
+        committing: ClassVar = [Unavailable("away"), refused]
+
+        async def own(self) -> None:
+            error = self.owning.pop(0) if self.owning else None
+            if error:
+                raise error
+            await super().own()
+
+        async def commit(self, commit: Commit) -> None:
+            if self.committing:
+                raise self.committing.pop(0)
+            await super().commit(commit)
+
+    async def story() -> None:
+        stage = Stage()
+        stage.open()
+        stage.ask(4)
+        await stage.settle(journal=Scripted(stage.log), looks_again=(1.0, 3.0))
+        assert outcomes(stage) == {"opened": 1, "granted": 4}
+
+    play(story())
+
+
+def test_each_owning_ends_before_the_next() -> None:
+    told = []
+
+    class Telling(MemoryJournal):
+        async def own(self) -> None:
+            told.append("own")
+            await super().own()
+
+        async def drop(self) -> None:
+            told.append("drop")
+            await super().drop()
+
+    async def story() -> None:
+        stage = Stage()
+        stage.open()
+        stage.ask(4)
+        crashes = CrashPoints(Crash(point="commit_begun"), Crash(point="commit_done", nth=2))
+        await stage.settle(journal=Telling(stage.log, reach=crashes), batch=2)
+        assert told == ["own", "drop"] * 3
+
+    play(story())
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["behind its batch", "within it"])
+def test_an_input_that_comes_again_is_not_decided_again(within: bool) -> None:
     class Repeating(MemoryJournal):
         """Once gives inputs that were decided already, as a reader at a wrong place would."""
 
@@ -213,6 +267,8 @@ def test_an_input_that_comes_again_is_not_decided_again() -> None:
                 return list(kept)
             records = await super().read(most, wait)
             if self.owned == 1:
+                if within:
+                    return [*records, records[-1]]
                 self.kept = records
             return records
 
@@ -321,5 +377,21 @@ def test_an_owner_whose_cancellation_was_swallowed_commits_nothing_once_revoked(
         with pytest.raises(asyncio.CancelledError):
             await processor.run()
         assert sum(outcomes(stage).values()) == 2
+
+    play(story())
+
+
+def test_an_owner_that_was_revoked_while_it_refolded_shows_nothing() -> None:
+    class Revoked(AlwaysEntitled):
+        def holds(self) -> bool:
+            return False
+
+    async def story() -> None:
+        stage, observer = Stage(), RecordingObserver()
+        journal = MemoryJournal(stage.log)
+        processor = Processor(journal, stage.genesis, observer, entitlement=Revoked())
+        with pytest.raises(asyncio.CancelledError):
+            await processor.run()
+        assert (observer.refolds, observer.drops) == (0, [None])
 
     play(story())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -13,7 +14,8 @@ from accountant.partition import genesis_decision
 from accountant.records import partition_row_key
 from streams.errors import Refused
 from streams.journal.port import Commit
-from streams.testing import MemoryJournal, MemoryLog
+from streams.processor import Processor
+from streams.testing import MemoryJournal, MemoryLog, RecordingObserver
 from tests.streams.bodies import asking, opening
 from tests.streams.journal.contract import last_of
 from tests.streams.stage import GENESIS, START, Stage, play
@@ -166,6 +168,31 @@ def test_state_without_its_log_is_refused() -> None:
         await refused(stage, "restore it")
 
     play(story())
+
+
+def test_a_long_refold_lets_others_have_their_turn() -> None:
+    slept = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await asyncio.sleep(seconds)
+
+    async def story() -> None:
+        stage = Stage()
+        stage.open(epsilon="1000")
+        stage.ask(1_100)
+        await stage.settle()
+        stage.log.state = []
+        observer = RecordingObserver()
+        journal = MemoryJournal(stage.log)
+        processor = Processor(journal, stage.genesis, observer, clock=stage.clock, sleep=sleep)
+        task = asyncio.create_task(processor.run())
+        await observer.until(lambda: observer.refolds > 0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    play(story())
+    assert slept == [0, 0]
 
 
 class ShowsLess(MemoryJournal):
