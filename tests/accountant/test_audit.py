@@ -138,6 +138,16 @@ def test_a_dropped_record_breaks_the_sequence(at: int) -> None:
     assert disagreement(LOG[:at] + LOG[at + 1 :]) == (at, "partition_sequence")
 
 
+def test_only_the_chain_shows_a_record_that_would_be_decided_the_same() -> None:
+    request = bytes(decode_decision(LOG[12]).request)
+    another = msgspec.Raw(request.replace(b'"bob"', b'"eve"'))
+    assert disagreement(changed(12, request=another)) == (13, "previous")
+    assert audit(rechained(changed(12, request=another), 12)).ok
+    # The last has no successor to name it: only its own link, or a head known from elsewhere.
+    assert disagreement(changed(19, previous=hash_of(LOG[17]))) == (19, "previous")
+    assert disagreement(changed(0, previous=hash_of(LOG[0]))) == (0, "previous")
+
+
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 11, 14, 15, 16, 17])
 def test_a_dropped_record_is_missed_even_in_a_new_chain(at: int) -> None:
     # What no later record builds on leaves no trace but the head: see the head's own test.

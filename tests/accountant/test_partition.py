@@ -11,7 +11,7 @@ from accountant.partition import Draft, genesis_decision
 from accountant.records import Genesis, decode_decision
 from accountant.refold import state_rows
 from tests.accountant.histories import worlds
-from tests.accountant.world import START, World, code, opened
+from tests.accountant.world import START, WINDOW, World, code, opened
 
 BASIC = {"filter": "basic", "epsilon": "1", "delta": "0"}
 
@@ -99,3 +99,13 @@ def test_genesis_fixes_what_a_log_is_for_ever() -> None:
     assert (decision.genesis, decision.partition_sequence) == (genesis, 0)
     assert decision.previous == "sha256:" + "0" * 64
     assert (written.key, written.decided_at) == (None, START)
+
+
+def test_ids_that_left_the_window_take_no_memory() -> None:
+    world = opened(**BASIC)
+    for _ in range(3):
+        world.ask("pure:0.1")
+    assert len(world.state.ids) == 4  # the opening's, too
+    world.now += WINDOW + 1_000
+    world.ask("pure:0.1")
+    assert len(world.state.ids) == 1

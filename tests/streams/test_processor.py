@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -163,6 +164,77 @@ def test_the_one_record_that_a_journal_rejects_is_set_aside(
         assert journal.rejected <= 6
 
     play(story())
+
+
+def test_behind_a_rejected_record_batches_are_whole_again() -> None:
+    async def story() -> None:
+        stage = Stage()
+        stage.open()
+        stage.ask(purpose=POISON)
+        stage.ask(20)
+        journal = Picky(stage.log)
+        journal.rejects = b'"purpose": "%b"' % POISON.encode()
+        observer = await stage.settle(journal=journal, batch=4)
+        assert [len(commit) for commit in observer.commits] == [1] * 4 + [4] * 4 + [2]
+
+    play(story())
+
+
+def test_an_idle_processor_commits_nothing() -> None:
+    class Counting(MemoryJournal):
+        commits = 0
+
+        async def commit(self, commit: Commit) -> None:
+            self.commits += 1
+            await super().commit(commit)
+
+    async def story() -> None:
+        stage = Stage()
+        stage.open()
+        journal = Counting(stage.log)
+        task, observer = stage.start(journal=journal)
+        await observer.until(lambda: bool(observer.commits))
+        await asyncio.sleep(60)
+        assert journal.commits == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    play(story())
+
+
+def test_a_batch_that_takes_long_to_decide_lets_others_have_their_turn() -> None:
+    turns = []
+
+    def slowly(draft: Draft, record: Input, clock: int) -> Encoded:
+        until = time.perf_counter() + 0.021
+        while time.perf_counter() < until:
+            pass
+        return decide(draft, record, clock)
+
+    async def sleep(seconds: float) -> None:
+        turns.append(seconds)
+        await asyncio.sleep(seconds)
+
+    async def story() -> None:
+        stage, observer = Stage(), RecordingObserver()
+        stage.open()
+        stage.ask(4)
+        processor = Processor(
+            MemoryJournal(stage.log),
+            stage.genesis,
+            observer,
+            clock=stage.clock,
+            decide=slowly,
+            sleep=sleep,
+        )
+        task = asyncio.create_task(processor.run())
+        await observer.until(lambda: bool(observer.commits))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert [len(commit) for commit in observer.commits] == [5]
+
+    play(story())
+    assert turns == [0] * 5
 
 
 def test_a_journal_that_rejects_everything_halts_the_partition() -> None:

@@ -223,6 +223,29 @@ def test_a_log_that_seems_cut_off_is_looked_at_again(looks: int) -> None:
     play(story())
 
 
+def test_each_doubt_that_passed_is_forgotten_with_the_next_commit() -> None:
+    class NowAndThen(MemoryJournal):
+        """Each other commit is refused."""
+
+        tried = 0
+
+        async def commit(self, commit: Commit) -> None:
+            self.tried += 1
+            if self.tried % 2:
+                raise Refused("a deposed leader answered")
+            await super().commit(commit)
+
+    async def story() -> None:
+        stage = await stage_with_history()
+        stage.ask(8)
+        journal = NowAndThen(stage.log)
+        observer = await stage.settle(journal=journal, batch=2, looks_again=(1.0, 3.0))
+        assert observer.halt is None
+        assert len([error for error in observer.drops if error is not None]) == 4
+
+    play(story())
+
+
 class Refuses(MemoryJournal):
     """As a broker whose ACLs let this one read, and not write."""
 
