@@ -134,7 +134,7 @@ class Refold:
             )
         return max(0, row.floor - self._genesis.skew_ms)
 
-    def take_decision(self, value: bytes) -> Decision:
+    def take_decision(self, value: bytes) -> None:
         """Take the next decision of the log.
 
         Raises:
@@ -144,14 +144,14 @@ class Refold:
         """
         after = self._expected[0] - 1 if self._expected else "none"
         try:
-            return self._take(value)
+            self._take(value)
         except LedgerFault:
             raise
         except _UNREADABLE as error:
             what = f"the record after decision {after} cannot be read: {error}"
             raise LogDamaged(what) from error
 
-    def _take(self, value: bytes) -> Decision:
+    def _take(self, value: bytes) -> None:
         decision = decode_decision(value)
         number = decision.partition_sequence
         if self._expected is None and self._row is None:
@@ -187,7 +187,6 @@ class Refold:
         self._taken += 1
         if self._taken % _FORGET_EVERY == 0:
             self._partition.ids.forget(from_iso(decision.floor))
-        return decision
 
     def finish(self) -> Partition:
         """Return the state, once every record was taken.

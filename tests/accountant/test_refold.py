@@ -212,6 +212,27 @@ def test_rows_of_a_version_without_checksum_are_read_and_get_one() -> None:
     assert state_rows(state) == world.rows()
 
 
+def test_rows_without_checksum_that_do_not_fit_are_noticed() -> None:
+    world = opened()
+    world.ask("pure:0.1")
+    (key, old), _ = world.rows()
+    world.ask("pure:5")  # refused: totals stay as they are
+    (_, value), last = world.rows()
+    last = without_checksum(last)
+    ghost = key[:-1] + b"x", value.replace(key, key[:-1] + b"x")
+    row = decode_partition_row(last[1])
+    foreign = msgspec.structs.replace(row.genesis, application="another")
+    theirs = msgspec.json.encode(msgspec.structs.replace(row, genesis=foreign))
+    for rows, what in (
+        ([last], "holds 0 datasets, its row says 1"),
+        ([(key, old), last], "is older than decision"),
+        ([ghost, last], "is older than decision"),
+        ([(key, value), (last[0], theirs)], "belongs to"),
+    ):
+        with pytest.raises(StateMismatch, match=what):
+            from_rows(world, rows=rows)
+
+
 CONTRADICTIONS: list[tuple[int, dict[str, object], str]] = [
     (2, {"sequence": 5}, "needs 2"),
     (2, {"dataset": "ghost", "sequence": 1}, "never opened"),
