@@ -209,6 +209,7 @@ def test_a_draft_that_is_dropped_leaves_no_trace() -> None:
 def test_purpose_and_reason_stand_in_the_log_as_they_came() -> None:
     world = opened(**BASIC)
     decision = world.ask(purpose="weekly: retention")
+    assert code(decision) == "granted"
     assert json.loads(bytes(decision.request))["purpose"] == "weekly: retention"
     assert world.now == START
 
