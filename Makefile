@@ -9,6 +9,8 @@ SOURCES := accountant streams tests
 SOURCES += $(wildcard benchmarks deploy examples)
 
 PYTEST_ARGS ?=
+# Tests that do not mind others beside them.
+SIDE_BY_SIDE := not kafka and not faults
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # A user's own settings must not decide what a locked installation installs.
 unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
@@ -26,10 +28,16 @@ demo: $(READY)  ## replay a week of five analysts' requests, then audit the log
 	@$(BIN)/accountant demo $(DEMO_ARGS)
 
 test: $(READY)  ## run every test, those on a real Kafka broker included
+# What PYTEST_ARGS selects is run as one: either half might have none of it.
+ifeq ($(strip $(PYTEST_ARGS)),)
+	$(BIN)/python -m pytest -m "$(SIDE_BY_SIDE)" -n auto
+	$(BIN)/python -m pytest -m "not ($(SIDE_BY_SIDE))"
+else
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+endif
 
 test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
-	$(BIN)/python -m pytest -m "not kafka and not faults and not slow" -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "$(SIDE_BY_SIDE) and not slow" -n auto $(PYTEST_ARGS)
 
 test-cluster: $(READY)  ## run the tests on three real brokers, one of which hangs (2 minutes)
 	$(BIN)/python -m pytest -m cluster tests/faults $(PYTEST_ARGS)
