@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import apsw
@@ -11,7 +12,7 @@ from accountant.errors import LogDamaged
 from streams.client import Accountant
 from streams.embedded import EmbeddedService
 from streams.settings import Settings
-from tests.streams.door import TestClock
+from tests.streams.door import TestClock, request
 
 ONE = {"filter": "basic", "epsilon": "1"}
 
@@ -43,3 +44,22 @@ def test_lost_decisions_are_never_granted_again(spent: Path, clock: TestClock, d
     db.close()
     with pytest.raises(LogDamaged, match="restore the log"):
         EmbeddedService.open(spent, Settings(), clock=clock)
+
+
+@pytest.mark.parametrize("last", [0, 6, 9])
+def test_times_beside_the_log_that_were_changed_forget_no_id(
+    file: Path, clock: TestClock, last: int
+) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
+        ledger.open("census", ONE, by="owner")
+        bodies = []
+        for _ in range(9):
+            clock.pass_(seconds=1)
+            bodies.append(json.dumps(request(clock)).encode())
+            assert ledger.submit(bodies[-1]).outcome == "granted"
+    db = apsw.Connection(str(file))
+    # No chain covers this column; by it alone the window would begin behind these decisions.
+    db.execute("UPDATE decisions SET decided_at = 0 WHERE sequence <= ?", (last,))
+    db.close()
+    with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
+        assert [ledger.submit(body).outcome for body in bodies] == ["repeated"] * 9
