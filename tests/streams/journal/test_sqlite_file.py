@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from accountant.records import Genesis
-from streams.errors import Refused
+from streams.errors import Refused, Unavailable
 from streams.journal.sqlite import SqliteJournal
 from streams.journal.sqlite_file import connect_writer, create, read_decisions, stored_genesis
 from tests.streams.journal.contract import AwaitableHandoff
@@ -123,3 +123,38 @@ def test_a_writer_names_a_damaged_value_before_what_it_needs(file: Path) -> None
 
     with pytest.raises(Refused, match="decision 4 must be stored as blob, got integer"):
         asyncio.run(read())
+
+
+@pytest.mark.parametrize("table", ["state", "decisions"])
+def test_what_cannot_be_read_is_a_fault_and_never_an_end(file: Path, table: str) -> None:
+    async def read() -> None:
+        journal = SqliteJournal(file, inbox=AwaitableHandoff(10))
+        await journal.own()
+        try:
+            with closing(connect_writer(file)) as other:
+                other.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+            values = journal.rows() if table == "state" else journal.decisions(None)
+            with pytest.raises(Unavailable, match="no such table"):
+                _ = [value async for value in values]
+        finally:
+            await journal.drop()
+
+    asyncio.run(read())
+
+
+def test_another_ledger_at_the_path_of_its_own_keeps_its_owner(file: Path, tmp_path: Path) -> None:
+    another = tmp_path / "another.db"
+    create(another, GENESIS, AT)
+
+    async def own() -> None:
+        journal = SqliteJournal(file, inbox=AwaitableHandoff(10))
+        await journal.own()
+        await journal.drop()
+        another.replace(file)
+        with pytest.raises(Refused, match="removed or replaced"):
+            await journal.own()
+        await journal.drop()
+
+    asyncio.run(own())
+    with closing(connect_writer(file)) as db:
+        assert db.execute("SELECT epoch FROM owner").get == 0
