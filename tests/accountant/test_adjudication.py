@@ -312,3 +312,13 @@ def test_requests_of_zero_cost_are_granted_for_ever() -> None:
     world.ask("pure:1")
     assert [code(world.ask("pure:0")) for _ in range(3)] == ["granted"] * 3
     assert code(world.ask("laplace:scale=1,sensitivity=0")) == "granted"
+
+
+@pytest.mark.parametrize(("last", "reached"), [("pure:0.1", True), ("pure:0.0999", False)])
+def test_a_budget_that_is_spent_to_the_last_unit_is_exhausted(last: str, reached: bool) -> None:
+    world = opened(**BASIC)
+    assert code(world.ask("9*pure:0.1")) == "granted"
+    assert not world.ledger().exhausted
+    assert code(world.ask(last)) == "granted"
+    assert world.ledger().exhausted is reached
+    assert world.refolded().ledgers["census"].exhausted is reached

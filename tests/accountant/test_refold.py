@@ -91,6 +91,9 @@ def test_a_gap_a_swap_and_an_edit_break_the_chain() -> None:
         [*log[:3], log[4], log[3], *log[5:]],
         damaged(world, 3, floor="2026-11-21T10:00:00.001Z"),
         [*log[:3], b"{", *log[4:]],
+        # Nothing behind it names it: left out, what it charged would be free again.
+        [*log[:-1], b"{"],
+        [*log[:-1], log[-1][:-1]],
     ):
         world.log = broken
         with pytest.raises(LogDamaged):
