@@ -16,7 +16,14 @@ from accountant.decide import decide
 from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.partition import Draft
-from streams.errors import ClockOutOfRange, CommitRejected, Fenced, Refused, Unavailable
+from streams.errors import (
+    ClockOutOfRange,
+    CommitRejected,
+    CommitUnknown,
+    Fenced,
+    Refused,
+    Unavailable,
+)
 from streams.journal import Commit
 from streams.processor import MOST_DECISION_BYTES, AlwaysEntitled, Processor, Tuning
 from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
@@ -273,14 +280,17 @@ def test_a_fault_elsewhere_makes_no_record_a_suspect() -> None:
     play(story())
 
 
-def test_a_doubt_makes_no_record_a_suspect_of_the_fault_behind_it() -> None:
-    reset, refused = OSError("connection reset"), Refused("the broker refuses")
+@pytest.mark.parametrize("error", [Refused("the broker refuses"), CommitUnknown("away")])
+def test_what_no_record_has_caused_makes_none_a_suspect_of_the_fault_behind_it(
+    error: Exception,
+) -> None:
+    reset = OSError("connection reset")
 
     class Scripted(MemoryJournal):
         """Fails as it is told to."""
 
         owning: ClassVar = [None, reset, reset, None, reset]
-        committing: ClassVar = [Unavailable("away"), refused]
+        committing: ClassVar = [Unavailable("away"), error]
 
         async def own(self) -> None:
             error = self.owning.pop(0) if self.owning else None
@@ -408,6 +418,38 @@ def test_a_clock_behind_the_log_decides_nothing() -> None:
         stage.check()
 
     play(story())
+
+
+def test_a_journal_that_is_away_is_waited_for_however_long() -> None:
+    class Away(MemoryJournal):
+        tried = 0
+
+        async def own(self) -> None:
+            self.tried += 1
+            if self.tried <= 8:
+                raise Unavailable("away")
+            await super().own()
+
+    paused = []
+
+    async def sleep(seconds: float) -> None:
+        if seconds:
+            paused.append(seconds)
+        await asyncio.sleep(seconds)
+
+    async def story() -> None:
+        stage, observer = Stage(), RecordingObserver()
+        stage.open()
+        journal = Away(stage.log)
+        processor = Processor(journal, stage.genesis, observer, clock=stage.clock, sleep=sleep)
+        task = asyncio.create_task(processor.run())
+        await observer.until(lambda: bool(observer.commits))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert outcomes(stage) == {"opened": 1}
+
+    play(story())
+    assert paused == [0.05, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0]
 
 
 def test_faults_are_answered_with_longer_and_longer_pauses() -> None:
