@@ -73,18 +73,19 @@ def test_a_decision_that_cannot_be_kept_is_undone_with_its_charge(dataset: str) 
     assert state_rows(world.refolded()) == world.rows()
 
 
-@pytest.mark.parametrize("body", [b"[", None], ids=["undecodable", "repeated"])
+@pytest.mark.parametrize("after", [0, 2 * WINDOW])
+@pytest.mark.parametrize("body", [b"[", None], ids=["undecodable", "the same again"])
 def test_to_undo_a_decision_that_charged_nothing_leaves_the_one_before_it(
-    body: bytes | None,
+    body: bytes | None, after: int
 ) -> None:
     world = opened(**BASIC)
     world.batch = 100
     first = world.request("pure:0.1")
     assert code(world.send("requests", first)) == "granted"
-    draft = world.draft
+    draft, now = world.draft, world.now + after
     before = draft_state(draft)
     mark = draft.mark()
-    decide(draft, Input("requests", draft.next["requests"], None, body or first, world.now), START)
+    decide(draft, Input("requests", draft.next["requests"], None, body or first, now), now)
     draft.rewind(mark)
     assert draft_state(draft) == before
     # Nor is its id forgotten: asked again it is not charged again.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -34,6 +36,21 @@ def play(work: Coroutine[Any, Any, _T]) -> _T:
     """Run a test in virtual time."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(work)
+
+
+class Sleeps:
+    """The `sleep` of a processor, which remembers each.
+
+    Attributes:
+        slept: seconds, in order.
+    """
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(seconds)
 
 
 class Stage:
@@ -81,6 +98,7 @@ class Stage:
         decide: Decide = decide_record,
         journal: Journal | None = None,
         looks_again: Sequence[float] = (),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> tuple[asyncio.Task[None], RecordingObserver]:
         """Start a processor."""
         reach = reach or CrashPoints()
@@ -95,6 +113,7 @@ class Stage:
             decide=decide,
             reach=reach,
             looks_again=looks_again,
+            sleep=sleep,
         )
         return asyncio.create_task(processor.run()), observer
 
@@ -144,3 +163,9 @@ class Stage:
         for value in self.log.decisions:
             refold.take_decision(value)
         return refold.finish()
+
+
+def outcomes(stage: Stage) -> Counter[str]:
+    """Return how often each reason, or else outcome, stands in the log."""
+    decisions = [json.loads(value) for value in stage.log.decisions[1:]]
+    return Counter(d.get("reason") or d["outcome"] for d in decisions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -14,11 +13,10 @@ from accountant.partition import genesis_decision
 from accountant.records import partition_row_key
 from streams.errors import Refused
 from streams.journal.port import Commit
-from streams.processor import Processor
-from streams.testing import MemoryJournal, MemoryLog, RecordingObserver
+from streams.testing import MemoryJournal, MemoryLog
 from tests.streams.bodies import asking, opening
 from tests.streams.journal.contract import last_of
-from tests.streams.stage import GENESIS, START, Stage, play
+from tests.streams.stage import GENESIS, START, Sleeps, Stage, play
 
 State = list[tuple[bytes, bytes | None]]
 ROW = partition_row_key(0)
@@ -171,28 +169,16 @@ def test_state_without_its_log_is_refused() -> None:
 
 
 def test_a_long_refold_lets_others_have_their_turn() -> None:
-    slept = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        await asyncio.sleep(seconds)
-
     async def story() -> None:
-        stage = Stage()
+        stage, sleeps = Stage(), Sleeps()
         stage.open(epsilon="1000")
         stage.ask(1_100)
         await stage.settle()
         stage.log.state = []
-        observer = RecordingObserver()
-        journal = MemoryJournal(stage.log)
-        processor = Processor(journal, stage.genesis, observer, clock=stage.clock, sleep=sleep)
-        task = asyncio.create_task(processor.run())
-        await observer.until(lambda: observer.refolds > 0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await stage.settle(sleep=sleeps)
+        assert sleeps.slept == [0, 0]
 
     play(story())
-    assert slept == [0, 0]
 
 
 class ShowsLess(MemoryJournal):
