@@ -39,7 +39,8 @@ class _Bare:
         with sqlite_file.reader(like) as db:
             schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema") if sql]
         self._db = apsw.Connection(str(path))
-        self._db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL")
+        self._db.pragma("journal_mode", "wal")
+        self._db.pragma("synchronous", "full")
         for sql in schema:
             self._db.execute(str(sql))
         self._db.execute("INSERT INTO owner (one, epoch) VALUES (1, 0)")

@@ -122,6 +122,7 @@ class EmbeddedService:
             LogDamaged: the log in it contradicts itself.
         """
         clock = clock or SystemClock()
+        path = path.absolute()  # a program may go on in another directory
         if path.is_dir():  # before a lock is left beside it
             raise Refused(f"{path} is a directory, not a ledger's file")
         lock = FileLock(path)

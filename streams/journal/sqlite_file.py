@@ -51,8 +51,10 @@ def connect_writer(path: Path) -> apsw.Connection:
         try:
             db.set_busy_timeout(1000)
             _check_file(db, path)
-            db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON")
-            db.execute(f"PRAGMA journal_size_limit={_WAL_BYTES}")
+            # One by one: of several in one text, none behind the first that returns a row is run.
+            db.pragma("journal_mode", "wal")
+            db.pragma("synchronous", "full")
+            db.pragma("journal_size_limit", _WAL_BYTES)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
             with contextlib.suppress(apsw.Error):
@@ -142,8 +144,9 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
         db = apsw.Connection(str(new))
         # WAL from the beginning: a crash while switching to it would leave a journal that only
         # a writer can roll back, and readers look first.
-        db.execute(f"PRAGMA application_id={_APPLICATION_ID}; PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")
+        db.pragma("application_id", _APPLICATION_ID)
+        db.pragma("journal_mode", "wal")
+        db.pragma("synchronous", "full")
         first = genesis_decision(genesis, at)
         with db:
             db.execute(_SCHEMA)

@@ -85,6 +85,36 @@ def test_nothing_is_granted_once_the_file_went_away(
     service.close_sync()
 
 
+def test_a_directory_above_that_is_put_in_its_place_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "data" / "ledger.db"
+    file.parent.mkdir()
+    backup = with_backup(file)
+    service = opened(file)
+    ask(service, 1, 2)
+    file.parent.rename(tmp_path / "old")
+    file.parent.mkdir()
+    shutil.copy(tmp_path / "old" / backup.name, file)
+    with pytest.raises(Unavailable, match="removed or replaced while in use"):
+        ask(service, 3)
+    service.close_sync()
+
+
+def test_a_program_may_go_on_in_another_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    service = opened(Path("ledger.db"))
+    ask(service, 1)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ask(service, 2)
+    service.close_sync()
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    with serving(tmp_path / "ledger.db") as again:
+        assert granted(again) == 2
+
+
 def test_the_restored_file_has_an_owner_while_the_one_before_still_runs(file: Path) -> None:
     backup = with_backup(file)
     with serving(file) as service:

@@ -13,6 +13,7 @@ from accountant.records import Genesis
 from streams.errors import Refused, Unavailable
 from streams.journal.sqlite import SqliteJournal
 from streams.journal.sqlite_file import connect_writer, create, read_decisions, stored_genesis
+from tests.faults.sqlite_life import Disk
 from tests.streams.journal.contract import AwaitableHandoff
 
 GENESIS = Genesis("accountant", 0, 1, 3_600_000, 300_000)
@@ -50,6 +51,25 @@ def test_whoever_reads_the_log_slowly_does_not_keep_the_wal_from_shrinking(file:
             append(db, 3 * PAGE + 1, 10)
             assert checkpointed(db)
             assert len(list(reading)) == 3 * PAGE + 10
+
+
+def test_each_commit_is_synced_whatever_sqlite_was_built_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hasty(db: apsw.Connection) -> None:
+        db.pragma("synchronous", "off")
+
+    done = list[str]()
+    path = tmp_path / "ledger.db"
+    monkeypatch.setattr(apsw, "connection_hooks", [hasty])
+    with Disk() as disk:
+        disk.at, disk.counting = lambda _count, _file, what, *_: done.append(what), True
+        create(path, GENESIS, AT)
+        assert "sync" in done
+        with closing(connect_writer(path)) as db:
+            done.clear()
+            append(db, 1, 1)
+            assert done[-1] == "sync"
 
 
 @pytest.mark.parametrize("most", [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 5 * PAGE])
