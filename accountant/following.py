@@ -7,7 +7,7 @@ is what `views.fold_decision` gives for one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -68,16 +68,16 @@ def counted(line: Line, value: bytes) -> Counted:
     )
 
 
-def runs(decided: Iterable[C]) -> dict[str, Sequence[C]]:
+def runs(decided: Iterable[C]) -> Mapping[str, Sequence[C]]:
     """Return decisions of one partition by dataset, without those that have none."""
     found: dict[str, list[C]] = {}
     for each in decided:
         if each.dataset is not None:
             found.setdefault(each.dataset, []).append(each)
-    return dict(found)
+    return found
 
 
-def runs_of(values: Iterable[bytes]) -> dict[str, Run]:
+def runs_of(values: Iterable[bytes]) -> Mapping[str, Run]:
     """As `runs`, of decisions as the log has them."""
     return runs([counted(decode_line(value), value) for value in values])
 

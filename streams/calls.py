@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -61,7 +61,7 @@ class Patience:
 
     def __init__(self, wait: float) -> None:
         self._until = time.monotonic() + wait
-        self._pauses = _pauses()
+        self._longest = _FIRST_PAUSE_S
 
     @property
     def left(self) -> float:
@@ -69,8 +69,12 @@ class Patience:
         return max(0.0, self._until - time.monotonic())
 
     def pause(self) -> float | None:
-        """Return how long to pause before the next attempt, None if there is to be none."""
-        pause = next(self._pauses)
+        """Return how long to pause before the next attempt, None if there is to be none.
+
+        The pauses grow, with jitter.
+        """
+        pause = self._longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+        self._longest = min(2 * self._longest, _LONGEST_PAUSE_S)
         return None if pause >= self.left else pause
 
 
@@ -127,9 +131,15 @@ def call_of(body: bytes) -> Call:
 
     Raises: Undecodable, RequestInvalid.
     """
-    source = source_of(body)
     body = canonical(body)
-    checked = check(source, body)
+    source: Source = "requests"
+    try:
+        checked = check(source, body)  # which nothing but a request passes
+    except (Undecodable, RequestInvalid):
+        source = source_of(body)
+        if source == "requests":
+            raise
+        checked = check(source, body)
     request = checked.body
     opens = isinstance(request, Open)
     return Call(source, body, request.dataset, checked.who, request.request_id, opens, checked)
@@ -287,14 +297,6 @@ def unanswered(call: Call, why: str) -> Unanswered:
         f"; ask again with request_id {call.request_id}, which is never charged twice",
         call.request_id,
     )
-
-
-def _pauses() -> Iterator[float]:
-    """Yield the seconds to wait before each retry: growing, with jitter."""
-    longest = _FIRST_PAUSE_S
-    while True:
-        yield longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
-        longest = min(2 * longest, _LONGEST_PAUSE_S)
 
 
 def is_echo(decision: Decision, *, retried: bool) -> bool:

@@ -116,8 +116,8 @@ class Standing:
             commits = () if counters is None else counters.count()
             held = self._held.get(number)
             if self._usage is not None and held is not None:
-                for records, _, _ in commits:
-                    self._usage.take([encoded for _, encoded in records], held.ledgers)
+                decided = [encoded for records, _, _ in commits for _, encoded in records]
+                self._usage.take(decided, held.ledgers)
 
     def _count_all(self) -> None:
         for number in list(self._counters):
