@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 _HERE: Final = -100  # AT_FDCWD
 _INODE: Final = 0x100  # STATX_INO
 _STATX_BYTES: Final = 256
+# Of struct statx: stx_ino at 32, stx_dev_major and stx_dev_minor from 136 on.
+_inode_and_device: Final = struct.Struct("=32xQ96xII").unpack_from
 
 
 class FileIdentity(NamedTuple):
@@ -50,17 +52,15 @@ class WatchedPath:
         self._path_bytes = os.fsencode(path)
         self._identity = identity
         device, inode = identity or (0, 0)
-        self._expected = struct.pack("=QII", inode, os.major(device), os.minor(device))
-        buffer = ctypes.create_string_buffer(_STATX_BYTES)
-        self._address = ctypes.addressof(buffer)
-        self._found = memoryview(buffer).cast("B")
+        self._expected = inode, os.major(device), os.minor(device)
+        self._found = ctypes.create_string_buffer(_STATX_BYTES)
+        self._address = ctypes.addressof(self._found)
 
     def is_same(self) -> bool:
         """Tell whether the path leads to the file that it led to."""
         if _statx is None or _statx(_HERE, self._path_bytes, 0, _INODE, self._address) != 0:
             return identify(self._path) == self._identity
-        # struct statx: stx_ino at 32, stx_dev_major and stx_dev_minor from 136 on.
-        return self._found[32:40].tobytes() + self._found[136:144].tobytes() == self._expected
+        return _inode_and_device(self._found) == self._expected
 
 
 def _find_statx() -> Any:

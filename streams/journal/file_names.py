@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from pathlib import Path
-from typing import Final
 
 from streams.errors import Refused
 from streams.journal.file_identity import FileIdentity, identify
+from streams.journal.mounts import HERE, mounted
 from streams.journal.sqlite_file import leftovers, remove
-
-_MOUNTS: Final = Path("/proc/self/mountinfo")
-_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
 def check_only_name(path: Path, file: FileIdentity) -> None:
@@ -49,7 +45,7 @@ def _has_wal(path: Path) -> bool:
     return wal.exists() and wal.stat().st_size > 0
 
 
-def check_mount(path: Path, *, mounts: Path = _MOUNTS) -> None:
+def check_mount(path: Path, *, mounts: Path = HERE) -> None:
     """Raise if the file, if it is there, is mounted by itself, without its directory.
 
     Args:
@@ -67,14 +63,9 @@ def check_mount(path: Path, *, mounts: Path = _MOUNTS) -> None:
 def _is_mounted(path: Path, mounts: Path) -> bool:
     real = os.path.realpath(path)
     try:
-        lines = mounts.read_bytes().splitlines()
+        points = [each.point for each in mounted(mounts)]
     except OSError:
         file, directory = identify(real), identify(Path(real).parent)
         return file is not None and directory is not None and file.device != directory.device
     # The devices alone say less: layers of an overlay have several in one directory.
-    points = (fields[4] for line in lines if len(fields := line.split(b" ")) > 4)
-    return os.fsencode(real) in (_ESCAPED.sub(_unescaped, point) for point in points)
-
-
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    return bytes([int(found[1], 8)])
+    return os.fsencode(real) in points

@@ -12,7 +12,7 @@ import apsw
 from accountant.inputs import Input
 from accountant.records import Source
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
-from streams.journal.file_identity import FileIdentity, WatchedPath, identify
+from streams.journal.file_identity import FileIdentity, identify
 from streams.journal.inbox import Inputs
 from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
 from streams.journal.sqlite_file import (
@@ -22,6 +22,7 @@ from streams.journal.sqlite_file import (
     flaw_of_row,
     numbered_decisions,
 )
+from streams.journal.watched_files import WatchedFiles
 
 _PAGE = 1000  # rows fetched at a time
 _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
@@ -44,9 +45,10 @@ class SqliteJournal:
         self._path = path
         self._inbox = inbox
         self._file = file
-        self._watched: tuple[WatchedPath, ...] = ()
+        self._watched: WatchedFiles | None = None
         self._db: apsw.Connection | None = None
         self._epoch = 0
+        self._version: int | None = None  # of the file as this connection committed it last
         self._last = 0  # number of the last decision known to be in the file
 
     @property
@@ -62,25 +64,24 @@ class SqliteJournal:
         try:
             db = self._db = connect_writer(self._path)
             wal = identify(db.filename_wal)
-            paths = (self._path, self._file), (db.filename_wal, wal)
-            self._watched = tuple(WatchedPath(path, identity) for path, identity in paths)
+            self._watched = WatchedFiles({self._path: self._file, Path(db.filename_wal): wal})
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE owner SET epoch = epoch + 1")
             self._epoch = int(db.execute("SELECT epoch FROM owner").get)
             last = int(db.execute("SELECT max(sequence) FROM decisions").get or 0)
             db.execute("COMMIT")
+            self._version = None
             has_wal = wal is not None or db.pragma("journal_mode") != "wal"
             # Less than was there before: a WAL with answered decisions went between two owns.
-            if last < self._last or not has_wal or not self._in_place:
+            if last < self._last or not has_wal or not self._in_place():
                 raise self._gone
             self._last = last
         except apsw.Error as error:
             raise _translated(error) from error
 
-    @property
     def _in_place(self) -> bool:
-        """Whether the next process to open the path would find what this one writes."""
-        return all(watched.is_same() for watched in self._watched)
+        """Tell whether the next process to open the path would find what this one writes."""
+        return self._watched is None or self._watched.in_place()
 
     @property
     def _gone(self) -> Refused:
@@ -125,10 +126,14 @@ class SqliteJournal:
     async def commit(self, commit: Commit) -> None:
         db = self._connection
         try:
-            epoch = int(db.execute("BEGIN IMMEDIATE; SELECT epoch FROM owner").get)
-            if epoch != self._epoch:
-                db.execute("ROLLBACK")
-                raise Fenced(f"another process owns {self._path} now")
+            db.execute("BEGIN IMMEDIATE")
+            # By any commit of another connection the version moves on, as SQLite's own pages in
+            # memory then are read anew; where it stands, so does the epoch.
+            if db.data_version() != self._version:
+                epoch = int(db.execute("SELECT epoch FROM owner").get)
+                if epoch != self._epoch:
+                    db.execute("ROLLBACK")
+                    raise Fenced(f"another process owns {self._path} now")
             db.executemany(
                 "INSERT INTO decisions (sequence, decided_at, value) VALUES (?, ?, ?)",
                 [(e.partition_sequence, e.decided_at, e.value) for e in commit.decisions],
@@ -143,8 +148,9 @@ class SqliteJournal:
             if commit.dead_letters:
                 _set_aside(db, commit.dead_letters)
             db.execute("COMMIT")
+            self._version = db.data_version()
             # Behind the commit: nothing is answered that the next to open the path cannot find.
-            if not self._in_place:
+            if not self._in_place():
                 raise self._gone
             if commit.decisions:
                 self._last = commit.decisions[-1].partition_sequence
@@ -153,6 +159,7 @@ class SqliteJournal:
 
     async def drop(self) -> None:
         db, self._db = self._db, None
+        watched, self._watched = self._watched, None
         if db is None:
             return
         # Whatever fails here: the file itself is the truth, and the next owner reads it anew.
@@ -161,10 +168,13 @@ class SqliteJournal:
                 db.execute("ROLLBACK")
             # Where only a name went, the file itself can still have all that was answered.
             # Another file at the path shares the WAL with whoever has that one open by now.
-            if not self._in_place and identify(self._path) in (None, self._file):
+            moved = watched is not None and not watched.look()
+            if moved and identify(self._path) in (None, self._file):
                 db.execute("PRAGMA wal_checkpoint(FULL)")
         with contextlib.suppress(apsw.Error):
             db.close()
+        if watched is not None:
+            watched.close()
 
     @property
     def _connection(self) -> apsw.Connection:

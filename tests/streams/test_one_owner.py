@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from streams.journal.file_names import check_mount
 from streams.journal.sqlite_file import reader
 from streams.settings import Settings
 from tests.faults.sqlite_life import die, forked
+from tests.streams.mount_table import IN_OWN_MOUNTS, can_mount, mounted
 from tests.streams.owning import (
     OPEN,
     ask,
@@ -132,29 +132,19 @@ def test_another_files_leftover_and_one_that_was_used_are_left_alone(file: Path)
     assert beside(used, "-wal").exists()
 
 
-def mounted(directory: Path, point: str) -> Path:
-    """Return a table of mounts in which only the root and one file are mounted."""
-    table = directory / "mountinfo"
-    table.write_text(
-        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-        f"98 22 8:1 /srv/ledger.db {point} rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-    )
-    return table
-
-
 def test_a_table_of_mounts_tells_a_file_that_is_mounted_by_itself(tmp_path: Path) -> None:
     directory = tmp_path / "with space\tand \\"
     directory.mkdir()
     file = directory / "ledger.db"
     file.touch()
-    escaped = str(file).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
     link = tmp_path / "link"
     link.symlink_to(file)
+    root = ("/", "ext4")
     for path in (file, link):
         with pytest.raises(Refused, match="Mount its directory"):
-            check_mount(path, mounts=mounted(tmp_path, escaped))
-        check_mount(path, mounts=mounted(tmp_path, str(directory).replace(" ", "\\040")))
-        check_mount(path, mounts=mounted(tmp_path, f"{escaped}2"))
+            check_mount(path, mounts=mounted(tmp_path, root, (str(file), "ext4")))
+        check_mount(path, mounts=mounted(tmp_path, root, (str(directory), "ext4")))
+        check_mount(path, mounts=mounted(tmp_path, root, (f"{file}2", "ext4")))
 
 
 def test_without_a_table_of_mounts_the_devices_tell(tmp_path: Path) -> None:
@@ -167,14 +157,6 @@ def test_without_a_table_of_mounts_the_devices_tell(tmp_path: Path) -> None:
 
 
 BIND: Final = ("sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"')
-IN_OWN_MOUNTS: Final = ("unshare", "--user", "--map-root-user", "--mount")
-
-
-def can_mount() -> bool:
-    try:
-        return subprocess.run([*IN_OWN_MOUNTS, "true"], check=False).returncode == 0
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.skipif(not can_mount(), reason="this machine lets nobody mount")
