@@ -61,6 +61,7 @@ class SqliteJournal:
             self._file = file
         elif file != self._file:
             raise self._gone
+        self._version = None  # a new connection counts anew
         try:
             db = self._db = connect_writer(self._path)
             wal = identify(db.filename_wal)
@@ -70,7 +71,6 @@ class SqliteJournal:
             self._epoch = int(db.execute("SELECT epoch FROM owner").get)
             last = int(db.execute("SELECT max(sequence) FROM decisions").get or 0)
             db.execute("COMMIT")
-            self._version = None
             has_wal = wal is not None or db.pragma("journal_mode") != "wal"
             # Less than was there before: a WAL with answered decisions went between two owns.
             if last < self._last or not has_wal or not self._in_place():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,8 +18,8 @@ class WatchedFiles:
     """Tells whether paths go on leading to the same files; asked by one thread at a time.
 
     To look takes 19 us behind a commit, whose wait leaves the processor's caches cold; to ask
-    whether Linux has noted a move takes 3. So this looks once a second, or at each question
-    where nothing is noted or something was.
+    whether Linux has noted a move takes 3. So this looks once a second, and at each question
+    where something was noted or nothing can be.
 
     Args:
         files: what each path should lead to, None: to nothing.
@@ -31,36 +32,23 @@ class WatchedFiles:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic = monotonic
-        self._files = list(files)
         self._paths = [WatchedPath(path, file) for path, file in files.items()]
-        self._moves = self._note()
+        self._moves: FileMoves | None = None
+        with contextlib.suppress(OSError):  # then it is looked each time
+            self._moves = FileMoves(list(files))
         self._look_again = 0.0  # before that, what Linux notes is enough
-
-    def _note(self) -> FileMoves | None:
-        try:
-            return FileMoves(self._files)
-        except OSError:
-            return None  # then it is looked each time
 
     def in_place(self) -> bool:
         """Tell whether all paths lead to the files that they should."""
         now = self._monotonic()
-        if now < self._look_again and self._unmoved():
+        # No longer than a second ahead, whatever the clock has done.
+        recent = 0 < self._look_again - now <= _LOOK_S
+        if recent and self._moves is not None and self._moves.none():
             return True
         found = self.look()
         # Counted from before the look: what is moved after it is noted.
         self._look_again = now + _LOOK_S if found else 0.0
         return found
-
-    def _unmoved(self) -> bool:
-        if self._moves is None:
-            return False
-        if self._moves.none():
-            return True
-        # Not every note is a move: opened by root, SQLite sets a WAL's owner again. From here on
-        # the directories that are there now are watched; whether they lead right is looked at.
-        self._moves = self._note()
-        return False
 
     def look(self) -> bool:
         """Do as `in_place` does, and take nobody's word for it."""

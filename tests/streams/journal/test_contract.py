@@ -117,6 +117,20 @@ async def test_owning_fences_the_predecessor(harness: Harness) -> None:
     assert draft.partition.sequence == 1
 
 
+async def test_who_owned_twice_is_fenced_like_any_other(harness: Harness) -> None:
+    old = await start(harness)
+    await harness.feed("admin", opening("census", AT, 1))
+    await old.decide(1, now(old))
+    await old.journal.drop()
+    await old.start()
+    await feed(harness, 2)
+    _, commit = old.draft(await old.read(2), now(old))
+    await start(harness)
+    with pytest.raises((Fenced, CommitUnknown)):
+        await old.journal.commit(commit)
+    await old.journal.drop()
+
+
 async def test_a_fenced_owner_stays_fenced_after_its_successor_commits(harness: Harness) -> None:
     await feed(harness, 1)
     old = await start(harness)

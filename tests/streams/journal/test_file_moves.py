@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,10 +54,6 @@ def without_wal(file: Path) -> None:
     file.with_name("wal").unlink()
 
 
-def with_another_name(file: Path) -> None:
-    os.link(file, file.with_name("again"))
-
-
 def in_a_directory_that_moved(file: Path) -> None:
     file.parent.rename(file.parent.with_name("moved"))
 
@@ -75,7 +72,6 @@ def below_a_directory_that_moved(file: Path) -> None:
         replaced,
         renamed,
         without_wal,
-        with_another_name,
         in_a_directory_that_moved,
         below_a_directory_that_moved,
     ],
@@ -91,6 +87,46 @@ def test_what_may_lead_elsewhere_is_noted_for_good(
 def test_a_move_there_and_back_is_noted(file: Path, moves: FileMoves) -> None:
     renamed(file)
     file.with_name("elsewhere").rename(file)
+    assert not moves.none()
+
+
+@pytest.mark.parametrize("name", ["file", "wal"])
+def test_an_open_file_that_lost_its_name_is_noted_once(
+    file: Path, moves: FileMoves, name: str
+) -> None:
+    with file.with_name(name).open():
+        file.with_name(name).unlink()
+        assert not moves.none()
+
+
+def test_a_change_that_may_be_a_removal_is_noted_once(file: Path, moves: FileMoves) -> None:
+    for _ in range(3):
+        os.link(file, file.with_name("again"))
+        file.with_name("again").unlink()
+        os.chown(file.with_name("wal"), -1, -1)
+        assert not moves.none()
+        assert moves.none()
+    renamed(file)
+    os.chown(file.with_name("wal"), -1, -1)
+    for _ in range(3):
+        assert not moves.none()
+
+
+def test_more_changes_than_linux_keeps_are_noted(file: Path, moves: FileMoves) -> None:
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    # Equal ones in a row count as one.
+    for number in range(most + 10):
+        os.chown(file if number % 2 else file.with_name("wal"), -1, -1)
+    file.rename(file.with_name("elsewhere"))
+    for _ in range(3):
+        assert not moves.none()
+
+
+def test_what_others_close_is_noted(moves: FileMoves) -> None:
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if "inotify" in os.readlink(entry):  # noqa: PTH115
+                os.close(int(entry.name))
     assert not moves.none()
 
 
@@ -149,11 +185,13 @@ def test_what_is_not_there_cannot_be_watched(file: Path) -> None:
     refused(file.with_name("not there"))
 
 
-NETWORK: Final = ("nfs4", "cifs", "fuse.sshfs", "9p", "virtiofs", "unknown")
+UNSEEN: Final = ("btrfs", "zfs", "nfs4", "cifs", "fuse.sshfs", "9p", "virtiofs", "unknown")
 
 
-@pytest.mark.parametrize("kind", NETWORK)
-def test_another_machine_could_move_what_it_shares(tmp_path: Path, file: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", UNSEEN)
+def test_what_is_shared_or_has_subvolumes_can_move_unseen(
+    tmp_path: Path, file: Path, kind: str
+) -> None:
     for above in (file.parent, file.parent.parent):
         refused(file, mounts=mounted(tmp_path, ("/", "ext4"), (str(above), kind)))
     elsewhere = mounted(tmp_path, ("/", "ext4"), ("/mnt", kind), (f"{file.parent}2", kind))
