@@ -68,6 +68,8 @@ def ledger_url(text: str) -> LedgerUrl:
             raise AddressInvalid(
                 f"url must be sqlite:///FILE, or sqlite:////FILE from the root, got {text[:80]}"
             )
+        if not _is_utf8(path) or "\0" in path:
+            raise AddressInvalid(f"url must name a file in UTF-8, got {text[:80]!a}")
         return LedgerUrl("sqlite", path)
     if scheme in {"http", "https"}:
         if not _is_plain(text):
@@ -82,6 +84,15 @@ def ledger_url(text: str) -> LedgerUrl:
             raise AddressInvalid(f"url must be kafka://HOST:PORT[,HOST:PORT], got {text[:80]}")
         return LedgerUrl("kafka", brokers)
     raise AddressInvalid(f"url must not begin with {scheme[:20]}://: use sqlite, http or kafka")
+
+
+def _is_utf8(text: str) -> bool:
+    """Tell whether a text is one, and not bytes of the command line that are none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_plain(url: str) -> bool:

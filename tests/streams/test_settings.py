@@ -29,6 +29,8 @@ def test_an_address_names_where_the_ledger_is(text: str, kind: str, target: str)
         "sqlite://accountant.db",
         "sqlite:///",
         "sqlite:///dir/",
+        "sqlite:///no-utf8-\udcff.db",
+        "sqlite:///zero-\0.db",
         "http://",
         "http://host/?a=b",
         "http://host:99999",
