@@ -63,11 +63,12 @@ class FileMoves:
             raise OSError(error.errno, error.strerror, str(path)) from None
 
     def _check(self) -> None:
+        mounts = list(mounted(self._table))
         for path in self._paths:
-            if not path.is_absolute() or os.path.realpath(path) != os.fspath(path):
+            if os.path.realpath(path) != os.fspath(path):
                 raise OSError(errno.EINVAL, "not the real path", str(path))
             above = {os.fsencode(directory) for directory in path.parents}
-            kinds = {each.kind for each in mounted(self._table) if each.point in above}
+            kinds = {each.kind for each in mounts if each.point in above}
             if not kinds or kinds - _LOCAL:
                 raise OSError(errno.EOPNOTSUPP, f"on {sorted(kinds - _LOCAL)}", str(path))
 

@@ -58,4 +58,3 @@ class WatchedFiles:
         """Have nothing noted any more; what is asked from here on is looked at."""
         if self._moves is not None:
             self._moves.close()
-            self._moves = None

@@ -106,8 +106,8 @@ class PartitionCounters:
         self._waiting_records += len(commit.records)
         return self._waiting_records >= _BATCH
 
-    def count(self) -> Sequence[Commit]:
-        """Count what was noted, and return it."""
+    def count(self) -> Sequence[Encoded]:
+        """Count what was noted, and return its decisions."""
         commits = self._waiting[:]
         # What is noted meanwhile stays for the next time.
         del self._waiting[: len(commits)]
@@ -130,7 +130,7 @@ class PartitionCounters:
             self._time(*commit)
         if len(self._strange) >= _MOST_STRANGE:
             self._settle()
-        return commits
+        return decided
 
     def _meet(self, new: Iterable[_Decided]) -> None:
         ledgers = {} if self._partition is None else self._partition.ledgers

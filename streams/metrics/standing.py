@@ -113,10 +113,9 @@ class Standing:
     def _count(self, number: int) -> None:
         with self._counting:
             counters = self._counters.get(number)
-            commits = () if counters is None else counters.count()
+            decided = () if counters is None else counters.count()
             held = self._held.get(number)
             if self._usage is not None and held is not None:
-                decided = [encoded for records, _, _ in commits for _, encoded in records]
                 self._usage.take(decided, held.ledgers)
 
     def _count_all(self) -> None:

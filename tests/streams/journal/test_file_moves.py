@@ -125,7 +125,7 @@ def test_more_changes_than_linux_keeps_are_noted(file: Path, moves: FileMoves) -
 def test_what_others_close_is_noted(moves: FileMoves) -> None:
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
-            if "inotify" in os.readlink(entry):  # noqa: PTH115
+            if "inotify" in str(entry.readlink()):
                 os.close(int(entry.name))
     assert not moves.none()
 
