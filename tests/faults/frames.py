@@ -75,6 +75,17 @@ class Request:
         """What is asked, whenever it is asked."""
         return self.frame[:4] + self.frame[8:]
 
+    @property
+    def required_acks(self) -> int:
+        """How many replicas a PRODUCE waits for, -1 for all in sync."""
+        api, version, _, length = struct.unpack_from(">hhih", self.frame)
+        if api != Api.PRODUCE or not 3 <= version < 9:
+            raise ValueError(f"not a PRODUCE of a form that is known: api {api}, version {version}")
+        at = 10 + max(0, length)
+        (name,) = struct.unpack_from(">h", self.frame, at)  # transactional id, -1 for none
+        (acks,) = struct.unpack_from(">h", self.frame, at + 2 + max(0, name))
+        return int(acks)
+
     @classmethod
     def parse(cls, frame: bytes) -> Request:
         """Read the fields that every version of the request header begins with."""

@@ -87,12 +87,18 @@ class FaultProxy:
             self._faults.append(fault)
         return fault
 
+    def sent(self, api: Api, *, client_id: str | None = None) -> list[Request]:
+        """Return the requests of this kind that clients have sent, broken ones included."""
+        with self._lock:
+            return [
+                seen
+                for seen in self._seen
+                if seen.api == api and client_id in {None, seen.client_id}
+            ]
+
     def count(self, api: Api, *, client_id: str | None = None) -> int:
         """Return how many requests of this kind clients have sent, broken ones included."""
-        with self._lock:
-            return sum(
-                seen.api == api and client_id in {None, seen.client_id} for seen in self._seen
-            )
+        return len(self.sent(api, client_id=client_id))
 
     def resend(self, api: Api, *, client_id: str | None = None) -> bytes:
         """Send the latest request of this kind to the broker once more, as a late duplicate.
