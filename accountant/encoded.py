@@ -38,7 +38,7 @@ class Encoded(Counted, gc=False):
     """One decision as it goes into the log; the next one's hash covers its `value`.
 
     Attributes:
-        key: the record's key: the dataset, or the input's key where there is none.
+        key: the input's own key, under which the decision is written.
         digest: SHA-256 of the value.
     """
 

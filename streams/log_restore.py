@@ -246,7 +246,10 @@ async def _write(
 
 
 def _transactions(values: Iterator[bytes]) -> Iterator[list[Record]]:
-    """Yield the records of each transaction, as a worker wrote them: same key, same time."""
+    """Yield the records of each transaction, dated as the worker dated them.
+
+    The worker took each key from the input. No decision holds it: the dataset stands for it.
+    """
     records: list[Record] = []
     size = 0
     for value in values:

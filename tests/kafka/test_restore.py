@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
 from tests.streams.cli.conftest import environment
 
+COMMANDS = Path(__file__).parents[2] / "docs/reference/commands.md"
 PARTITIONS = 3
 # Partition 0 never has a dataset: where its log is lost, `topics create` begins it anew.
 DATASETS = [
@@ -198,3 +200,48 @@ async def test_what_does_not_belong_here_is_refused_and_nothing_written(
             assert lost.read("decisions") == [[], [], []]
         await lost.restored()
         assert lost.read("decisions") == lost.records
+
+
+async def test_a_restored_decision_has_its_bytes_its_time_and_its_dataset_for_a_key(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        home, other = DATASETS
+        async with working(ledger):
+            await ledger.open(*DATASETS)
+            plain = request(home)
+            sent = [
+                (home, plain),
+                ("a key of its own", request(home)),
+                ("undecodable", b"{"),
+                ("an invalid field", plain.replace(b'"version": 1', b'"version": 2')),
+                ("misrouted", request(other)),
+            ]
+            for key, body in sent:
+                await ledger.send(body, key=key.encode(), partition=1)
+            await ledger.settle()
+        lost = Lost(ledger, tmp_path / "log.jsonl", plain)
+        done = await asyncio.to_thread(lost.run, "log", "export")
+        await asyncio.to_thread(lost.file.write_text, done.stdout)
+        assert [key for key, *_ in lost.records[1]][-5:] == [key.encode() for key, _ in sent]
+        await asyncio.to_thread(lost.operator.delete, "decisions")
+        await lost.restored()
+        restored = lost.read("decisions")
+        assert [key for key, *_ in restored[1]][-5:] == [
+            home.encode(),
+            home.encode(),
+            None,
+            None,
+            other.encode(),
+        ]
+        assert [[r[1:] for r in part] for part in restored] == [
+            [r[1:] for r in part] for part in lost.records
+        ]
+        # What the log does not hold is not promised.
+        (section,) = re.findall(
+            r"^## accountant log restore\n(.*?)^## ", COMMANDS.read_text(), re.MULTILINE | re.DOTALL
+        )
+        assert "with the keys" not in section
+        assert (
+            "the dataset that it names as its key, and without a key where it names none" in section
+        )
