@@ -23,7 +23,7 @@ from aiokafka.protocol.transaction import (
     InitProducerIdRequest,
 )
 
-from streams.errors import CommitUnknown, JournalFault
+from streams.errors import CommitUnknown, JournalFault, Refused
 from streams.kafka.batches import Batch, Fields, ProducerId, batches
 from streams.kafka.brokers import AWAY_S, Brokers
 from streams.kafka.errors import translating
@@ -37,6 +37,10 @@ _PATIENCE_S: Final = 15.0
 # Once begun: a transaction that takes longer is aborted by the broker, and its epoch is over.
 _BEGUN_S: Final = TRANSACTION_TIMEOUT_MS / 1000 - 1
 _ALL_REPLICAS: Final = -1
+_LIMITED: Final = (
+    f"the broker's transaction.max.timeout.ms is below {TRANSACTION_TIMEOUT_MS}, for which a "
+    f"partition's writer asks: set it to {TRANSACTION_TIMEOUT_MS} or more on every broker"
+)
 
 _MOVED: Final = (kafka.NotCoordinatorError, kafka.CoordinatorNotAvailableError)
 _NOT_YET: Final = (
@@ -87,6 +91,8 @@ class TransactionalProducer:
             if error is kafka.NoError:
                 self._producer = ProducerId(answer.producer_id, answer.producer_epoch)
                 return
+            if error is kafka.InvalidTransactionTimeout:
+                raise Refused(_LIMITED)
             await self._wait_or_raise(error, self._id, tries)
 
     async def transact(self, partition: int, records: dict[str, Iterable[Fields]]) -> None:

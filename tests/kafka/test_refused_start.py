@@ -16,9 +16,12 @@ from streams.kafka.reader import StableReader
 from streams.testing import LocalBroker
 from streams.worker import Worker
 from tests.faults import oracle
+from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger, is_ready, request, until, working
 from tests.faults.operator import Operator
+from tests.faults.proxy import FaultProxy
 
+INVALID_TRANSACTION_TIMEOUT = 50
 WRONG = [
     ("requests", "message.timestamp.type", "CreateTime"),
     ("requests", "cleanup.policy", "compact"),
@@ -98,6 +101,31 @@ async def test_missing_topics_name_the_command_that_makes_them(
 ) -> None:
     ledger = ledger_of(broker, application)
     assert "Run `accountant topics create`" in await refusal(ledger)
+
+
+async def test_a_broker_that_allows_only_shorter_transactions_is_told_by_its_setting(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    why = "the broker's transaction.max.timeout.ms is below 10000"
+    ledger = Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=1)
+
+    def limit() -> None:
+        # The setting is fixed at a broker's start: this is what such a broker answers.
+        proxy.inject(Api.INIT_PRODUCER_ID, Action.ANSWER_ERROR, code=INVALID_TRANSACTION_TIMEOUT)
+
+    limit()
+    with pytest.raises(Refused, match=why):
+        await topics.create(ledger.deployment)
+    async with ledger:
+        limit()
+        async with working(ledger, ready=False, looks_again=()) as worker:
+            await until(lambda: "halted" in str(worker.status.readiness()), "halted")
+            (told,) = worker.status.readiness().reasons
+            assert why in told
+            assert "set it to 10000 or more on every broker" in told
+        async with working(ledger):
+            await ledger.open("ds")
+            assert (await ledger.decided(request("ds")))["outcome"] == "granted"
 
 
 @pytest.mark.parametrize("topic", ["requests", "decisions"])
