@@ -10,9 +10,12 @@ import re
 import signal
 import uuid
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
+import pytest_timeout
 
 from streams.testing import LocalBroker
 from tests.faults.proxy import FaultProxy
@@ -31,6 +34,16 @@ _SLOW = (
     _HERE / "streams/journal/test_side_by_side.py",
 )
 
+_AGAIN_S: Final = 5.0
+
+
+class TimeLimit(BaseException):
+    """A test, its fixtures included, takes longer than it may.
+
+    No Exception, so that `except Exception` does not keep it and Hypothesis looks for no smaller
+    example of it.
+    """
+
 
 def pytest_configure() -> None:
     """Listen to interrupts, so that the commands which tests interrupt do, too.
@@ -41,10 +54,55 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool:
+    """Raise in a test at its limit, and again every few seconds until it has ended.
+
+    pytest-timeout raises once. That may end a background task instead of the test, and a
+    test that has failed may hang again while its fixtures and tasks are cleaned up.
+    """
+
+    def end(_signal: int, _frame: object) -> None:
+        if not pytest_timeout.is_debugging():
+            pytest_timeout.dump_stacks(item.config.get_terminal_writer())
+            raise TimeLimit(f"{item.nodeid} takes longer than {settings.timeout:g} s")
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, settings.timeout, _AGAIN_S)
+    return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_cancel_timer() -> bool:
+    """Keep the timer of a test that failed: `pytest_runtest_protocol` ends it."""
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Stop the timer once the test and its fixtures have ended."""
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """Pause the limit of the test that happens to be the first to need something."""
+    left = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *left)
+
+
 @pytest.fixture(scope="session")
 def broker() -> Iterator[LocalBroker]:
     """One broker for the whole session: tests use `application` names and leave it running."""
-    with LocalBroker() as running:
+    with ExitStack() as stack:
+        with unlimited():  # the very first start downloads Kafka
+            running = stack.enter_context(LocalBroker())
         yield running
 
 

@@ -13,7 +13,12 @@ from accountant.partitioning import partition_of
 from tests.faults.cluster import LocalCluster
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 
-pytestmark = [pytest.mark.cluster, pytest.mark.faults, pytest.mark.kafka]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.faults,
+    pytest.mark.kafka,
+    pytest.mark.timeout(600),
+]
 
 _PARTITIONS = 4
 _LATER_S = 25.0

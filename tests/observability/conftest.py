@@ -27,6 +27,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ours = [item for item in items if _HERE in item.path.parents]
     for item in ours:
         item.add_marker(pytest.mark.observability)
+        item.add_marker(pytest.mark.timeout(600))
     if "observability" not in config.option.markexpr:
         items[:] = [item for item in items if item not in ours]
         config.hook.pytest_deselected(items=ours)
