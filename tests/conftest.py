@@ -35,6 +35,7 @@ _SLOW = (
 )
 
 _AGAIN_S: Final = 5.0
+_FAULTS_S: Final = 300  # the longest takes 90 s, and starts a broker of its own
 
 
 class TimeLimit(BaseException):
@@ -140,6 +141,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         starts_its_own = _KAFKA_TESTS in item.path.parents
         if starts_its_own or set(_BROKERS) & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kafka)
+        if item.get_closest_marker("faults") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_FAULTS_S))
         if any(slow in (item.path, *item.path.parents) for slow in _SLOW):
             item.add_marker(pytest.mark.slow)
 

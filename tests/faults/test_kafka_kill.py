@@ -130,7 +130,6 @@ async def take_over(paused: WorkerProcess, other: WorkerProcess) -> None:
     await until(lambda: len(refolded(other, since)) >= 2, "the other one serves")
 
 
-@pytest.mark.timeout(300)
 async def test_nothing_of_a_paused_worker_becomes_visible_and_none_fight(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
