@@ -25,7 +25,11 @@ from streams.journal.sqlite_file import (
 from streams.journal.watched_files import WatchedFiles
 
 _PAGE = 1000  # rows fetched at a time
+_LAST = "SELECT sequence, value FROM decisions"
 _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
+
+_End = tuple[int, bytes]
+"""Number and bytes of a log's last decision."""
 
 
 class SqliteJournal:
@@ -49,7 +53,7 @@ class SqliteJournal:
         self._db: apsw.Connection | None = None
         self._epoch = 0
         self._version: int | None = None  # of the file as this connection committed it last
-        self._last = 0  # number of the last decision known to be in the file
+        self._end: _End | None = None  # of the log, as this process knows it to be in the file
 
     @property
     def partition(self) -> int:
@@ -69,13 +73,13 @@ class SqliteJournal:
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE owner SET epoch = epoch + 1")
             self._epoch = int(db.execute("SELECT epoch FROM owner").get)
-            last = int(db.execute("SELECT max(sequence) FROM decisions").get or 0)
+            kept = self._end is None or _holds(db, self._end)
+            self._end = _end_of(db)
             db.execute("COMMIT")
             has_wal = wal is not None or db.pragma("journal_mode") != "wal"
-            # Less than was there before: a WAL with answered decisions went between two owns.
-            if last < self._last or not has_wal or not self._in_place():
+            # Not kept: a WAL with answered decisions went between two owns, or an older copy came.
+            if not kept or not has_wal or not self._in_place():
                 raise self._gone
-            self._last = last
         except apsw.Error as error:
             raise _translated(error) from error
 
@@ -89,6 +93,16 @@ class SqliteJournal:
             f"{self._path} or its -wal was removed or replaced while in use: nothing of this "
             "batch is answered, nor anything after it. Restore the file, run `accountant audit`, "
             "then start again"
+        )
+
+    @property
+    def _put_back(self) -> Refused:
+        return Refused(
+            f"{self._path} no longer ends with the decisions that this process has written: an "
+            "older copy was put back while the ledger was running. Nothing of this batch is "
+            "answered, nor anything after it; grants after that copy are known to their analysts "
+            "only. Stop the ledger, put the newest copy back, run `accountant audit`, then start "
+            "again"
         )
 
     async def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
@@ -130,10 +144,7 @@ class SqliteJournal:
             # By any commit of another connection the version moves on, as SQLite's own pages in
             # memory then are read anew; where it stands, so does the epoch.
             if db.data_version() != self._version:
-                epoch = int(db.execute("SELECT epoch FROM owner").get)
-                if epoch != self._epoch:
-                    db.execute("ROLLBACK")
-                    raise Fenced(f"another process owns {self._path} now")
+                self._check_still_ours(db)
             db.executemany(
                 "INSERT INTO decisions (sequence, decided_at, value) VALUES (?, ?, ?)",
                 [(e.partition_sequence, e.decided_at, e.value) for e in commit.decisions],
@@ -153,9 +164,24 @@ class SqliteJournal:
             if not self._in_place():
                 raise self._gone
             if commit.decisions:
-                self._last = commit.decisions[-1].partition_sequence
+                last = commit.decisions[-1]
+                self._end = last.partition_sequence, last.value
         except apsw.Error as error:
             raise _translated(error, committing=True) from error
+
+    def _check_still_ours(self, db: apsw.Connection) -> None:
+        """Raise if another connection has taken the file over, or put other contents into it.
+
+        Raises: Fenced, Refused: the transaction that was begun is rolled back.
+        """
+        epoch = int(db.execute("SELECT epoch FROM owner").get or 0)
+        if epoch == self._epoch and _end_of(db) == self._end:
+            return
+        db.execute("ROLLBACK")
+        # An epoch only grows, unless an older copy of the file takes its place.
+        if epoch > self._epoch:
+            raise Fenced(f"another process owns {self._path} now")
+        raise self._put_back
 
     async def drop(self) -> None:
         db, self._db = self._db, None
@@ -181,6 +207,16 @@ class SqliteJournal:
         if self._db is None:
             raise Unavailable(f"{self._path} is not open")
         return self._db
+
+
+def _end_of(db: apsw.Connection) -> _End | None:
+    """Return the last decision of the log, None if there is none."""
+    return next(iter(db.execute(f"{_LAST} ORDER BY sequence DESC LIMIT 1")), None)
+
+
+def _holds(db: apsw.Connection, end: _End) -> bool:
+    """Tell whether the log holds this very decision."""
+    return next(iter(db.execute(f"{_LAST} WHERE sequence = ?", (end[0],))), None) == end
 
 
 def _set_aside(db: apsw.Connection, letters: Sequence[DeadLetter]) -> None:
