@@ -63,7 +63,7 @@ def check_mount(path: Path, *, mounts: Path = HERE) -> None:
 def _is_mounted(path: Path, mounts: Path) -> bool:
     real = os.path.realpath(path)
     try:
-        points = [each.point for each in mounted(mounts)]
+        points = list(mounted(mounts))
     except OSError:
         file, directory = identify(real), identify(Path(real).parent)
         return file is not None and directory is not None and file.device != directory.device

@@ -1,38 +1,25 @@
-"""What is mounted where, as Linux tells a process of its own view."""
+"""Where something is mounted, as Linux shows it to this process."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 HERE: Final = Path("/proc/self/mountinfo")
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
-class Mount(NamedTuple):
-    """One mounted file system.
-
-    Attributes:
-        point: the path of its directory or file.
-        kind: such as ext4.
-    """
-
-    point: bytes
-    kind: bytes
-
-
-def mounted(table: Path = HERE) -> Iterator[Mount]:
-    """Yield all that is mounted.
+def mounted(table: Path = HERE) -> Iterator[bytes]:
+    """Yield the path of each mounted directory or file.
 
     Raises: OSError: there is no such table.
     """
     for line in table.read_bytes().splitlines():
-        place, _, system = line.partition(b" - ")
-        fields = place.split(b" ")
+        fields = line.split(b" ")
         if len(fields) > 4:
-            yield Mount(_ESCAPED.sub(_unescaped, fields[4]), system.split(b" ")[0])
+            yield _ESCAPED.sub(_unescaped, fields[4])
 
 
 def _unescaped(found: re.Match[bytes]) -> bytes:

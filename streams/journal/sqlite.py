@@ -12,7 +12,8 @@ import apsw
 from accountant.inputs import Input
 from accountant.records import Source
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
-from streams.journal.file_identity import FileIdentity, identify
+from streams.journal.checkpoints import NO_END, Checkpoints, End
+from streams.journal.file_identity import FileIdentity, WatchedPath, identify
 from streams.journal.inbox import Inputs
 from streams.journal.port import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
 from streams.journal.sqlite_file import (
@@ -22,14 +23,10 @@ from streams.journal.sqlite_file import (
     flaw_of_row,
     numbered_decisions,
 )
-from streams.journal.watched_files import WatchedFiles
 
 _PAGE = 1000  # rows fetched at a time
 _LAST = "SELECT sequence, value FROM decisions"
 _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
-
-_End = tuple[int, bytes]
-"""Number and bytes of a log's last decision."""
 
 
 class SqliteJournal:
@@ -49,11 +46,12 @@ class SqliteJournal:
         self._path = path
         self._inbox = inbox
         self._file = file
-        self._watched: WatchedFiles | None = None
+        self._watched: tuple[WatchedPath, ...] = ()
         self._db: apsw.Connection | None = None
         self._epoch = 0
         self._version: int | None = None  # of the file as this connection committed it last
-        self._end: _End | None = None  # of the log, as this process knows it to be in the file
+        self._end = NO_END  # of the log, as this process knows it to be in the file
+        self._checkpoints: Checkpoints | None = None
 
     @property
     def partition(self) -> int:
@@ -69,13 +67,15 @@ class SqliteJournal:
         try:
             db = self._db = connect_writer(self._path)
             wal = identify(db.filename_wal)
-            self._watched = WatchedFiles({self._path: self._file, Path(db.filename_wal): wal})
+            paths = (self._path, self._file), (db.filename_wal, wal)
+            self._watched = tuple(WatchedPath(path, identity) for path, identity in paths)
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE owner SET epoch = epoch + 1")
             self._epoch = int(db.execute("SELECT epoch FROM owner").get)
-            kept = self._end is None or _holds(db, self._end)
+            kept = self._end == NO_END or _holds(db, self._end)
             self._end = _end_of(db)
             db.execute("COMMIT")
+            self._checkpoints = Checkpoints(db, self._path, self._end)
             has_wal = wal is not None or db.pragma("journal_mode") != "wal"
             # Not kept: a WAL with answered decisions went between two owns, or an older copy came.
             if not kept or not has_wal or not self._in_place():
@@ -85,7 +85,7 @@ class SqliteJournal:
 
     def _in_place(self) -> bool:
         """Tell whether the next process to open the path would find what this one writes."""
-        return self._watched is None or self._watched.in_place()
+        return all(path.is_same() for path in self._watched)
 
     @property
     def _gone(self) -> Refused:
@@ -166,6 +166,8 @@ class SqliteJournal:
             if commit.decisions:
                 last = commit.decisions[-1]
                 self._end = last.partition_sequence, last.value
+            if self._checkpoints is not None and not self._checkpoints.keeps(self._end):
+                raise self._put_back
         except apsw.Error as error:
             raise _translated(error, committing=True) from error
 
@@ -185,7 +187,6 @@ class SqliteJournal:
 
     async def drop(self) -> None:
         db, self._db = self._db, None
-        watched, self._watched = self._watched, None
         if db is None:
             return
         # Whatever fails here: the file itself is the truth, and the next owner reads it anew.
@@ -194,13 +195,10 @@ class SqliteJournal:
                 db.execute("ROLLBACK")
             # Where only a name went, the file itself can still have all that was answered.
             # Another file at the path shares the WAL with whoever has that one open by now.
-            moved = watched is not None and not watched.look()
-            if moved and identify(self._path) in (None, self._file):
+            if not self._in_place() and identify(self._path) in (None, self._file):
                 db.execute("PRAGMA wal_checkpoint(FULL)")
         with contextlib.suppress(apsw.Error):
             db.close()
-        if watched is not None:
-            watched.close()
 
     @property
     def _connection(self) -> apsw.Connection:
@@ -209,12 +207,12 @@ class SqliteJournal:
         return self._db
 
 
-def _end_of(db: apsw.Connection) -> _End | None:
-    """Return the last decision of the log, None if there is none."""
-    return next(iter(db.execute(f"{_LAST} ORDER BY sequence DESC LIMIT 1")), None)
+def _end_of(db: apsw.Connection) -> End:
+    """Return the last decision of the log."""
+    return next(iter(db.execute(f"{_LAST} ORDER BY sequence DESC LIMIT 1")), NO_END)
 
 
-def _holds(db: apsw.Connection, end: _End) -> bool:
+def _holds(db: apsw.Connection, end: End) -> bool:
     """Tell whether the log holds this very decision."""
     return next(iter(db.execute(f"{_LAST} WHERE sequence = ?", (end[0],))), None) == end
 

@@ -14,14 +14,18 @@ import pytest
 from streams.embedded import EmbeddedService
 from streams.errors import Unavailable
 from streams.settings import Settings
-from tests.streams.bodies import opening
-from tests.streams.owning import BORN, ask, opened
+from tests.streams.bodies import asking, opening
+from tests.streams.owning import BORN, ask, opened, serving
 
 # In a process of its own: a second SQLite in this one would break the ledger's locks.
 COPY: Final = """
 import sqlite3, sys
 source, target = map(sqlite3.connect, sys.argv[1:])
 source.backup(target)
+"""
+CHECKPOINT: Final = """
+import sqlite3, sys
+print(sqlite3.connect(sys.argv[1]).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
 """
 PUT_BACK: Final = "an older copy was put back while the ledger was running"
 
@@ -89,6 +93,40 @@ def test_a_copy_that_has_everything_changes_nothing(file: Path) -> None:
     copy_over(back_up(file), file)
     ask(service, 3)
     service.close_sync()
+
+
+def filled(file: Path, first: int, count: int) -> EmbeddedService:
+    """Return a ledger that has written its main file anew since its first decisions."""
+    service = EmbeddedService.open(file, Settings())
+    for number in range(first, first + count):
+        service.submit_sync("requests", asking("nowhere", BORN, number), 10)
+    return service
+
+
+def test_a_copy_put_over_the_bytes_of_the_file_is_noticed(file: Path) -> None:
+    opened(file).close_sync()
+    copy = back_up(file)
+    before = file.stat().st_mtime_ns
+    service = filled(file, 1_000, 600)
+    assert file.stat().st_mtime_ns != before, "no checkpoint was made: the test shows nothing"
+    file.write_bytes(copy.read_bytes())  # the same inode, as `cp` has it
+    with pytest.raises(Unavailable, match=f"{PUT_BACK}|is damaged"):
+        ask(service, 1)
+    assert not service.readiness().ready
+    service.close_sync()
+
+
+def test_a_checkpoint_of_another_program_changes_nothing(file: Path) -> None:
+    opened(file).close_sync()
+    service = filled(file, 1_000, 600)
+    for number in range(1, 4):
+        subprocess.run([sys.executable, "-c", CHECKPOINT, str(file)], check=True, timeout=60)
+        ask(service, number)
+    file.touch()
+    ask(service, 4)
+    service.close_sync()
+    with serving(file) as again:
+        ask(again, 5)
 
 
 def test_what_is_put_back_between_two_owns_is_refused(file: Path) -> None:
