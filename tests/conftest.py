@@ -30,8 +30,8 @@ _SLOW = (
     _HERE / "accountant/mechanisms",
     _HERE / "examples",
     _HERE / "streams/cli",
-    _HERE / "streams/test_simulation.py",
-    _HERE / "streams/journal/test_side_by_side.py",
+    _HERE / "streams/processing/test_simulation.py",
+    _HERE / "streams/processing/test_side_by_side.py",
 )
 
 _AGAIN_S: Final = 5.0

@@ -35,6 +35,7 @@ LAYERS = (
     {"comparators"},
     {"games"},
     {"mechanisms"},
+    {"advice"},
 )
 # What would let in the world: it comes as an argument instead.
 IMPURE = {

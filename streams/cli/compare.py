@@ -15,8 +15,8 @@ from streams.cli.options import Json
 from streams.cli.policies import policy_in
 
 if TYPE_CHECKING:
+    from accountant.advice.compare import Alternative, Comparison, Standing
     from accountant.records import Decision
-    from streams.comparing import Alternative, Comparison, Standing
 
 _OWNERS = {"open", "amend"}
 
@@ -52,8 +52,8 @@ def compare(
     alternative decides by the code of the service. Records that open or amend are left out.
     Exit code 1 if there is no request that can be decided.
     """
+    from accountant.advice.compare import Comparison
     from streams.cli.output import print_json
-    from streams.comparing import Comparison
 
     with explained():
         comparison = Comparison(policy_in(policy))
@@ -136,8 +136,8 @@ def _tell(taken: _Taken, *, json: bool) -> None:
 
 def _request_in(line: bytes) -> bytes | None:
     """Return the request that a line holds, None if it is an owner's record or a genesis."""
+    from accountant.advice.offline import tag_of
     from accountant.records import DECODE_ERRORS, decode_decision
-    from streams.offline import tag_of
 
     tag = tag_of(line)
     if tag == "decision":

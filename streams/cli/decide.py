@@ -58,8 +58,8 @@ def _decided(
     lines: Iterable[bytes], policy: Policy | None, application: str, counts: Counter[str]
 ) -> Iterator[bytes]:
     """Yield the whole log: genesis, an opening before a dataset's first request, decisions."""
+    from accountant.advice.offline import OfflineLedger
     from accountant.outcomes import Outcome
-    from streams.offline import OfflineLedger
 
     ledger = OfflineLedger(policy, application)
     for line in lines:

@@ -13,8 +13,8 @@ from streams.cli.options import Json, NeighboursOption
 from streams.cli.policies import named_options
 
 if TYPE_CHECKING:
+    from accountant.advice.choose_filter import Choice, Options
     from accountant.claims import Claim
-    from streams.filter_choice import Choice, Options
 
 _ORDERS: Final = ("order", "orders", "weights")
 _PARAMETERS: Final = (*_ORDERS, "epsilon_ex_post", "delta_ex_post")
@@ -63,9 +63,9 @@ def fits(
 
     Exit code 1 if not even one fits, or the filter cannot take the claim.
     """
+    from accountant.advice.choose_filter import Options, choose, choose_all, mix
     from accountant.claim_text import parse_claim
     from accountant.claims import checked
-    from streams.filter_choice import Options, choose, choose_all, mix
 
     options = Options(
         epsilon=epsilon,

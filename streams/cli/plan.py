@@ -12,9 +12,9 @@ from streams.cli.options import DEFAULT_URL, FilterOption, Json, Url
 from streams.cli.policies import excluded, named_options, policy_in
 
 if TYPE_CHECKING:
+    from accountant.advice.fit import Budget, Fit
+    from accountant.advice.noise_for_error import Choice
     from accountant.claims import Claim
-    from streams.fitting import Budget, Fit
-    from streams.planning import Choice
 
 
 _BUDGET = ("filter_name", "epsilon", "rho", "delta")
@@ -57,8 +57,8 @@ def plan(
     The budget is that of the options, of a policy's file, or what is left of an open dataset's;
     without one the claims are printed alone. Exit code 1 if there is a budget that not one fits.
     """
-    from streams.fitting import fit
-    from streams.planning import choices, wanted
+    from accountant.advice.fit import fit
+    from accountant.advice.noise_for_error import choices, wanted
 
     rows: list[tuple[Choice, Fit | None]]
     with explained():
@@ -99,7 +99,7 @@ def _of_options(
     filter_name: str, epsilon: str | None, rho: str | None, delta: str, claim: Claim
 ) -> Fit | None:
     """Return how often a claim fits a new budget; renyi's order is the best for the claim."""
-    from streams.filter_choice import Options, choose
+    from accountant.advice.choose_filter import Options, choose
 
     if filter_name == "split":
         hint = 'a file such as {"filter": "split", "epsilon": "1", ..., "epsilon_ex_post": "1"}'
@@ -110,16 +110,16 @@ def _of_options(
 
 
 def _of_policy(policy: Any) -> Budget:
+    from accountant.advice.fit import unspent
     from accountant.plan import open_plan
     from accountant.policy import resolve
-    from streams.fitting import unspent
 
     return unspent(open_plan(resolve(policy)))
 
 
 def _of_dataset(name: str, url: str) -> Budget:
+    from accountant.advice.fit import budget_of
     from streams.cli.views import open_views
-    from streams.fitting import budget_of
 
     with open_views(url) as views:
         found = views.one(name)

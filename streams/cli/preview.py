@@ -10,13 +10,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from accountant.advice.compare import odometer_settings
+from accountant.advice.fit import Fit, fit, unspent
 from accountant.amounts import format_units
 from accountant.claim_text import parse_claim
 from accountant.plan import Plan
 from accountant.policy import guarantee_of
 from streams.cli.output import short
-from streams.comparing import odometer_settings
-from streams.fitting import Fit, fit, unspent
 
 TYPICAL: Final = (
     "pure:0.01",

@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
+from accountant.advice.fit import fit, unspent
 from accountant.claims import Claim, Gaussian, Pure
 from accountant.comparators import optimal_count
 from accountant.conversions.renyi_order import best_order
@@ -15,7 +16,6 @@ from accountant.plan import open_plan
 from accountant.policy import Policy, resolve
 from accountant.promises import Amount, promise
 from streams.figures.picture import Curve, Panel, Picture, logarithmic
-from streams.fitting import fit, unspent
 
 EPSILON: Final = "1"
 DELTA: Final = "1e-6"

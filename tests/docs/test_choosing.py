@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from accountant.advice.fit import fit, unspent
 from accountant.claim_text import parse_claim
 from accountant.claims import ATOMS, Gaussian, Pure, checked
 from accountant.conversions.gdp import gdp_capacity
@@ -23,7 +24,6 @@ from accountant.policy import Policy, resolve
 from accountant.totals import price
 from streams.figures import PICTURES, filters, odometers
 from streams.figures.admitted import LABELS, admitted, best_order_for, optima
-from streams.fitting import fit, unspent
 
 PAGE = (Path(__file__).parents[2] / "docs" / "choosing.md").read_text(encoding="utf-8")
 

@@ -27,7 +27,7 @@ DECIDING = (
     "streams/processor.py",
     "streams/worker.py",
     "streams/embedded.py",
-    "streams/journal",
+    "streams/processing",
     "streams/gateway",
     "streams/metrics",
 )

@@ -11,6 +11,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from accountant.advice.offline import OfflineLedger
+from accountant.advice.tune import guaranteed_epsilon, in_place_of, odometers_for
 from accountant.encoded import Encoded
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
@@ -18,8 +20,6 @@ from accountant.odometers import AnyOdometer
 from accountant.outcomes import Outcome, Reason
 from accountant.plan import open_plan
 from accountant.policy import MOST_ODOMETERS, Policy, resolve
-from streams.offline import OfflineLedger
-from streams.tuning import guaranteed_epsilon, in_place_of, odometers_for
 
 Kind = Literal["filter", "odometer"]
 _ENDLESS: Final = "1000000"

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from accountant.claims import Gaussian, Laplace, RandomizedResponse
-from accountant.errors import RequestInvalid
-from streams.planning import (
+from accountant.advice.noise_for_error import (
     choices,
     gaussian_sigma,
     laplace_scale,
@@ -20,6 +18,8 @@ from streams.planning import (
     response_error,
     wanted,
 )
+from accountant.claims import Gaussian, Laplace, RandomizedResponse
+from accountant.errors import RequestInvalid
 
 ERRORS = st.decimals("1e-6", "1e6", places=6)
 CONFIDENCES = st.sampled_from(["0.01", "0.5", "0.9", "0.95", "0.99", "0.999999", "0.999999999999"])

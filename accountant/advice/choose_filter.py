@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from accountant.advice.fit import Fit, fit, unspent
 from accountant.claims import AllOf, Claim, atoms
 from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
@@ -22,7 +23,6 @@ from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.plan import Plan, open_plan
 from accountant.policy import Policy, parse_budget, resolve
 from accountant.promises import promise
-from streams.fitting import Fit, fit, unspent
 
 Curve = Callable[[Decimal], Fraction]
 
