@@ -17,7 +17,7 @@ from benchmarks.kafka_load import append, deploy
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
 from benchmarks.steady_load import ask_steadily
-from streams.deployment import Deployment
+from streams.kafka.deployment import Deployment
 from streams.testing import LocalBroker
 
 _RATE = 500

@@ -7,7 +7,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.producer import sender
 
-from streams.kafka.producer import RETRY_BACKOFF_MS
+from streams.kafka.wire.producer import RETRY_BACKOFF_MS
 
 # While the last transaction's markers are written it waits for 20 ms, whatever it was told: it is
 # to be as fast as it can be.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from benchmarks.bare import bare_producer
-from streams.kafka.batches import BATCH_BYTES
+from streams.kafka.wire.batches import BATCH_BYTES
 
 _FETCH_WAIT_MS = 20
 

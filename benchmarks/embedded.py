@@ -16,7 +16,7 @@ import apsw
 from benchmarks import requests
 from benchmarks.measure import Row, Scale
 from streams.client import Accountant
-from streams.journal import sqlite_file
+from streams.embedded import ledger_file
 
 _DATASETS = 100
 _ROUNDS = 7
@@ -36,7 +36,7 @@ class _Bare:
     """A file like a ledger's, with the same settings and nothing that decides."""
 
     def __init__(self, path: Path, like: Path) -> None:
-        with sqlite_file.reader(like) as db:
+        with ledger_file.reader(like) as db:
             schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema") if sql]
         self._db = apsw.Connection(str(path))
         self._db.pragma("journal_mode", "wal")
@@ -80,7 +80,7 @@ def _rounds(directory: Path, count: int) -> tuple[list[float], list[float]]:
             bodies = [requests.request(name, requests.now(), i) for i, name in enumerate(drawn)]
             gc.collect()
             asked.append(_ask(client, bodies))
-            with sqlite_file.reader(path) as db:
+            with ledger_file.reader(path) as db:
                 query = "SELECT value FROM decisions ORDER BY sequence DESC LIMIT ?"
                 values = [bytes(value) for (value,) in db.execute(query, (count,))]
                 # The partition's key sorts behind all names.

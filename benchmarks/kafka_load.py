@@ -14,10 +14,10 @@ from accountant.partitioning import partition_of
 from accountant.records import encode
 from accountant.snapshots import snapshot
 from benchmarks import requests
-from streams import topics
-from streams.deployment import Deployment, TopicNames
 from streams.errors import Refused
-from streams.processor import Committed
+from streams.kafka import topics
+from streams.kafka.deployment import Deployment, TopicNames
+from streams.processing.processor import Committed
 from streams.testing import LocalBroker
 
 

@@ -14,7 +14,7 @@ from benchmarks.kafka_load import deploy, open_all
 from benchmarks.measure import Row, Scale, percentile
 from benchmarks.processes import command, free_port, worker_settings
 from benchmarks.steady_load import latencies
-from streams.deployment import Deployment
+from streams.kafka.deployment import Deployment
 from streams.testing import LocalBroker
 
 _RATE = 500

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import httpx
 
-from streams.deployment import Deployment
+from streams.kafka.deployment import Deployment
 
 _READY_S = 40.0
 

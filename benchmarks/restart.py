@@ -20,16 +20,16 @@ from accountant.refold import Refold, state_rows
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, deploy, producer
 from benchmarks.measure import Row, Scale
-from streams.deployment import Deployment
-from streams.embedded import EmbeddedService
-from streams.journal import sqlite_file
-from streams.journal.handoff import Handoff
-from streams.journal.kafka import KafkaJournal
-from streams.journal.memory import MemoryJournal, MemoryLog
-from streams.journal.port import Commit
-from streams.journal.sqlite import SqliteJournal
-from streams.kafka.reader import consumer
-from streams.processor import Processor
+from streams.embedded import ledger_file
+from streams.embedded.journal import SqliteJournal
+from streams.embedded.queue import Handoff
+from streams.embedded.service import EmbeddedService
+from streams.kafka.deployment import Deployment
+from streams.kafka.journal import KafkaJournal
+from streams.kafka.wire.reader import consumer
+from streams.processing.journal import Commit
+from streams.processing.memory_journal import MemoryJournal, MemoryLog
+from streams.processing.processor import Processor
 from streams.settings import load
 from streams.testing import LocalBroker
 from streams.worker import Worker
@@ -113,7 +113,7 @@ def _in_file(genesis: Genesis, decisions: list[Encoded], rows: _Rows) -> float:
     """Return how long an embedded ledger takes to open."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "ledger.db"
-        sqlite_file.create(path, genesis, decisions[0].decided_at)
+        ledger_file.create(path, genesis, decisions[0].decided_at)
         asyncio.run(_fill(path, decisions[1:], rows))
         started = time.perf_counter()
         service = EmbeddedService.open(path, load())

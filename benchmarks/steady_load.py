@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from accountant.partitioning import partition_of
 from benchmarks import requests
-from streams.deployment import Deployment
+from streams.kafka.deployment import Deployment
 
 _PATIENCE_S: Final = 10.0
 _POLL_S: Final = 0.1

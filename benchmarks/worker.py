@@ -16,9 +16,9 @@ from benchmarks.copy_loop import Shape, copy
 from benchmarks.kafka_load import Counter, ask_all, deploy, open_all
 from benchmarks.measure import Row, Scale
 from benchmarks.processes import command, free_port, worker_settings
-from streams.deployment import Deployment
-from streams.kafka.reader import consumer
-from streams.processor import Tuning
+from streams.kafka.deployment import Deployment
+from streams.kafka.wire.reader import consumer
+from streams.processing.processor import Tuning
 from streams.testing import LocalBroker
 from streams.worker import Worker
 

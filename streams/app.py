@@ -20,14 +20,14 @@ from accountant.errors import LedgerFault
 from streams.alerts.counts import AlertCounts
 from streams.alerts.feed import WebhookFeed
 from streams.alerts.webhook import webhook_of
-from streams.collecting import collect_less
-from streams.deployment import deployment_of
 from streams.errors import Refused
+from streams.kafka.deployment import deployment_of
 from streams.loggers import get_logger
 from streams.logs import configure
 from streams.metrics.standing import Standing
 from streams.own_decisions import OwnDecisions
-from streams.processor import Tuning
+from streams.processing.garbage import collect_less
+from streams.processing.processor import Tuning
 from streams.read_side import LocalTable, ReadSide
 from streams.settings import Settings, load
 from streams.worker import Worker

@@ -29,7 +29,7 @@ from streams.calls import (
 )
 from streams.clock import Clock
 from streams.connect import NoSuchLedger, connect_here
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.portal import Portal
 from streams.settings import Settings

@@ -11,10 +11,10 @@ from accountant.records import Decision, Source
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
 from streams.clock import Clock
-from streams.embedded import EmbeddedService
+from streams.embedded.file_lock import FileLock, Held
+from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.http_service import HttpService
-from streams.journal.file_lock import FileLock, Held
 from streams.service import Answer, Readiness, Service
 from streams.settings import Settings
 
@@ -126,7 +126,7 @@ async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
     Raises: Unavailable: the broker does not answer.
     """
     # The Kafka client takes a third of a second to import, which the others need not pay.
-    from streams.deployment import deployment_of
-    from streams.kafka_service import KafkaService
+    from streams.kafka.deployment import deployment_of
+    from streams.kafka.service import KafkaService
 
     return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S))

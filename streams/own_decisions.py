@@ -10,7 +10,7 @@ from typing import Final
 
 from accountant.encoded import Encoded
 from accountant.partition import Partition
-from streams.processor import Committed
+from streams.processing.processor import Committed
 
 MOST_WAITING: Final = 20_000
 """Decisions of one partition, about a kilobyte each."""

@@ -23,7 +23,7 @@ from accountant.views import Alert, DatasetView
 from streams.alerts.counts import AlertCounts
 from streams.alerts.pending import Due, Pending
 from streams.alerts.topic import AlertTopic
-from streams.deployment import Deployment
+from streams.kafka.deployment import Deployment
 from streams.kafka.tail import Tail
 from streams.loggers import get_logger
 from streams.own_decisions import OwnDecisions

@@ -18,7 +18,7 @@ from accountant.errors import BudgetError
 from accountant.inputs import MOST_BYTES
 from accountant.records import Genesis
 from streams.errors import Refused
-from streams.processor import Tuning
+from streams.processing.processor import Tuning
 
 PREFIX: Final = "ACCOUNTANT_"
 _ALIKE: Final = 0.87  # of 1: two letters in twenty may differ

@@ -8,7 +8,7 @@ from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from accountant.refold import GenesisDiffers
 from streams.errors import Fenced
-from streams.processor import Committed, Observer
+from streams.processing.processor import Committed, Observer
 from streams.service import Readiness
 
 

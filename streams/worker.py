@@ -11,17 +11,17 @@ from typing import Final
 from aiokafka import TopicPartition
 
 from accountant.decide import decide as decide_record
-from streams import topics as kafka_topics
 from streams.clock import Clock
-from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused, Unavailable
-from streams.journal.kafka import KafkaJournal
+from streams.kafka import topics as kafka_topics
+from streams.kafka.deployment import Deployment
+from streams.kafka.journal import KafkaJournal
 from streams.kafka.membership import Membership
 from streams.kafka.probe import Probe
 from streams.lease import Lease
 from streams.loggers import get_logger
 from streams.metrics.source import Lag
-from streams.processor import Decide, Observer, Processor, Tuning, nowhere
+from streams.processing.processor import Decide, Observer, Processor, Tuning, nowhere
 from streams.status import Observers, Status
 
 _log = get_logger(__name__)

@@ -15,12 +15,12 @@ from streams.alerts.counts import AlertCounts
 from streams.alerts.once import Once
 from streams.alerts.topic import FETCH_WAIT_MS, decoded
 from streams.alerts.webhook import Trying, Webhook
-from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
-from streams.kafka.connecting import hurried
-from streams.kafka.errors import translating
-from streams.kafka.raw_fetch import UNREADABLE, read_on
-from streams.kafka.reader import stop
+from streams.kafka.deployment import Deployment
+from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.errors import translating
+from streams.kafka.wire.raw_fetch import UNREADABLE, read_on
+from streams.kafka.wire.reader import stop
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)

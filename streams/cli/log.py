@@ -14,8 +14,8 @@ from streams.cli.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
     from streams.cli.log_source import Part
-    from streams.deployment import Deployment
-    from streams.log_restore import Restored
+    from streams.kafka.deployment import Deployment
+    from streams.kafka.restore import Restored
 
 app = typer.Typer(help="Read the decision log, or restore it.", no_args_is_help=True)
 
@@ -96,7 +96,7 @@ def restore(
 
 
 def _deployment(url: str) -> Deployment:
-    from streams.deployment import deployment_of
+    from streams.kafka.deployment import deployment_of
     from streams.settings import ledger_url, load
 
     kind = ledger_url(url).kind
@@ -114,7 +114,7 @@ def _restored(file: Path, deployment: Deployment) -> list[Restored]:
     from streams.cli.audit import audited
     from streams.cli.log_source import ExportedLog, log_source
     from streams.cli.output import progress
-    from streams.log_restore import Copy, restore
+    from streams.kafka.restore import Copy, restore
 
     if file.exists() and not (file.is_file() and isinstance(log_source(str(file)), ExportedLog)):
         hint = "accountant log export --url kafka://HOST:PORT > FILE"

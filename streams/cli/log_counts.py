@@ -70,7 +70,7 @@ class LogCounts:
 
         Raises: LogDamaged: a decision cannot be read. Refused: as `numbered_decisions`.
         """
-        from streams.journal.sqlite_file import numbered_decisions
+        from streams.embedded.ledger_file import numbered_decisions
 
         for sequence, value in numbered_decisions(db, first=self._read + 1):
             if self._within in value:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from aiokafka import TopicPartition
 
     from accountant.records import PartitionRow
-    from streams.deployment import Deployment
-    from streams.kafka.reader import StableReader
+    from streams.kafka.deployment import Deployment
+    from streams.kafka.wire.reader import StableReader
 
 _SQLITE: Final = b"SQLite format 3\x00"
 _MOST_LINE: Final = 4 << 20  # far above any decision
@@ -70,7 +70,7 @@ class SqliteLog:
 
     def parts(self) -> Iterator[Part]:
         from accountant.records import decode_partition_row, partition_row_key
-        from streams.journal.sqlite_file import (
+        from streams.embedded.ledger_file import (
             ROWS,
             decoded_row,
             read_decisions,
@@ -135,7 +135,7 @@ class KafkaLog:
     def parts(self) -> Iterator[Part]:
         from aiokafka import TopicPartition
 
-        from streams.topics import check_whole
+        from streams.kafka.topics import check_whole
 
         # A missing topic would only ever time out, a partition too few would pass for all.
         asyncio.run(check_whole(self.deployment))
@@ -151,7 +151,7 @@ class KafkaLog:
                     runner.run(reader.close())
 
     def seen(self) -> Mapping[int, tuple[int, str]]:
-        from streams.topics import check_whole
+        from streams.kafka.topics import check_whole
 
         asyncio.run(check_whole(self.deployment))
         found = {}
@@ -167,7 +167,7 @@ async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | No
     from aiokafka import TopicPartition
 
     from accountant.records import DECODE_ERRORS, decode_partition_row, partition_row_key
-    from streams.kafka.reader import StableReader
+    from streams.kafka.wire.reader import StableReader
 
     key, place = partition_row_key(partition), TopicPartition(deployment.topics.state, partition)
     async with StableReader(deployment.bootstrap, [place]) as reader:
@@ -184,7 +184,7 @@ async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | No
 
 
 async def _opened(bootstrap: str, place: TopicPartition) -> StableReader:
-    from streams.kafka.reader import StableReader
+    from streams.kafka.wire.reader import StableReader
 
     return await StableReader(bootstrap, [place]).__aenter__()
 
@@ -220,7 +220,7 @@ def log_source(address: str) -> LogSource:
             check_there(path)
         return _of_file(path)
     if where.kind == "kafka":
-        from streams.deployment import deployment_of
+        from streams.kafka.deployment import deployment_of
 
         return KafkaLog(deployment_of(load(url=address)))
     return fail(

@@ -12,7 +12,7 @@ from streams.cli.options import Json
 
 if TYPE_CHECKING:
     from accountant.records import Source
-    from streams.deployment import Deployment
+    from streams.kafka.deployment import Deployment
 
 app = typer.Typer(
     help="Make, verify and mend the topics of a ledger on Kafka.", no_args_is_help=True
@@ -45,7 +45,7 @@ def create(
     Exit code 4 if what exists is not as it must be.
     """
     from streams.cli.output import print_json
-    from streams.topics import create as create_topics
+    from streams.kafka.topics import create as create_topics
 
     with explained():
         done = asyncio.run(create_topics(deployment(url, partitions, replication)))
@@ -70,7 +70,7 @@ def check(
     """
     from streams.cli.output import print_json
     from streams.errors import Refused
-    from streams.topics import check as check_topics
+    from streams.kafka.topics import check as check_topics
 
     with explained():
         try:
@@ -109,7 +109,7 @@ def accept_lost_inputs(
     is lost, or another offset is next.
     """
     from streams.cli.output import print_json, progress
-    from streams.lost_inputs import accept_lost_inputs as accept
+    from streams.kafka.lost_inputs import accept_lost_inputs as accept
 
     if topic not in {"requests", "admin"}:
         fail(Exit.USAGE, f"--topic must be requests or admin, got {topic}")
@@ -133,7 +133,7 @@ def accept_lost_inputs(
 
 def deployment(url: str, partitions: int | None, replication: int | None) -> Deployment:
     """Return the deployment that an address and the settings name."""
-    from streams.deployment import deployment_of
+    from streams.kafka.deployment import deployment_of
     from streams.settings import ledger_url, load
 
     if ledger_url(url).kind != "kafka":

@@ -82,7 +82,7 @@ class _FileViews(Views):
         Args:
             which: the query from its WHERE or ORDER on.
         """
-        from streams.journal.sqlite_file import ROWS, reader, sound_row
+        from streams.embedded.ledger_file import ROWS, reader, sound_row
 
         query = f"{ROWS} {which}"
         with reader(self._path) as db:
@@ -111,7 +111,7 @@ class _Known(NamedTuple):
 def _seen(known: _Known | None, key: bytes, value: bytes, of: LogCounts) -> _Known:
     """Return a dataset as its row and the log have it; only what changed is made anew."""
     if known is None or known.value != value:
-        from streams.journal.sqlite_file import decoded_row
+        from streams.embedded.ledger_file import decoded_row
 
         snapshot = decoded_row(key, value, decode_snapshot)
         known = _Known(value, UNKNOWN, view_of_snapshot(snapshot))

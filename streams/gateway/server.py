@@ -16,18 +16,18 @@ from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
 from streams.bounded_server import BoundedServer
-from streams.collecting import collect_less
 from streams.connect import connect_kafka
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
+from streams.embedded.writer import explained
 from streams.errors import Refused
 from streams.gateway.app import create_app
 from streams.gateway.context import Context
 from streams.gateway.hosts import is_loopback
 from streams.loggers import get_logger
 from streams.metrics.registry import make_registry
+from streams.processing.garbage import collect_less
 from streams.service import Service
 from streams.settings import PREFIX, Settings
-from streams.writer import explained
 
 _log = get_logger(__name__)
 _GRACE_S: Final = 5

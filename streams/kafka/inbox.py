@@ -11,7 +11,7 @@ from typing import Any, Final
 from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 
-from streams.kafka.raw_fetch import UNREADABLE, fetch
+from streams.kafka.wire.raw_fetch import UNREADABLE, fetch
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)

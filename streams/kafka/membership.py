@@ -10,13 +10,13 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-from streams.deployment import Deployment
 from streams.errors import JournalFault, Refused
-from streams.kafka.admin import admin_of, members_of
-from streams.kafka.connecting import hurried
-from streams.kafka.errors import translating
+from streams.kafka.deployment import Deployment
 from streams.kafka.inbox import Inbox
-from streams.kafka.reader import stop
+from streams.kafka.wire.admin import admin_of, members_of
+from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.errors import translating
+from streams.kafka.wire.reader import stop
 from streams.loggers import get_logger
 from streams.metrics.source import Lag
 

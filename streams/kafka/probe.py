@@ -12,8 +12,8 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.offset import OffsetRequest
 
 from streams.errors import JournalFault
-from streams.kafka.brokers import NOBODY, Brokers
-from streams.kafka.errors import translated, translating
+from streams.kafka.wire.brokers import NOBODY, Brokers
+from streams.kafka.wire.errors import translated, translating
 
 _LOOK_S: Final = 4.0
 # Its end also closes the connection: one that died unnoticed would else be asked for ever.

@@ -18,9 +18,9 @@ from accountant.records import (
     decode_snapshot,
     partition_row_key,
 )
-from streams.deployment import Deployment
 from streams.errors import JournalFault
-from streams.kafka.reader import StableReader
+from streams.kafka.deployment import Deployment
+from streams.kafka.wire.reader import StableReader
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)

@@ -9,11 +9,11 @@ from typing import Any, Final
 from aiokafka import TopicPartition
 
 from streams.clock import Clock, SystemClock
-from streams.deployment import Deployment
 from streams.errors import Refused
-from streams.kafka.errors import translating
-from streams.kafka.reader import consumer, stop
+from streams.kafka.deployment import Deployment
 from streams.kafka.state_rows import OnSnapshot, StateRows
+from streams.kafka.wire.errors import translating
+from streams.kafka.wire.reader import consumer, stop
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)

@@ -14,7 +14,7 @@ from accountant.partition import Partition
 from streams.errors import Fenced
 from streams.metrics.histogram import RECORDS, SECONDS, Histogram
 from streams.metrics.source import PartitionView
-from streams.processor import DEAD
+from streams.processing.processor import DEAD
 
 Kind = tuple[str, str, str]
 """Dataset, outcome and reason; the dataset is empty where none of that name was opened."""

@@ -15,7 +15,7 @@ from streams.clock import Clock, SystemClock
 from streams.metrics.counters import Commit, Kind, PartitionCounters, requests_of
 from streams.metrics.source import Lag, PartitionView, Snapshot
 from streams.metrics.usage import UsageTable, uses_of
-from streams.processor import Committed
+from streams.processing.processor import Committed
 
 _Counts = tuple[dict[str, int], dict[str, int]]
 

@@ -18,8 +18,8 @@ from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.partition import Partition
 from streams.errors import CommitUnknown
-from streams.journal.memory import MemoryJournal, MemoryLog
-from streams.processor import Committed
+from streams.processing.memory_journal import MemoryJournal, MemoryLog
+from streams.processing.processor import Committed
 
 __all__ = ["Crash", "CrashPoints", "ManualClock", "MemoryJournal", "MemoryLog", "RecordingObserver"]
 

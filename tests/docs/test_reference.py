@@ -13,7 +13,7 @@ from accountant.records import Decision, MechanismRequest
 from streams.cli.exits import Exit
 from streams.cli.options import DEFAULT_URL
 from streams.cli.root import app
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.metrics.registry import make_registry
 from streams.settings import DEFAULT_URL as SETTINGS_URL
 from streams.settings import PREFIX, Settings

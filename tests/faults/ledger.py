@@ -19,9 +19,9 @@ from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.partition import Partition
 from accountant.partitioning import partition_of
-from streams import topics
-from streams.deployment import Deployment, TopicNames
-from streams.processor import Committed
+from streams.kafka import topics
+from streams.kafka.deployment import Deployment, TopicNames
+from streams.processing.processor import Committed
 from streams.worker import Worker
 from tests.faults import oracle
 from tests.faults.oracle import Follower, Place, Verdict

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from streams import topics
+from streams.kafka import topics
 from tests.faults.ledger import Ledger
 
 _PATIENCE_S = 30.0

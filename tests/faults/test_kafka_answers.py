@@ -11,8 +11,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from streams.errors import CommitRejected, CommitUnknown, Fenced, JournalFault, Refused
-from streams.kafka.batches import BATCH_BYTES, Record
-from streams.kafka.producer import TransactionalProducer
+from streams.kafka.wire.batches import BATCH_BYTES, Record
+from streams.kafka.wire.producer import TransactionalProducer
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.frames import Action, Api

@@ -12,12 +12,12 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.errors import CommitRejected, CommitUnknown, Fenced
-from streams.journal.kafka import KafkaJournal
-from streams.journal.port import Commit
-from streams.kafka.batches import Record
 from streams.kafka.inbox import Inbox
-from streams.kafka.producer import TransactionalProducer
-from streams.processor import Processor
+from streams.kafka.journal import KafkaJournal
+from streams.kafka.wire.batches import Record
+from streams.kafka.wire.producer import TransactionalProducer
+from streams.processing.journal import Commit
+from streams.processing.processor import Processor
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.frames import Action, Api

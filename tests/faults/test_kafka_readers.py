@@ -10,7 +10,7 @@ import aiokafka
 import pytest
 from aiokafka import TopicPartition
 
-from streams.kafka.reader import StableReader, consumer, stop
+from streams.kafka.wire.reader import StableReader, consumer, stop
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, until
 

@@ -16,17 +16,17 @@ import pytest
 from accountant.errors import LedgerFault, LogDamaged
 from accountant.partition import Partition
 from accountant.refold import Refold, state_rows
-from streams.embedded import EmbeddedService
+from streams.embedded.journal import SqliteJournal
+from streams.embedded.ledger_file import stored_genesis
+from streams.embedded.service import EmbeddedService
 from streams.errors import JournalFault, Refused, Unavailable
-from streams.journal.sqlite import SqliteJournal
-from streams.journal.sqlite_file import stored_genesis
-from streams.processor import Processor
+from streams.processing.processor import Processor
 from streams.settings import Settings
 from streams.testing import RecordingObserver
 from tests.faults.sqlite_life import Disk, DiskFile, contents, copied, die, forked, verdict
 from tests.streams.bodies import asking, opening
-from tests.streams.journal.contract import AwaitableHandoff
 from tests.streams.model import judge
+from tests.streams.processing.contract import AwaitableHandoff
 
 pytestmark = pytest.mark.faults
 

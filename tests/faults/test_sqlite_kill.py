@@ -15,13 +15,13 @@ from typing import Final
 
 import pytest
 
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.faults.sqlite_life import Disk, DiskFile, contents, copied, die, forked, verdict
 from tests.streams.bodies import asking, opening
-from tests.streams.journal.contract import Player, SqliteHarness
 from tests.streams.model import repeated_body
+from tests.streams.processing.contract import Player, SqliteHarness
 
 pytestmark = pytest.mark.faults
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from streams.kafka_service import KafkaService
+from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working

@@ -20,8 +20,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import BrokerMetadata
 
-from streams.kafka.connecting import HurriedClient, hurried
-from streams.kafka.reader import stop
+from streams.kafka.wire.connecting import HurriedClient, hurried
+from streams.kafka.wire.reader import stop
 from streams.testing import LocalBroker
 
 _FOREVER_MS = 600_000

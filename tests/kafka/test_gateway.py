@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from streams.cli.log_source import KafkaLog
-from streams.deployment import Deployment, TopicNames
 from streams.errors import JournalFault, Refused, Unavailable
-from streams.kafka.producer import TransactionalProducer
-from streams.kafka_service import KafkaService
+from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.service import KafkaService
+from streams.kafka.topics import SETTINGS
+from streams.kafka.wire.producer import TransactionalProducer
 from streams.testing import LocalBroker
-from streams.topics import SETTINGS
 from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator
 

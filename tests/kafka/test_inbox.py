@@ -11,10 +11,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import errors as kafka
 
-from streams import topics
-from streams.deployment import Deployment, TopicNames
-from streams.journal.kafka import KafkaJournal
+from streams.kafka import topics
+from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.inbox import Inbox
+from streams.kafka.journal import KafkaJournal
 from streams.testing import LocalBroker
 from tests.kafka.raw_batches import Raw, append, batch
 

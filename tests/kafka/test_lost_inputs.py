@@ -11,11 +11,11 @@ from collections import Counter
 
 import pytest
 
-from streams import topics
 from streams.cli.audit import audited
 from streams.cli.log_source import KafkaLog
 from streams.errors import Refused
-from streams.lost_inputs import accept_lost_inputs
+from streams.kafka import topics
+from streams.kafka.lost_inputs import accept_lost_inputs
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, new_id, request, until, working

@@ -8,9 +8,9 @@ import contextlib
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 
-from streams import topics
-from streams.deployment import Deployment, TopicNames
 from streams.errors import JournalFault
+from streams.kafka import topics
+from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.probe import Look, Probe
 from streams.testing import LocalBroker
 

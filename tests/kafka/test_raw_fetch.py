@@ -15,10 +15,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPa
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 
-from streams import topics
-from streams.deployment import Deployment, TopicNames
-from streams.kafka.raw_fetch import fetch
-from streams.kafka.reader import stop
+from streams.kafka import topics
+from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.wire.raw_fetch import fetch
+from streams.kafka.wire.reader import stop
 from streams.testing import LocalBroker
 from tests.kafka.raw_batches import Raw, append, batch
 

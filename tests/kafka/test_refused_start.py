@@ -10,9 +10,9 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from confluent_kafka import Producer
 
-from streams import topics
 from streams.errors import Refused, Unavailable
-from streams.kafka.reader import StableReader
+from streams.kafka import topics
+from streams.kafka.wire.reader import StableReader
 from streams.testing import LocalBroker
 from streams.worker import Worker
 from tests.faults import oracle

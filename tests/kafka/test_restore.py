@@ -14,11 +14,11 @@ import pytest
 
 from accountant.audit import AuditReport
 from accountant.partitioning import partition_of
-from streams import topics
 from streams.cli.audit import audited
 from streams.cli.log_source import ExportedLog, KafkaLog
 from streams.errors import Refused
-from streams.log_restore import Copy, restore
+from streams.kafka import topics
+from streams.kafka.restore import Copy, restore
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working

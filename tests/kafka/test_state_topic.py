@@ -9,12 +9,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from accountant.records import Snapshot, partition_row_key
-from streams import topics
 from streams.cli.audit import audited
 from streams.cli.log_source import KafkaLog
 from streams.errors import Refused
+from streams.kafka import topics
+from streams.kafka.service import KafkaService
 from streams.kafka.state_rows import StateRows
-from streams.kafka_service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working

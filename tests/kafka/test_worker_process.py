@@ -21,9 +21,9 @@ import confluent_kafka
 import pytest
 
 from accountant.clock import uuid7
-from streams import topics
-from streams.deployment import Deployment, TopicNames
-from streams.kafka_service import KafkaService
+from streams.kafka import topics
+from streams.kafka.deployment import Deployment, TopicNames
+from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 
 PATIENCE_S = 60.0

@@ -17,7 +17,7 @@ import msgspec
 
 from accountant.clock import uuid7
 from streams.clock import Clock
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.gateway.server import GatewayServer, run_gateway
 from streams.metrics import make_registry
 from streams.settings import Settings

@@ -15,7 +15,7 @@ from accountant.outcomes import Outcome, Reason
 from accountant.policy import Policy
 from streams.calls import Patience
 from streams.client import Accountant, AsyncAccountant
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.http_service import HttpService
 from streams.settings import Settings

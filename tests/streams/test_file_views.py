@@ -14,7 +14,7 @@ import pytest
 from accountant.errors import LogDamaged
 from accountant.views import DatasetView
 from streams.cli.views import open_views
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
 from tests.streams.door import Door, TestClock, closing, opening, request

@@ -14,7 +14,7 @@ from accountant.inputs import Input
 from accountant.partition import Partition
 from accountant.usage import views_of
 from streams.own_decisions import OwnDecisions
-from streams.processor import Committed
+from streams.processing.processor import Committed
 from tests.accountant.histories import worlds
 from tests.accountant.test_views import BASIC
 from tests.accountant.world import World, opened

@@ -24,9 +24,9 @@ DECIDING = (
     "accountant/refold.py",
     "accountant/audit.py",
     "accountant/views.py",
-    "streams/processor.py",
+    "streams/processing/processor.py",
     "streams/worker.py",
-    "streams/embedded.py",
+    "streams/embedded/service.py",
     "streams/processing",
     "streams/gateway",
     "streams/metrics",
@@ -73,7 +73,7 @@ def test_nothing_that_decides_reaches_a_comparator() -> None:
 
 def test_the_walk_finds_what_is_reached() -> None:
     # It would pass for ever if it followed nothing.
-    assert ROOT / "accountant" / "amounts.py" in reached_from("streams/processor.py")
+    assert ROOT / "accountant" / "amounts.py" in reached_from("streams/processing/processor.py")
     assert ROOT / "accountant" / "odometers" / "linear.py" in reached_from("accountant/plan.py")
     inside = reached_from("accountant/comparators")
     assert ROOT / "accountant" / "comparators" / "optimal.py" in inside

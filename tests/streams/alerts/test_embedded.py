@@ -18,8 +18,8 @@ import pytest
 from accountant.partition import hash_of
 from accountant.records import decode_decision
 from streams.alerts.delivered import Delivered
-from streams.embedded import EmbeddedService
-from streams.journal.sqlite_file import read_decisions
+from streams.embedded.ledger_file import read_decisions
+from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry
 from streams.settings import Settings, load
 from tests.faults.sqlite_life import forked

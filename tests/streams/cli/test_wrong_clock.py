@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from streams.clock import SystemClock
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.streams.door import Door, TestClock, eventually, opening
 

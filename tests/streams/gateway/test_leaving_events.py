@@ -17,12 +17,12 @@ import pytest
 
 from accountant.records import decode_decision
 from streams.broadcast import MOST_BEHIND
-from streams.deployment import Deployment
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.gateway.app import create_app
 from streams.gateway.events import MOST_STREAMS, Streams
 from streams.gateway.server import GatewayServer, run_gateway
-from streams.kafka_service import KafkaService
+from streams.kafka.deployment import Deployment
+from streams.kafka.service import KafkaService
 from streams.settings import Settings
 from tests.streams.bodies import decision
 from tests.streams.door import TestClock, asked, eventually

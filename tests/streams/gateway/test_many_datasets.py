@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from accountant.views import DatasetView
-from streams.embedded import EmbeddedService
+from streams.embedded.service import EmbeddedService
 from streams.gateway.app import create_app
 from streams.settings import Settings
 from tests.streams.door import Door, TestClock, asked, closing, opening

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from streams.embedded.file_lock import FileLock
 from streams.errors import Refused
 from streams.gateway.server import address_of, bind, serve, serve_kafka
-from streams.journal.file_lock import FileLock
 from streams.settings import Settings
 
 

@@ -16,7 +16,7 @@ from accountant.policy import guarantee_of, resolve
 from streams.metrics import make_registry
 from streams.metrics.registry import exposition
 from streams.metrics.standing import Standing
-from streams.processor import Committed
+from streams.processing.processor import Committed
 from tests.accountant.filters.policies import POLICIES
 from tests.streams.door import TestClock, opening, request
 from tests.streams.metrics.test_standing import partition

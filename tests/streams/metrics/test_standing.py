@@ -14,7 +14,7 @@ from accountant.views import UNKNOWN
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
 from streams.metrics.standing import Standing
-from streams.processor import Committed
+from streams.processing.processor import Committed
 from streams.status import Status
 from tests.streams.door import TestClock, opening, request
 

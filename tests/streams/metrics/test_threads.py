@@ -13,7 +13,7 @@ from accountant.partition import Draft
 from streams.metrics import make_registry
 from streams.metrics.registry import exposition
 from streams.metrics.standing import Standing
-from streams.processor import Committed
+from streams.processing.processor import Committed
 from tests.streams.door import TestClock, opening, request
 from tests.streams.metrics.test_standing import partition
 

@@ -1,0 +1,1 @@
+"""A ledger in one SQLite file, and its only writer."""

@@ -1,0 +1,95 @@
+"""Checkpoints of a ledger's file: the only writes of its main file, so that others are noticed.
+
+In WAL mode a commit appends to the `-wal`; SQLite writes the main file at a checkpoint. Where the
+main file has changed and this process made no checkpoint, another program did, or copied another
+file over it (`cp backup.db ledger.db`): decisions that only the main file held are gone then.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from accountant.partition import hash_of
+from accountant.records import DECODE_ERRORS, decode_decision
+from streams.embedded.ledger_file import numbered_decisions
+
+End = tuple[int, bytes]
+"""Number and bytes of a log's last decision."""
+NO_END: Final[End] = (-1, b"")
+"""Of a log without decisions."""
+
+_PAGES: Final = 1_000  # of the WAL, at which SQLite makes a checkpoint by default
+# Decisions before the last checkpoint that are read again: more than a page of the file holds,
+# since the last page may have been written to the WAL since.
+_BEFORE: Final = 64
+
+
+class Checkpoints:
+    """Makes one ledger's checkpoints, and notices a main file that another program wrote.
+
+    Args:
+        db: the owner's connection; checkpoints are made by this object from here on.
+        end: of the log, which lies in the main file wholly.
+    """
+
+    def __init__(self, db: apsw.Connection, path: Path, end: End) -> None:
+        self._path = path
+        self._whole = end[0]  # number of the last decision at the last checkpoint
+        self._made = False
+        self._mark = self._mark_now()
+        db.set_wal_hook(self._on_commit)
+
+    def _mark_now(self) -> tuple[int, int] | None:
+        """Return what each write of the main file changes and no commit to the WAL does."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    def _on_commit(self, db: apsw.Connection, _name: str, pages: int) -> int:
+        # A file that another program wrote is looked at first, see `keeps`.
+        if pages >= _PAGES and self._mark_now() == self._mark:
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._made = True
+        return apsw.SQLITE_OK
+
+    def keeps(self, end: End) -> bool:
+        """Tell, after a commit, whether the file still holds the log up to this end.
+
+        Raises: apsw.Error, Refused: the file is damaged, or cannot be read.
+        """
+        made, self._made = self._made, False
+        mark = self._mark_now()
+        if mark == self._mark:
+            return True
+        if not made and not self._reads(end):
+            return False
+        self._mark = mark
+        if made:
+            self._whole = end[0]
+        return True
+
+    def _reads(self, end: End) -> bool:
+        """Tell whether a reader without this process's pages in memory finds the log's end."""
+        first = max(0, self._whole - _BEFORE)
+        db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            last: End | None = None
+            for number, value in numbered_decisions(db, first=first):
+                if last is None:
+                    goes_on = number == first
+                else:
+                    previous = decode_decision(value).previous
+                    goes_on = number == last[0] + 1 and previous == hash_of(last[1])
+                if not goes_on:
+                    return False
+                last = number, value
+            return last == end
+        except DECODE_ERRORS:
+            return False
+        finally:
+            db.close()

@@ -1,0 +1,137 @@
+"""Who may write a ledger's file: the operating system's locks beside it and on it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from streams.embedded.file_identity import FileIdentity
+from streams.embedded.inode_lock import InodeLock
+from streams.errors import Refused
+
+_LOOKS: Final = 20
+_LOOK_S: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who holds the lock of a file.
+
+    Attributes:
+        pid: its process.
+        address: where it answers HTTP, None if it does not.
+    """
+
+    pid: int
+    address: str | None
+
+
+class Held(Refused):
+    """Another process has this ledger's file open."""
+
+
+class FileLock:
+    """The locks of a ledger's file, held while a process writes it.
+
+    The one beside it names who is in the way, the one on it holds whatever path leads there.
+    The owner's epoch, checked in each transaction, is the half of the protection that counts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._ledger = path
+        self._path = path.with_name(path.name + ".lock")
+        self._file: IO[str] | None = None
+        self._inode = InodeLock(path)
+
+    def take(self) -> None:
+        """Take the lock beside the file, which need not be there yet.
+
+        Raises:
+            Held: another process holds it; the message names its pid and address.
+            Refused: its directory is not there.
+            OSError: it cannot be made.
+        """
+        # Not opened to append: Linux would then write at the end whatever the offset.
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except FileNotFoundError as error:
+            directory = self._path.parent
+            if directory.exists():  # the lock is a link that leads nowhere
+                raise
+            why = f"the directory {directory} does not exist; make it, or correct the path"
+            raise Refused(f"{self._ledger} cannot be opened: {why}") from error
+        file = os.fdopen(fd, "r+", encoding="utf-8")
+        try:
+            self._lock(file)
+        except OSError as error:
+            owner = self.owner()
+            file.close()
+            who = "another process" if owner is None else f"process {owner.pid}"
+            where = owner.address if owner and owner.address else None
+            hint = f"use it at {where}" if where else "stop it first"
+            raise Held(f"{who} has this ledger open: {hint}") from error
+        self._file = file
+        self.publish(None)
+
+    def take_file(self) -> FileIdentity:
+        """Take the lock on the file itself, which is there by now; return which file it is.
+
+        Raises: Held: another process holds it. Refused: the file cannot be opened.
+        """
+        try:
+            identity = self._inode.take()
+        except OSError as error:
+            raise Refused(f"{self._ledger} cannot be opened: {error}") from error
+        if identity is None:
+            raise Held(
+                f"another process has {self._ledger} open by another path (a link or a mount), "
+                f"or {self._path.name} was removed under it: stop that process first"
+            )
+        return identity
+
+    def _lock(self, file: IO[str]) -> None:
+        for again in range(_LOOKS, -1, -1):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError:
+                # Somebody who asks for the owner holds the lock too, for a moment.
+                if not again or self.owner() is not None:
+                    raise
+            time.sleep(_LOOK_S)
+
+    def publish(self, address: str | None) -> None:
+        """Write down who holds the lock and where it answers."""
+        file = self._file
+        assert file is not None
+        line = json.dumps({"pid": os.getpid(), "address": address}) + "\n"
+        # In this order the first line is whole whenever somebody looks.
+        os.pwrite(file.fileno(), line.encode(), 0)
+        os.truncate(file.fileno(), len(line))
+
+    def owner(self) -> Owner | None:
+        """Return who holds the lock, None if nobody does."""
+        try:
+            with self._path.open("r", encoding="utf-8") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except OSError:
+                    written = json.loads(file.readline() or "{}")
+                    return Owner(int(written.get("pid", 0)), written.get("address"))
+        except (FileNotFoundError, ValueError):
+            return None
+        return None
+
+    def release(self) -> None:
+        """Let go of both locks, after the last connection to the file was closed."""
+        self._inode.release()
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()

@@ -1,0 +1,259 @@
+"""A journal in one SQLite file: one writer, one transaction a batch, synced to disk."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from accountant.inputs import Input
+from accountant.records import Source
+from streams.embedded.checkpoints import NO_END, Checkpoints, End
+from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
+from streams.embedded.inbox import Inputs
+from streams.embedded.ledger_file import (
+    ROWS,
+    connect_writer,
+    crc_of,
+    flaw_of_row,
+    numbered_decisions,
+)
+from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
+from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
+
+_PAGE = 1000  # rows fetched at a time
+_LAST = "SELECT sequence, value FROM decisions"
+_DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
+
+
+class SqliteJournal:
+    """The only partition of an embedded ledger.
+
+    Every call runs in the thread that it is awaited in, one at a time: a
+    commit blocks it until the disk has the bytes. An I/O error leaves the connection closed.
+
+    Args:
+        path: of the file, made by `ledger_file.create`.
+        inbox: where the inputs wait.
+        file: the only one to own, whatever the path leads to later; None: that of the first
+            `own`.
+    """
+
+    def __init__(self, path: Path, *, inbox: Inputs, file: FileIdentity | None = None) -> None:
+        self._path = path
+        self._inbox = inbox
+        self._file = file
+        self._watched: tuple[WatchedPath, ...] = ()
+        self._db: apsw.Connection | None = None
+        self._epoch = 0
+        self._version: int | None = None  # of the file as this connection committed it last
+        self._end = NO_END  # of the log, as this process knows it to be in the file
+        self._checkpoints: Checkpoints | None = None
+
+    @property
+    def partition(self) -> int:
+        return 0
+
+    async def own(self) -> None:
+        file = identify(self._path)
+        if self._file is None:
+            self._file = file
+        elif file != self._file:
+            raise self._gone
+        self._version = None  # a new connection counts anew
+        try:
+            db = self._db = connect_writer(self._path)
+            wal = identify(db.filename_wal)
+            paths = (self._path, self._file), (db.filename_wal, wal)
+            self._watched = tuple(WatchedPath(path, identity) for path, identity in paths)
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("UPDATE owner SET epoch = epoch + 1")
+            self._epoch = int(db.execute("SELECT epoch FROM owner").get)
+            kept = self._end == NO_END or _holds(db, self._end)
+            self._end = _end_of(db)
+            db.execute("COMMIT")
+            self._checkpoints = Checkpoints(db, self._path, self._end)
+            has_wal = wal is not None or db.pragma("journal_mode") != "wal"
+            # Not kept: a WAL with answered decisions went between two owns, or an older copy came.
+            if not kept or not has_wal or not self._in_place():
+                raise self._gone
+        except apsw.Error as error:
+            raise _translated(error) from error
+
+    def _in_place(self) -> bool:
+        """Tell whether the next process to open the path would find what this one writes."""
+        return all(path.is_same() for path in self._watched)
+
+    @property
+    def _gone(self) -> Refused:
+        return Refused(
+            f"{self._path} or its -wal was removed or replaced while in use: nothing of this "
+            "batch is answered, nor anything after it. Restore the file, run `accountant audit`, "
+            "then start again"
+        )
+
+    @property
+    def _put_back(self) -> Refused:
+        return Refused(
+            f"{self._path} no longer ends with the decisions that this process has written: an "
+            "older copy was put back while the ledger was running. Nothing of this batch is "
+            "answered, nor anything after it; grants after that copy are known to their analysts "
+            "only. Stop the ledger, put the newest copy back, run `accountant audit`, then start "
+            "again"
+        )
+
+    async def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
+        db, after = self._connection, b""
+        try:
+            while True:
+                query = f"{ROWS} WHERE key > ? ORDER BY key LIMIT ?"
+                page: list[tuple[Any, ...]] = db.execute(query, (after, _PAGE)).fetchall()
+                for key, kind, value, crc in page:
+                    # SQLite does not check its pages. A row that a disk has changed counts as
+                    # missing: the log, whose chain covers every byte, will make it again.
+                    sound = flaw_of_row(key, kind, value, crc) is None
+                    yield key, value if sound else None
+                if len(page) < _PAGE:
+                    return
+                after = page[-1][0]
+        except apsw.Error as error:
+            raise _translated(error) from error
+
+    async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
+        db = self._connection
+        try:
+            first = 0 if since is None else _first_since(db, since)
+            for _, value in numbered_decisions(db, first=first):
+                yield value
+        except apsw.Error as error:
+            raise _translated(error) from error
+
+    async def seek(self, offsets: Mapping[Source, int]) -> None:
+        self._inbox.seek(offsets)
+
+    async def read(self, most: int, wait: float) -> list[Input]:
+        return await self._inbox.take(most, wait)
+
+    async def commit(self, commit: Commit) -> None:
+        db = self._connection
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            # By any commit of another connection the version moves on, as SQLite's own pages in
+            # memory then are read anew; where it stands, so does the epoch.
+            if db.data_version() != self._version:
+                self._check_still_ours(db)
+            db.executemany(
+                "INSERT INTO decisions (sequence, decided_at, value) VALUES (?, ?, ?)",
+                [(e.partition_sequence, e.decided_at, e.value) for e in commit.decisions],
+            )
+            db.executemany(
+                "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)",
+                [(key, row, crc_of(key, row)) for key, row in commit.rows if row is not None],
+            )
+            deleted = [(key,) for key, value in commit.rows if value is None]
+            if deleted:
+                db.executemany("DELETE FROM state WHERE key = ?", deleted)
+            if commit.dead_letters:
+                _set_aside(db, commit.dead_letters)
+            db.execute("COMMIT")
+            self._version = db.data_version()
+            # Behind the commit: nothing is answered that the next to open the path cannot find.
+            if not self._in_place():
+                raise self._gone
+            if commit.decisions:
+                last = commit.decisions[-1]
+                self._end = last.partition_sequence, last.value
+            if self._checkpoints is not None and not self._checkpoints.keeps(self._end):
+                raise self._put_back
+        except apsw.Error as error:
+            raise _translated(error, committing=True) from error
+
+    def _check_still_ours(self, db: apsw.Connection) -> None:
+        """Raise if another connection has taken the file over, or put other contents into it.
+
+        Raises: Fenced, Refused: the transaction that was begun is rolled back.
+        """
+        epoch = int(db.execute("SELECT epoch FROM owner").get or 0)
+        if epoch == self._epoch and _end_of(db) == self._end:
+            return
+        db.execute("ROLLBACK")
+        # An epoch only grows, unless an older copy of the file takes its place.
+        if epoch > self._epoch:
+            raise Fenced(f"another process owns {self._path} now")
+        raise self._put_back
+
+    async def drop(self) -> None:
+        db, self._db = self._db, None
+        if db is None:
+            return
+        # Whatever fails here: the file itself is the truth, and the next owner reads it anew.
+        with contextlib.suppress(apsw.Error):
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            # Where only a name went, the file itself can still have all that was answered.
+            # Another file at the path shares the WAL with whoever has that one open by now.
+            if not self._in_place() and identify(self._path) in (None, self._file):
+                db.execute("PRAGMA wal_checkpoint(FULL)")
+        with contextlib.suppress(apsw.Error):
+            db.close()
+
+    @property
+    def _connection(self) -> apsw.Connection:
+        if self._db is None:
+            raise Unavailable(f"{self._path} is not open")
+        return self._db
+
+
+def _end_of(db: apsw.Connection) -> End:
+    """Return the last decision of the log."""
+    return next(iter(db.execute(f"{_LAST} ORDER BY sequence DESC LIMIT 1")), NO_END)
+
+
+def _holds(db: apsw.Connection, end: End) -> bool:
+    """Tell whether the log holds this very decision."""
+    return next(iter(db.execute(f"{_LAST} WHERE sequence = ?", (end[0],))), None) == end
+
+
+def _set_aside(db: apsw.Connection, letters: Sequence[DeadLetter]) -> None:
+    db.executemany(
+        "INSERT INTO dead_letters (source, offset, reason, value) VALUES (?, ?, ?, ?)",
+        [
+            (r.source, r.offset, reason, (r.value or b"")[:DEAD_LETTER_BYTES])
+            for r, reason in letters
+        ],
+    )
+
+
+def _first_since(db: apsw.Connection, since: int) -> int:
+    """Return the number of the first decision made at or after `since`, at most the last."""
+    # decided_at never falls along the log, so the first one late enough starts it.
+    found = db.execute(
+        "SELECT sequence FROM decisions WHERE decided_at >= ? "
+        "ORDER BY decided_at, sequence LIMIT 1",
+        (since,),
+    ).get
+    if found is None:
+        found = db.execute("SELECT max(sequence) FROM decisions").get
+    first = int(found or 0)
+    # The index is no part of the chain: with a damaged one, ids could be forgotten too soon.
+    while first > 0:
+        before = dict(numbered_decisions(db, first=first - 1, most=1)).get(first - 1)
+        if before is None or decided_at(before) < since:
+            break
+        first -= 1
+    return first
+
+
+def _translated(error: apsw.Error, *, committing: bool = False) -> JournalFault | Refused:
+    what = f"{type(error).__name__}: {error}"
+    if isinstance(error, apsw.FullError):
+        # SQLite has rolled the transaction back.
+        return Unavailable(f"the disk is full ({what}): make room, nothing was decided")
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return Refused(_DAMAGED.format(what))
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return Unavailable(f"the file is in use ({what})")
+    return CommitUnknown(what) if committing else Unavailable(what)

@@ -1,0 +1,317 @@
+"""A ledger in one SQLite file, decided in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Self
+
+import apsw
+
+from accountant.clock import issued_at
+from accountant.crossings import Crossings, crossed
+from accountant.decide import decide as decide_record
+from accountant.ids import id_key
+from accountant.inputs import Checked
+from accountant.partition import Partition, hash_of
+from accountant.records import Decision, Genesis, Source
+from accountant.usage import UsageView
+from accountant.views import Alert, DatasetView
+from streams.alerts.counts import AlertCounts
+from streams.alerts.delivered import Delivered
+from streams.alerts.outbox import Outbox
+from streams.alerts.webhook import webhook_of
+from streams.broadcast import Broadcast, Subscription
+from streams.clock import Clock, SystemClock
+from streams.embedded import file_names, ledger_file
+from streams.embedded.file_identity import FileIdentity
+from streams.embedded.file_lock import FileLock
+from streams.embedded.journal import SqliteJournal
+from streams.embedded.queue import BlockingTicket, Entry, Handoff, LoopTicket
+from streams.embedded.writer import Writer, pause
+from streams.errors import Refused, Unavailable
+from streams.metrics.source import Lag
+from streams.metrics.standing import Standing
+from streams.processing.processor import Committed, Decide, Entitlement, Observer, Processor
+from streams.service import Answer, Readiness
+from streams.settings import PREFIX, Settings
+
+_FIXED: Final = ("application", "window_ms", "skew_ms")
+_SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
+
+
+class EmbeddedService:
+    """The embedded ledger as a `Service`; made by `open`.
+
+    Any thread and any event loop may call it. There is one writer at a time, and readers
+    never wait for it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        genesis: Genesis,
+        settings: Settings,
+        *,
+        lock: FileLock,
+        file: FileIdentity,
+        clock: Clock,
+        decide: Decide,
+    ) -> None:
+        self._path = path
+        self._lock = lock
+        self._clock = clock
+        self._inbox = Handoff(settings.most_waiting)
+        self._events = Broadcast[Decision]()
+        self._alerts = Broadcast[Alert]()
+        self._crossings = Crossings()
+        self._reader = _Reader(path)
+        self.alert_counts = AlertCounts()
+        self._outbox = self._make_outbox(settings)
+        self.standing = Standing(
+            clock, lags=self._lags, usage=True, analysts=settings.metrics_analysts
+        )
+
+        journal = SqliteJournal(path, inbox=self._inbox, file=file)
+
+        def make(observer: Observer, entitlement: Entitlement) -> Processor:
+            return Processor(
+                journal,
+                genesis,
+                observer,
+                entitlement=entitlement,
+                clock=clock,
+                tuning=settings.tuning(),
+                decide=decide,
+                sleep=pause,
+            )
+
+        self._writer = Writer(
+            make, self._inbox, self.standing, clock, begun=self._begun, publish=self._publish
+        )
+
+    def _make_outbox(self, settings: Settings) -> Outbox | None:
+        webhook = webhook_of(settings)
+        if webhook is None:
+            return None
+        head = hash_of(self._reader.decision(0) or b"")
+        return Outbox(
+            webhook,
+            Delivered(self._path, head),
+            self.alert_counts,
+            crossed=self._crossed,
+            patience=settings.alert_webhook_patience_seconds,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        decide: Decide = decide_record,
+    ) -> Self:
+        """Open the file, made if it is not there, and return once it can be decided on.
+
+        Raises:
+            Refused: another process has it open, a setting differs from what the file was
+                made with, it is no ledger or damaged, or can be reached by two names.
+            LogDamaged: the log in it contradicts itself.
+        """
+        clock = clock or SystemClock()
+        path = path.absolute()  # a program may go on in another directory
+        if path.is_dir():  # before a lock is left beside it
+            raise Refused(f"{path} is a directory, not a ledger's file")
+        lock = FileLock(path)
+        try:
+            lock.take()
+        except OSError as error:
+            raise Refused(f"{path} cannot be opened: {error}") from error
+        try:
+            wanted = settings.genesis(0, 1)
+            file_names.check_mount(path)
+            ledger_file.create(path, wanted, clock.now())
+            file = lock.take_file()
+            file_names.check_only_name(path, file)
+            stored = ledger_file.stored_genesis(path)
+            _check_genesis(path, stored, wanted)
+            service = cls(path, stored, settings, lock=lock, file=file, clock=clock, decide=decide)
+            if service._outbox is not None:
+                service._outbox.start()
+            try:
+                service._writer.start()
+            except BaseException:
+                service._close_readers()
+                raise
+        except BaseException:
+            lock.release()
+            raise
+        return service
+
+    def submit_sync(self, source: Source, body: bytes, wait: float) -> Answer:
+        """Do as `submit` does, blocking this thread.
+
+        Raises: Unavailable: as `submit`.
+        """
+        ticket = BlockingTicket()
+        self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=True)
+        decided = ticket.wait(wait)
+        value = None if decided is None else decided.value
+        return Answer(decision=value, partition=0, offset=ticket.offset)
+
+    def decide_sync(
+        self, source: Source, body: bytes, wait: float, *, checked: Checked | None = None
+    ) -> Decision | None:
+        """Do as `submit_sync`, and return the decision itself, None if not in time.
+
+        Args:
+            checked: what `accountant.inputs.check` has given for this body, if it was asked.
+        """
+        ticket = BlockingTicket()
+        entry = Entry(source, body, self._clock.now(), ticket, checked)
+        self._writer.submit(entry, here=True)
+        decided = ticket.wait(wait)
+        return None if decided is None else decided.decision
+
+    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+        ticket = LoopTicket()
+        self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=False)
+        if wait <= 0:
+            return Answer(decision=None, partition=0)
+        # `asyncio.wait` leaves the future alone when time is up: the decision still comes.
+        await asyncio.wait([ticket.future], timeout=wait)
+        decision = ticket.future.result() if ticket.future.done() else None
+        return Answer(decision=decision, partition=0, offset=ticket.offset)
+
+    def find_sync(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        """Do as `find` does, in this thread."""
+        issued = issued_at(request_id)
+        if issued is None:
+            return None
+        partition = self._writer.partition
+        if partition is None:
+            raise Unavailable("; ".join(self._writer.reasons) or "refolding")
+        for source in _SOURCES:
+            known = partition.ids.get(issued, id_key(source, dataset, who, request_id))
+            if known is not None:
+                return self._reader.decision(known.partition_sequence)
+        return None
+
+    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        return self.find_sync(dataset, who, request_id)
+
+    async def datasets(self) -> list[DatasetView]:
+        self._check_readable()
+        # Of very many it takes a quarter of a second, in which the loop has requests to answer.
+        return list((await asyncio.to_thread(self.standing.datasets)).values())
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        self._check_readable()
+        return self.standing.dataset(name)
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        self._check_readable()
+        return await asyncio.to_thread(self.standing.usage, dataset)
+
+    def events(self) -> Subscription[Decision]:
+        return self._events.subscribe()
+
+    def alerts(self) -> Subscription[Alert]:
+        return self._alerts.subscribe()
+
+    def readiness(self) -> Readiness:
+        reasons = self._writer.reasons
+        return Readiness(ready=not reasons, reasons=reasons)
+
+    def publish_address(self, address: str) -> None:
+        """Tell other processes, through the lock's file, where this one answers HTTP."""
+        self._lock.publish(address)
+
+    def on_end(self, callback: Callable[[BaseException], None]) -> None:
+        """Have `callback` called, in another thread, if nothing can be decided ever again."""
+        self._writer.on_end(callback)
+
+    def close_sync(self) -> None:
+        """Do as `close` does, blocking this thread."""
+        self._writer.stop()
+        self._close_readers()
+        self._lock.release()
+
+    def _close_readers(self) -> None:
+        self._events.end()
+        self._alerts.end()
+        if self._outbox is not None:
+            self._outbox.close()
+        self._reader.close()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.close_sync)
+
+    def _check_readable(self) -> None:
+        if self._writer.partition is None:
+            raise Unavailable("; ".join(self._writer.reasons))
+
+    def _begun(self, partition: Partition) -> None:
+        self._tell(self._crossings.begin(partition.ledgers))
+
+    def _publish(self, committed: Committed) -> None:
+        records = [encoded for _, encoded in committed.records]
+        if self._events.heard:
+            self._events.send([encoded.decision for encoded in records])
+        self._tell(self._crossings.take(records, committed.partition.ledgers))
+
+    def _tell(self, alerts: list[Alert]) -> None:
+        if alerts:
+            self._alerts.send(alerts)
+            if self._outbox is not None:
+                self._outbox.put(alerts)
+
+    def _crossed(self) -> list[Alert]:
+        partition = self._writer.partition
+        return [] if partition is None else crossed(partition.ledgers.copy())
+
+    def _lags(self) -> list[Lag]:
+        return [Lag("requests", 0, len(self._inbox))]
+
+
+def _check_genesis(path: Path, stored: Genesis, wanted: Genesis) -> None:
+    for name in _FIXED:
+        was, now = getattr(stored, name), getattr(wanted, name)
+        if was != now:
+            raise Refused(
+                f"{path} was made with {name} {was}, the setting is {now}: "
+                f"set {PREFIX}{name.upper()}={was}"
+            )
+    if (stored.partition, stored.partitions) != (0, 1):
+        raise Refused(f"{path} holds partition {stored.partition} of {stored.partitions}")
+
+
+class _Reader:
+    """A connection that only reads, shared by the threads that look decisions up."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._one_at_a_time = threading.Lock()
+        self._db: apsw.Connection | None = None
+
+    def decision(self, sequence: int) -> bytes | None:
+        with self._one_at_a_time:
+            try:
+                if self._db is None:
+                    flags = apsw.SQLITE_OPEN_READONLY
+                    self._db = apsw.Connection(str(self._path), flags=flags)
+                    self._db.set_busy_timeout(1000)
+                query = "SELECT value FROM decisions WHERE sequence = ?"
+                value = self._db.execute(query, (sequence,)).get
+            except apsw.Error as error:
+                raise Unavailable(f"{self._path} cannot be read: {error}") from error
+        return None if value is None else bytes(value)
+
+    def close(self) -> None:
+        with self._one_at_a_time:
+            if self._db is not None:
+                self._db.close()
+                self._db = None

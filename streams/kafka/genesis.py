@@ -1,0 +1,107 @@
+"""Decision 0 of each partition, written where a ledger begins and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from aiokafka import TopicPartition
+
+from accountant.errors import LogDamaged
+from accountant.partition import genesis_decision
+from accountant.records import DECODE_ERRORS, decode_decision
+from accountant.refold import GenesisDiffers, check_genesis
+from streams.errors import Refused
+from streams.kafka.deployment import Deployment
+from streams.kafka.wire.batches import Record
+from streams.kafka.wire.errors import translating
+from streams.kafka.wire.producer import TransactionalProducer
+from streams.kafka.wire.reader import StableReader, consumer, stop
+
+_PATIENCE_S: Final = 15.0
+
+
+async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence[str]) -> bool:
+    """Write decision 0 where there is none. Return whether it was written.
+
+    Args:
+        deployment, partition: which log.
+        inputs: names of those input topics that were there before.
+    Raises: Refused: it is missing, but inputs have been taken; or it has other settings.
+    """
+    if await _end_if_empty(deployment, partition) is None:
+        return False
+    await _refuse_taken(deployment, partition, inputs)
+    producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{partition}")
+    try:
+        await producer.start()
+        # Owned now: nobody else can be writing, so what is empty stays empty.
+        end = await _end_if_empty(deployment, partition)
+        if end is None:
+            return False
+        producer.expect_at(deployment.topics.decisions, end)
+        first = genesis_decision(deployment.genesis(partition), time.time_ns() // 1_000_000)
+        record = Record(first.key, first.value, first.decided_at)
+        await producer.transact(partition, {deployment.topics.decisions: [record]})
+    finally:
+        producer.drop()
+    return True
+
+
+async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
+    """Return where the decisions of a partition end if they hold no committed record.
+
+    Raises: Refused: they are gone while `state` still holds what was spent, or they began with
+        other settings than these.
+    """
+    decisions = TopicPartition(deployment.topics.decisions, partition)
+    state = TopicPartition(deployment.topics.state, partition)
+    async with StableReader(deployment.bootstrap, [decisions, state]) as reader:
+        if reader.spans[decisions].begin > 0:
+            return None
+        async for record in reader.read(decisions, 0):
+            _check_settings(deployment, partition, record.value or b"")
+            return None
+        async for _ in reader.read(state, reader.spans[state].begin):
+            raise Refused(
+                f"{decisions.topic}, partition {partition}, is empty, but {state.topic} is not: "
+                "the ledger was lost. Restore the decisions; nothing may be decided without them"
+            )
+        return reader.spans[decisions].end
+
+
+def _check_settings(deployment: Deployment, partition: int, first: bytes) -> None:
+    """Refuse settings that every worker would halt on.
+
+    A log that is damaged is no concern of who makes topics: workers and `audit` tell of it.
+    """
+    try:
+        check_genesis(decode_decision(first).genesis, deployment.genesis(partition))
+    except GenesisDiffers as error:
+        topic = deployment.topics.decisions
+        raise Refused(f"{topic}, partition {partition}: {error}") from error
+    except (LogDamaged, *DECODE_ERRORS):
+        return
+
+
+async def _refuse_taken(deployment: Deployment, partition: int, inputs: Sequence[str]) -> None:
+    """Refuse to begin a log anew beside inputs that were taken: budgets would be whole again."""
+    tps = [TopicPartition(topic, partition) for topic in inputs]
+    probe = consumer(deployment.bootstrap, committed=False)
+    try:
+        with translating():
+            async with asyncio.timeout(_PATIENCE_S):
+                await probe.start()
+                ends = await probe.end_offsets(tps) if tps else {}
+    finally:
+        await stop(probe)
+    taken = [tp.topic for tp, end in ends.items() if end > 0]
+    if taken:
+        raise Refused(
+            f"{deployment.topics.decisions}, partition {partition}, is empty, but "
+            f"{' and '.join(taken)} took records: the ledger was lost. Restore the decisions; a "
+            "new ledger needs another ACCOUNTANT_TOPIC_PREFIX and ACCOUNTANT_APPLICATION, or its "
+            "topics deleted first"
+        )

@@ -1,0 +1,204 @@
+"""One partition of the log on Kafka: the commit protocol of docs/decisions, and no more."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from aiokafka import TopicPartition
+
+from accountant.inputs import Input
+from accountant.records import Source
+from streams.errors import Refused, Unavailable
+from streams.kafka.deployment import TopicNames
+from streams.kafka.wire.batches import Fields
+from streams.kafka.wire.errors import translating
+from streams.kafka.wire.producer import TransactionalProducer
+from streams.kafka.wire.reader import StableReader
+from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter
+
+_DEAD_KEY_BYTES: Final = DEAD_LETTER_BYTES // 4
+_LOOK_BACK: Final = 1_000
+_NO_HEADERS: Final[Sequence[tuple[str, bytes]]] = ()
+
+
+class Inputs(Protocol):
+    """The consumer of the inputs, shared by the partitions of a worker."""
+
+    def seek(self, partition: TopicPartition, offset: int) -> None: ...
+
+    def resume(self, *partitions: TopicPartition) -> None: ...
+
+    async def locate(self) -> None: ...
+
+    async def getmany(
+        self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
+    ) -> Any: ...
+
+
+class KafkaJournal:
+    """The journal of one partition on Kafka.
+
+    Args:
+        bootstrap: `host:port` of a broker.
+        application: with the partition number, names the transactional id.
+        topics: their names.
+        partition: which one.
+        inputs: to which both inputs of the partition are assigned, paused.
+    """
+
+    def __init__(
+        self, bootstrap: str, application: str, topics: TopicNames, partition: int, inputs: Inputs
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._application = application
+        self._topics = topics
+        self._partition = partition
+        self._inputs = inputs
+        self._producer: TransactionalProducer | None = None
+        self._reader: StableReader | None = None
+        self._tp: dict[str, TopicPartition] = {
+            name: TopicPartition(topics.of(name), partition)
+            for name in ("requests", "admin", "decisions", "state")
+        }
+
+    @property
+    def partition(self) -> int:
+        return self._partition
+
+    async def own(self) -> None:
+        await self.drop()
+        producer = TransactionalProducer(self._bootstrap, f"{self._application}-{self._partition}")
+        self._producer = producer
+        await producer.start()
+        reader = StableReader(self._bootstrap, [self._tp["decisions"], self._tp["state"]])
+        self._reader = await reader.__aenter__()
+        for tp, span in reader.spans.items():
+            producer.expect_at(tp.topic, span.end)
+        begin = reader.spans[self._tp["decisions"]].begin
+        if begin > 0:
+            raise Refused(
+                f"{self._topics.decisions}, partition {self._partition}, begins at offset {begin}: "
+                "decisions were deleted. Restore the topic, then run `accountant topics check`"
+            )
+
+    async def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
+        tp = self._tp["state"]
+        reader = self._opened_reader
+        async for record in reader.read(tp, reader.spans[tp].begin):
+            yield record.key, record.value
+
+    async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
+        tp = self._tp["decisions"]
+        reader = self._opened_reader
+        begin, end = reader.spans[tp]
+        start = begin
+        if since is not None:
+            found = await reader.offset_at(tp, since)
+            start = max(begin, end - _LOOK_BACK) if found is None else found
+        while True:
+            # Markers of transactions take offsets too: what was skipped to may hold no record.
+            some = False
+            async for record in reader.read(tp, start):
+                some = True
+                yield record.value
+            if some or start <= begin:
+                return
+            start = max(begin, start - _LOOK_BACK)
+
+    async def seek(self, offsets: Mapping[Source, int]) -> None:
+        reader = self._opened_reader
+        await self._check_inputs(reader, offsets)
+        self._reader = None
+        await reader.close()
+        await self._inputs.locate()
+        for source, offset in offsets.items():
+            self._inputs.seek(self._tp[source], offset)
+            self._inputs.resume(self._tp[source])
+
+    async def _check_inputs(self, reader: StableReader, offsets: Mapping[Source, int]) -> None:
+        """Refuse inputs that lost records before they were decided, or that began anew.
+
+        The group's own client may believe for minutes in a leader that was deposed; the reader's
+        has just connected.
+        """
+        bounds = await reader.bounds([self._tp[source] for source in offsets])
+        for source, offset in offsets.items():
+            tp = self._tp[source]
+            begin, end = bounds[tp]
+            if not begin <= offset <= end:
+                raise Refused(
+                    f"{tp.topic}, partition {tp.partition}, holds offsets {begin} up to "
+                    f"but not including {end}, and {offset} is the next to be decided: "
+                    "inputs were deleted. Restore the topic, then restart the worker; if they are "
+                    "lost for good: "
+                    f"`accountant topics accept-lost-inputs --topic {source} --partition "
+                    f"{tp.partition} --from {offset} --reason WHY`"
+                )
+
+    async def read(self, most: int, wait: float) -> list[Input]:
+        with translating():
+            got = await self._inputs.getmany(
+                self._tp["admin"],
+                self._tp["requests"],
+                timeout_ms=int(wait * 1000),
+                max_records=most,
+            )
+        sources: tuple[Source, Source] = ("admin", "requests")
+        return [
+            Input(source, record.offset, record.key, record.value, record.timestamp)
+            for source in sources
+            for record in got.get(self._tp[source], ())
+        ]
+
+    async def commit(self, commit: Commit) -> None:
+        if self._producer is None:
+            raise Unavailable("not owned")
+        await self._producer.transact(
+            self._partition,
+            {
+                self._topics.decisions: [
+                    (each.key, each.value, each.decided_at, _NO_HEADERS)
+                    for each in commit.decisions
+                ],
+                # Dated as the decisions are: a worker's own clock may be one that the broker does
+                # not take.
+                self._topics.state: [
+                    (key, value, commit.at, _NO_HEADERS) for key, value in commit.rows
+                ],
+                self._topics.dead_letters: [
+                    _dead(letter, commit.at) for letter in commit.dead_letters
+                ],
+            },
+        )
+
+    async def drop(self) -> None:
+        producer, self._producer = self._producer, None
+        reader, self._reader = self._reader, None
+        if producer is not None:
+            producer.drop()
+        if reader is not None:
+            await reader.close()
+
+    @property
+    def _opened_reader(self) -> StableReader:
+        if self._reader is None:
+            raise Unavailable("not owned")
+        return self._reader
+
+
+def _dead(letter: DeadLetter, at: int) -> Fields:
+    record, reason = letter
+    key, value = record.key, record.value or b""
+    headers = [
+        ("reason", str(reason).encode()),
+        ("source", record.source.encode()),
+        ("offset", str(record.offset).encode()),
+        ("sha256", hashlib.sha256(value).hexdigest().encode()),
+    ]
+    if key is not None and len(key) > _DEAD_KEY_BYTES:
+        # Whole, it could be more than a broker takes for this topic, and so halt the partition.
+        headers.append(("key_sha256", hashlib.sha256(key).hexdigest().encode()))
+        key = key[:_DEAD_KEY_BYTES]
+    return key, value[:DEAD_LETTER_BYTES], at, headers

@@ -1,0 +1,327 @@
+"""A ledger on Kafka as a `Service`: what the gateway serves, and clients with a kafka:// URL."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from copy import copy
+from typing import Any, Final, Self
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import OutOfOrderSequenceNumber
+
+from accountant.clock import issued_at
+from accountant.following import Following, Line, counted, decode_line, runs
+from accountant.ids import decode_identity
+from accountant.outcomes import Outcome
+from accountant.partitioning import partition_of
+from accountant.records import Decision, Snapshot, Source, decode_decision
+from accountant.usage import Rows, UsageView, views_of
+from accountant.views import Alert, DatasetView
+from streams.broadcast import Broadcast, Subscription
+from streams.clock import Clock, SystemClock
+from streams.errors import JournalFault, Refused, Unavailable
+from streams.kafka.deployment import Deployment
+from streams.kafka.tail import Tail
+from streams.kafka.topics import check_whole, wrong_count
+from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.errors import translating
+from streams.kafka.wire.reader import stop
+from streams.service import Answer, Readiness
+
+MOST_PENDING: Final = 10_000
+_RECENT: Final = 20_000
+_MOST_INDEXED: Final = 200_000
+_FEW: Final = 500  # analysts, who are shown sooner than a thread would be asked to
+_ACK_S: Final = 10.0
+_FIRST_LOOK_S: Final = 6.0
+_HEARD_S: Final = 1.0  # until every broker has heard of a topic that was just made
+_NEEDED: Final = ("requests", "decisions", "state")  # who only asks may not be shown the others
+_STOP_S: Final = 1.0
+_FLUSH_S: Final = 5.0
+_PAUSE_S: Final = 0.05  # between two looks at the decisions while nobody waits for one
+
+_FINAL: Final = frozenset(
+    {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
+)
+Place = tuple[int, str, int]
+"""Partition, input, offset."""
+
+
+class KafkaService:
+    """Appends bodies with acks=all and answers from a read-committed tail of the decisions.
+
+    Started by `start`, which returns once the tail follows every partition: a decision made
+    after an append is then never missed.
+    """
+
+    def __init__(self, deployment: Deployment, *, clock: Clock | None = None) -> None:
+        self._deployment = deployment
+        self._clock = clock or SystemClock()
+        self._producer: Any = None
+        self._renewing = asyncio.Lock()
+        self._pending: dict[Place, asyncio.Future[bytes]] = {}
+        self._recent: OrderedDict[Place, bytes] = OrderedDict()
+        self._index: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
+        self._views: dict[str, DatasetView] = {}
+        self._usage: dict[str, Rows] = {}
+        self._views_of = Following(self._views, self._usage)
+        self._events = Broadcast[Decision]()
+        self._alerts = Broadcast[Alert]()
+        self._tail = Tail(
+            deployment,
+            on_snapshot=self._take_snapshot,
+            on_decisions=self._take_decisions,
+            history_ms=deployment.window_ms,
+            pause=self._until_wanted,
+            clock=clock,
+        )
+        self._waiting = 0  # calls of `submit`
+        self._wanted = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, deployment: Deployment, *, wait: float = 30.0) -> Self:
+        """Return a service that is connected and follows the decisions.
+
+        Raises:
+            Unavailable: the broker did not answer within `wait` seconds.
+            Refused: it did, but topics are missing, or have not as many partitions as the setting.
+        """
+        until = asyncio.get_running_loop().time() + wait
+        # First, and not once all else was waited for in vain.
+        with contextlib.suppress(JournalFault, TimeoutError):
+            async with asyncio.timeout(min(wait / 2, _FIRST_LOOK_S)):
+                await _check_needed(deployment)
+        service = cls(deployment)
+        try:
+            async with asyncio.timeout_at(until):
+                await service.connect()
+        except TimeoutError as error:
+            await service.close()
+            with contextlib.suppress(JournalFault, TimeoutError):
+                async with asyncio.timeout(_ACK_S):
+                    await check_whole(deployment)
+            why = service._tail.trouble or "it does not take in requests"
+            what = f"{deployment.bootstrap} does not answer within {wait:g} s: {why}"
+            raise Unavailable(what) from error
+        except BaseException:
+            await service.close()
+            raise
+        return service
+
+    async def connect(self) -> None:
+        """Follow the decisions, then allow appends.
+
+        Raises: Refused: the setting is not how many partitions there are.
+        """
+        self._following = asyncio.create_task(self._tail.run(), name="tail")
+        caught_up = asyncio.create_task(self._tail.caught_up())
+        try:
+            await asyncio.wait({caught_up, self._following}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            caught_up.cancel()
+        if self._following.done():
+            self._following.result()
+        self._producer = producer = await self._produce()
+        await self._check_count(producer)
+
+    async def _produce(self) -> AIOKafkaProducer:
+        producer = hurried(
+            AIOKafkaProducer(
+                bootstrap_servers=self._deployment.bootstrap,
+                acks="all",
+                enable_idempotence=True,
+                request_timeout_ms=8_000,
+                retry_backoff_ms=50,
+                linger_ms=0,
+            )
+        )
+        with translating():
+            try:
+                await producer.start()
+            except BaseException:
+                await stop(producer, within=_STOP_S)
+                raise
+        return producer
+
+    async def _check_count(self, producer: AIOKafkaProducer) -> None:
+        """Refuse another number of partitions: requests would go to those of other datasets."""
+        topic = self._deployment.topics.requests
+        with translating():
+            wrong = wrong_count(self._deployment, topic, len(await producer.partitions_for(topic)))
+        if wrong:
+            raise Refused(wrong)
+
+    async def _renew(self, spent: AIOKafkaProducer) -> None:
+        """Take another producer, unless somebody has done so already.
+
+        After a refusal such as of a record's size the client goes on counting, and the broker
+        takes nothing more of it.
+        """
+        async with self._renewing:
+            if self._producer is spent:
+                self._producer = await self._produce()
+                await stop(spent, within=_STOP_S)
+
+    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+        dataset = decode_identity(body).dataset
+        partition = partition_of(dataset.encode(), self._deployment.partitions)
+        if self._producer is None or self._tail.trouble:
+            raise Unavailable(self._tail.trouble or "not connected: retry with the same bytes")
+        if len(self._pending) >= MOST_PENDING:
+            raise Unavailable(f"{MOST_PENDING} requests wait already: retry with the same bytes")
+        self._waiting += 1
+        self._wanted.set()
+        try:
+            return await self._submit(source, body, dataset, partition, wait)
+        finally:
+            self._waiting -= 1
+
+    async def _submit(
+        self, source: Source, body: bytes, dataset: str, partition: int, wait: float
+    ) -> Answer:
+        producer = self._producer
+        try:
+            with translating():
+                async with asyncio.timeout(_ACK_S):
+                    metadata = await producer.send_and_wait(
+                        self._deployment.topics.of(source),
+                        value=body,
+                        key=dataset.encode(),
+                        partition=partition,
+                    )
+        except Unavailable as error:
+            if isinstance(error.__cause__, OutOfOrderSequenceNumber):
+                await self._renew(producer)
+            raise
+        place: Place = partition, source, metadata.offset
+        decision = self._recent.get(place)
+        if decision is None and wait > 0:
+            decision = await self._answer(place, wait)
+        return Answer(decision=decision, partition=partition, offset=metadata.offset)
+
+    async def _answer(self, place: Place, wait: float) -> bytes | None:
+        future = asyncio.get_running_loop().create_future()
+        self._pending[place] = future
+        try:
+            async with asyncio.timeout(wait):
+                return bytes(await future)
+        except TimeoutError:
+            return None
+        finally:
+            self._pending.pop(place, None)
+
+    async def _until_wanted(self) -> None:
+        """Return at once where a decision is waited for, else when one may be, or after a while.
+
+        Each look costs about a millisecond of two processes, however little there is to see.
+        """
+        if self._waiting or self._events.heard or self._alerts.heard:
+            await asyncio.sleep(0)  # a backlog must not keep all others from their turn
+            return
+        self._wanted.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PAUSE_S):
+                await self._wanted.wait()
+
+    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        return self._index.get((dataset, who, request_id))
+
+    async def datasets(self) -> list[DatasetView]:
+        # Of very many, sorting takes a fifth of a second, in which the loop has requests to answer.
+        return await asyncio.to_thread(_by_name, list(self._views.items()))
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        return self._views.get(name)
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        rows = self._usage.get(dataset, {})
+        if len(rows) <= _FEW:
+            return views_of(dataset, rows)
+        copied = {analyst: copy(row) for analyst, row in rows.items()}
+        return await asyncio.to_thread(views_of, dataset, copied)
+
+    def events(self) -> Subscription[Decision]:
+        return self._events.subscribe()
+
+    def alerts(self) -> Subscription[Alert]:
+        return self._alerts.subscribe()
+
+    def readiness(self) -> Readiness:
+        reasons = [] if self._tail.trouble is None else [self._tail.trouble]
+        return Readiness(ready=not reasons, reasons=reasons)
+
+    async def close(self) -> None:
+        following, self._following = self._following, None
+        if following is not None:
+            following.cancel()
+            # A client that is busy reaching a broker that is away may not hear of it at once.
+            await asyncio.wait([following], timeout=_STOP_S)
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await stop(producer, within=_FLUSH_S)
+        self._events.end()
+        self._alerts.end()
+        for future in self._pending.values():
+            if not future.done():
+                future.set_exception(Unavailable("closing: retry with the same bytes"))
+
+    async def _take_snapshot(self, _partition: int, row: Snapshot) -> None:
+        self._views_of.take_row(row)
+
+    async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
+        lines = [decode_line(value) for value in values]
+        for line, value in zip(lines, values, strict=True):
+            self._take(partition, line, value)
+        crossed: list[Alert] = []
+        for dataset, run in runs(map(counted, lines, values)).items():
+            crossed += self._views_of.take_run(dataset, run)
+        if self._events.heard:
+            self._events.send([decode_decision(value) for value in values])
+        if crossed:
+            self._alerts.send(crossed)
+        while len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+        self._forget_old()
+        return False
+
+    def _take(self, partition: int, line: Line, value: bytes) -> None:
+        source = line.source
+        if source is None:
+            return
+        place: Place = partition, source.topic, source.offset
+        self._recent[place] = value
+        future = self._pending.get(place)
+        if future is not None and not future.done():
+            future.set_result(value)
+        if line.outcome in _FINAL:
+            asked = decode_identity(line.request)
+            self._index[asked.dataset, asked.who, asked.request_id] = value
+
+    def _forget_old(self) -> None:
+        """Keep the index to the window: what is older is only in the log."""
+        oldest = self._clock.now() - self._deployment.window_ms
+        while self._index:
+            key = next(iter(self._index))
+            recent = (issued_at(key[2]) or 0) >= oldest
+            if recent and len(self._index) <= _MOST_INDEXED:
+                return
+            del self._index[key]
+
+
+def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:
+    return [view for _, view in sorted(views)]
+
+
+async def _check_needed(deployment: Deployment) -> None:
+    """Verify, twice before it is refused, that the topics are there.
+
+    Raises: Refused; JournalFault.
+    """
+    try:
+        await check_whole(deployment, _NEEDED)
+    except Refused:
+        await asyncio.sleep(_HEARD_S)
+        await check_whole(deployment, _NEEDED)

@@ -1,0 +1,247 @@
+"""The topics: the settings that the durability argument needs, made and checked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from aiokafka import errors as kafka
+from aiokafka.admin import NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from streams.errors import Refused
+from streams.kafka.deployment import Deployment
+from streams.kafka.genesis import write_genesis
+from streams.kafka.wire.admin import admin_of
+from streams.kafka.wire.errors import translating
+
+_INPUTS: Final = ("requests", "admin")
+_FOREVER: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
+_INPUT: Final = {
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "LogAppendTime",
+    "compression.type": "uncompressed",
+    "max.message.bytes": "262144",
+    # 30 days: an input must outlast every outage, for each is owed a decision.
+    "retention.ms": "2592000000",
+    "retention.bytes": "-1",
+}
+
+# A batch of these topics takes up to `kafka.batches.BATCH_BYTES`, a single record much less.
+_BATCH: Final = {"max.message.bytes": "1048588"}
+
+_KNOWN_TRIES: Final = 100
+
+SETTINGS: Final[dict[str, dict[str, str]]] = {
+    "requests": _INPUT,
+    "admin": _INPUT,
+    "decisions": {
+        "cleanup.policy": "delete",
+        **_FOREVER,
+        "message.timestamp.type": "CreateTime",
+        **_BATCH,
+    },
+    "state": {
+        "cleanup.policy": "compact",
+        "segment.bytes": "16777216",
+        "message.timestamp.type": "CreateTime",
+        **_BATCH,
+    },
+    # One that is too long for its topic would halt the partition that sets it aside.
+    "dead_letters": {"cleanup.policy": "delete", **_BATCH},
+    # For ever, and few: who follows it from its beginning knows what was told.
+    "alerts": {"cleanup.policy": "delete", **_FOREVER, **_BATCH},
+}
+"""What each topic is created with, and what `check` insists on."""
+
+
+async def create(deployment: Deployment) -> list[str]:
+    """Create the topics that are missing, and the genesis of each empty decision log.
+
+    Safe to repeat, also beside running workers: where decisions exist, nothing is written, and
+    their genesis must be the one that the settings say.
+    The inputs come last: whoever finds records in them finds the genesis, or a lost ledger.
+
+    Returns: what was done, in words.
+    Raises: Refused: what exists is not as it must be. Unavailable.
+    """
+    async with admin_of(deployment.bootstrap) as admin:
+        with translating():
+            existing = set(await admin.list_topics())
+        inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
+        ledger = [topic for topic in SETTINGS if topic not in _INPUTS]
+        done = await create_missing(admin, deployment, ledger)
+        await check_all(admin, deployment, ledger, created=bool(done))
+        for partition in range(deployment.partitions):
+            if await write_genesis(deployment, partition, inputs):
+                done.append(f"wrote genesis of partition {partition}")
+        done += await create_missing(admin, deployment, _INPUTS)
+        await check_all(admin, deployment, list(SETTINGS), created=bool(done))
+    return done
+
+
+async def create_missing(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
+    """Create those of some topics that are missing; return what was done, in words."""
+    with translating():
+        existing = set(await admin.list_topics())
+    done = []
+    for topic in topics:
+        settings = SETTINGS[topic]
+        name = deployment.topics.of(topic)
+        if name in existing:
+            continue
+        copies = {
+            "min.insync.replicas": str(max(1, deployment.replication - 1)),
+            "unclean.leader.election.enable": "false",
+        }
+        new = NewTopic(
+            name,
+            deployment.partitions,
+            deployment.replication,
+            topic_configs={**settings, **copies},
+        )
+        with translating():
+            response = await admin.create_topics([new])
+            for _, code, *rest in response.topic_errors:
+                # Another `create` may have been faster; `check` looks at what came out.
+                if code not in (0, kafka.TopicAlreadyExistsError.errno):
+                    raise kafka.for_code(code)(str(rest))
+        done.append(f"created {name}")
+    return done
+
+
+async def check(deployment: Deployment) -> None:
+    """Verify partition counts and every setting.
+
+    Raises: Refused: something differs; the message names it and the command to run.
+    """
+    async with admin_of(deployment.bootstrap) as admin:
+        await check_all(admin, deployment, list(SETTINGS), created=False)
+
+
+async def check_all(
+    admin: Any, deployment: Deployment, topics: Sequence[str], *, created: bool
+) -> None:
+    """Verify some topics; of those just created the brokers hear one after another.
+
+    Raises: Refused.
+    """
+    for left in reversed(range(_KNOWN_TRIES if created else 1)):
+        problems = await _problems(admin, deployment, topics)
+        if not problems:
+            return
+        if left:
+            await asyncio.sleep(0.1)
+    raise Refused("; ".join(problems))
+
+
+async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETTINGS)) -> None:
+    """Verify that topics are there with all of their partitions, and nothing else of them.
+
+    Raises: Refused: some are missing, or the setting is not how many there are; JournalFault.
+    """
+    names = [deployment.topics.of(topic) for topic in topics]
+    async with admin_of(deployment.bootstrap) as admin:
+        missing = await _missing(admin, names)
+        if missing:
+            raise Refused(missing)
+        with translating():
+            described = await admin.describe_topics(names)
+    problems = _count_problems(deployment, described)
+    if problems:
+        raise Refused("; ".join(problems))
+
+
+def wrong_count(deployment: Deployment, topic: str, count: int) -> str | None:
+    """Return what is wrong with a topic of so many partitions, None if that is their number."""
+    if count == deployment.partitions:
+        return None
+    return (
+        f"{topic} has {count} partitions, the setting says {deployment.partitions}: a dataset "
+        "would be split. Restore the topic, or set ACCOUNTANT_PARTITIONS to what `accountant "
+        "topics create` was run with"
+    )
+
+
+async def _missing(admin: Any, names: Sequence[str]) -> str | None:
+    """Return what is wrong where some topics are not there."""
+    with translating():
+        existing = set(await admin.list_topics())
+    missing = [name for name in names if name not in existing]
+    if not missing:
+        return None
+    return f"missing topics: {', '.join(missing)}. Run `accountant topics create`"
+
+
+async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
+    names = {topic: deployment.topics.of(topic) for topic in topics}
+    missing = await _missing(admin, list(names.values()))
+    if missing:
+        return [missing]
+    with translating():
+        described = await admin.describe_topics(list(names.values()))
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names.values()]
+        responses = await admin.describe_configs(resources)
+    problems = _count_problems(deployment, described)
+    found = {
+        resource[3]: {config[0]: config[1] for config in resource[4]}
+        for response in responses
+        for resource in response.resources
+    }
+    problems += _durability_problems(deployment, described, found)
+    for topic, name in names.items():
+        for key, wanted in SETTINGS[topic].items():
+            got = found.get(name, {}).get(key)
+            if got != wanted:
+                problems.append(
+                    f"{name}: {key} is {got}, must be {wanted}. Run "
+                    f"`{_altering(deployment, name, f'{key}={wanted}')}`"
+                )
+    return problems
+
+
+def _count_problems(deployment: Deployment, described: Sequence[Any]) -> list[str]:
+    found = (
+        wrong_count(deployment, entry["topic"], len(entry["partitions"])) for entry in described
+    )
+    return [problem for problem in found if problem]
+
+
+def _durability_problems(
+    deployment: Deployment, described: Sequence[Any], found: dict[str, dict[str, str]]
+) -> list[str]:
+    """Return what would let one broker's loss take back what was acknowledged."""
+    problems = []
+    least = max(1, deployment.replication - 1)
+    for entry in described:
+        name = entry["topic"]
+        # None: the broker that was asked has not heard of its partitions yet.
+        copies = min((len(partition["replicas"]) for partition in entry["partitions"]), default=0)
+        if copies < deployment.replication:
+            problems.append(
+                f"{name} has {copies} copies, must have {deployment.replication}. Run "
+                f"`kafka-reassign-partitions.sh --bootstrap-server {deployment.bootstrap} "
+                "--reassignment-json-file FILE --execute`, or set ACCOUNTANT_REPLICATION"
+            )
+        settings = found.get(name, {})
+        if int(settings.get("min.insync.replicas", "0")) < least:
+            problems.append(
+                f"{name}: min.insync.replicas is {settings.get('min.insync.replicas')}, must be "
+                f"at least {least}. Run "
+                f"`{_altering(deployment, name, f'min.insync.replicas={least}')}`"
+            )
+        if settings.get("unclean.leader.election.enable") != "false":
+            problems.append(
+                f"{name}: unclean.leader.election.enable must be false. Run "
+                f"`{_altering(deployment, name, 'unclean.leader.election.enable=false')}`"
+            )
+    return problems
+
+
+def _altering(deployment: Deployment, name: str, setting: str) -> str:
+    """Return the command that gives a topic a setting, whole: to be copied and run."""
+    return (
+        f"kafka-configs.sh --bootstrap-server {deployment.bootstrap} --alter --topic {name} "
+        f"--add-config {setting}"
+    )

@@ -1,0 +1,1 @@
+"""What the Kafka client library is made to do: batches, brokers, transactions."""

@@ -1,0 +1,45 @@
+"""A client for questions and orders about topics and groups."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import errors as kafka
+from aiokafka.admin import AIOKafkaAdminClient
+
+from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.errors import translating
+
+
+@asynccontextmanager
+async def admin_of(bootstrap: str) -> AsyncIterator[Any]:
+    """Connect for the length of a block. What the block asks translates its own errors.
+
+    Raises: JournalFault, Refused: the broker cannot be reached.
+    """
+    admin = hurried(
+        AIOKafkaAdminClient(
+            bootstrap_servers=bootstrap, request_timeout_ms=10_000, retry_backoff_ms=50
+        )
+    )
+    try:
+        with translating():
+            await admin.start()
+        yield admin
+    finally:
+        await admin.close()
+
+
+async def members_of(admin: Any, group: str) -> list[str]:
+    """Return the ids of a group's members.
+
+    Raises: JournalFault, Refused: the broker did not tell.
+    """
+    with translating():
+        (described,) = await admin.describe_consumer_groups([group])
+        ((code, _, _, _, _, members, *_),) = described.groups
+        if code:
+            raise kafka.for_code(code)(group)
+    return [member[0] for member in members]

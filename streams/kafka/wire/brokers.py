@@ -1,0 +1,131 @@
+"""The brokers that a client asks: who leads its topics, who coordinates its transactions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Set
+from typing import Any, Final
+
+from aiokafka import TopicPartition
+from aiokafka import errors as kafka
+from aiokafka.client import ConnectionGroup, CoordinationType
+
+from streams.kafka.wire.connecting import HurriedClient
+
+AWAY_S: Final = 0.1
+"""How long to wait where a broker that is needed is not known, or does not answer."""
+
+NOBODY: Final = -1
+"""Leads a partition that has no leader at present."""
+
+
+class Brokers:
+    """Sends a request to whom it is for, once, and returns its answer.
+
+    Args:
+        bootstrap: `host:port`.
+        name: of this client; also the transactional id whose coordinator is meant.
+        timeout_ms: longest wait for an answer.
+    """
+
+    def __init__(self, bootstrap: str, name: str, timeout_ms: int) -> None:
+        self._name = name
+        self._client = HurriedClient(
+            bootstrap_servers=bootstrap, client_id=name, request_timeout_ms=timeout_ms
+        )
+        self._coordinator: int | None = None
+        self._topics: set[str] = set()
+        self._closed = False
+
+    async def connect(self) -> None:
+        """Learn who the brokers are.
+
+        Raises: KafkaError: nobody answers.
+        """
+        await self._client.bootstrap()
+
+    def learn(self, topics: Set[str]) -> None:
+        """Have the client ask where these topics are, and no others of the cluster."""
+        if not topics <= self._topics:
+            self._topics |= topics
+            self._client.set_topics(self._topics)
+
+    async def refresh(self) -> bool:
+        """Ask anew where the topics are; tell whether somebody answered."""
+        return bool(await self._client.force_metadata_update())
+
+    def leads(self, tp: TopicPartition) -> int | None:
+        """Return who leads a partition as far as is known, -1 for nobody, None if not known."""
+        node: int | None = self._client.cluster.leader_for_partition(tp)
+        return node
+
+    async def leader(self, tp: TopicPartition) -> int:
+        """Return who leads a partition, as soon as that is known.
+
+        Raises: TopicAuthorizationFailedError: we may not know.
+        """
+        cluster = self._client.cluster
+        pause = 0.0
+        while True:
+            node = self.leads(tp)
+            if node is not None and node != NOBODY:
+                return node
+            await asyncio.sleep(pause)
+            pause = AWAY_S
+            await self.refresh()
+            if tp.topic in cluster.unauthorized_topics:
+                raise kafka.TopicAuthorizationFailedError(tp.topic)
+
+    def forget_coordinator(self) -> None:
+        """Look for the coordinator again before it is asked next."""
+        self._coordinator = None
+
+    async def ask_coordinator(self, request: Any) -> Any:
+        """Return the coordinator's answer.
+
+        Raises: KafkaError: there is none, or what was asked may not have arrived.
+        """
+        if self._coordinator is None:
+            self._coordinator = await self._find_coordinator()
+        return await self.ask(self._coordinator, request, ConnectionGroup.COORDINATION)
+
+    async def _find_coordinator(self) -> int:
+        lookup = self._client.coordinator_lookup
+        while True:
+            try:
+                if self._client.get_random_node() is None:
+                    raise kafka.NodeNotReadyError("no broker is known yet")
+                return int(await lookup(CoordinationType.TRANSACTION, self._name))
+            except kafka.KafkaError as error:
+                if not error.retriable:
+                    raise
+                await asyncio.sleep(AWAY_S)
+
+    async def ask(
+        self, node: int, request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT
+    ) -> Any:
+        """Return a broker's answer.
+
+        Args:
+            group: which of the connections to it.
+        Raises: KafkaError: as `ask_coordinator`, or closed.
+        """
+        if self._closed:
+            raise kafka.KafkaConnectionError("closed by ourselves")
+        try:
+            return await self._client.send(node, request, group=group)
+        except (kafka.KafkaError, TimeoutError, OSError):
+            raise
+        except Exception as error:  # the client's, and no record's
+            raise kafka.KafkaError from error
+
+    def close(self) -> None:
+        """Close the sockets, and open none again."""
+        self._closed = True
+        closing = asyncio.ensure_future(self._client.close())
+        closing.add_done_callback(_forget)
+
+
+def _forget(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,197 @@
+"""Read a partition of a topic to an end that is known to be final."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
+from streams.errors import Unavailable
+from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.errors import translating
+
+STABLE_WITHIN_S: Final = 12.0
+_FETCH_BYTES: Final = 1 << 22
+_STALLED_S: Final = 15.0
+_STOP_S: Final = 2.0
+
+
+class Span(NamedTuple):
+    """From where to where a partition of a topic may be read."""
+
+    begin: int
+    end: int
+
+
+def consumer(bootstrap: str, *, committed: bool) -> Any:
+    """Return a consumer without group, that never resets an offset on its own."""
+    return hurried(
+        AIOKafkaConsumer(
+            bootstrap_servers=bootstrap,
+            isolation_level="read_committed" if committed else "read_uncommitted",
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            fetch_max_wait_ms=20,
+            request_timeout_ms=6_000,
+            max_partition_fetch_bytes=_FETCH_BYTES,
+            retry_backoff_ms=50,
+        )
+    )
+
+
+async def bounds(client: Any, tps: list[TopicPartition]) -> dict[TopicPartition, Span]:
+    """Return from where to where partitions hold records now, as far as a consumer may read.
+
+    Raises: JournalFault, Refused.
+    """
+    with translating():
+        begins = await client.beginning_offsets(tps)
+        ends = await client.end_offsets(tps)
+    return {tp: Span(begins[tp], ends[tp]) for tp in tps}
+
+
+async def _start(*clients: Any) -> None:
+    """Connect clients together: each may first try a broker that hangs."""
+    starting = [asyncio.create_task(each.start()) for each in clients]
+    try:
+        await asyncio.gather(*starting)
+    finally:
+        for task in starting:
+            task.cancel()
+        await asyncio.wait(starting)
+
+
+_stopping: Final[set[asyncio.Task[None]]] = set()  # the loop itself does not keep its tasks
+
+
+async def stop(*clients: Any, within: float = _STOP_S) -> None:
+    """Disconnect clients together, waiting for at most so many seconds. Raises no error of theirs.
+
+    In tasks of their own: a client stopped right after its start raises CancelledError, which
+    here would end the caller as if somebody had cancelled it; and where somebody does, they are
+    disconnected all the same.
+    """
+    stopping = [asyncio.create_task(_disconnect(each)) for each in clients]
+    for task in stopping:
+        _stopping.add(task)
+        task.add_done_callback(_forget)
+    await asyncio.wait(stopping, timeout=within)
+
+
+async def _disconnect(client: Any) -> None:
+    try:
+        await client.stop()
+    finally:
+        # While the broker is away, a consumer's `stop` ends with a fetch that it cancels, and
+        # leaves its connections to come back with the broker, for ever.
+        connections = getattr(client, "_client", None) or client.client
+        await connections.close()
+
+
+def _forget(task: asyncio.Task[None]) -> None:
+    _stopping.discard(task)
+    if not task.cancelled():
+        task.exception()
+
+
+class StableReader:
+    """Reads committed records of a few partitions, up to where their logs end right now.
+
+    An open transaction of anybody hides what lies behind it from committed readers. Reading
+    to the last stable offset would then stop short of decisions already made, and they would
+    be made again; so the end is the high watermark, waited for.
+    """
+
+    def __init__(self, bootstrap: str, partitions: list[TopicPartition]) -> None:
+        self._committed = consumer(bootstrap, committed=True)
+        self._uncommitted = consumer(bootstrap, committed=False)
+        self._bootstrap = bootstrap
+        self._partitions = partitions
+        self.spans: dict[TopicPartition, Span] = {}
+
+    async def __aenter__(self) -> Self:
+        try:
+            with translating():
+                async with asyncio.timeout(STABLE_WITHIN_S):
+                    await _start(self._committed, self._uncommitted)
+            self._committed.assign(self._partitions)
+            await self._settle()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await stop(self._committed, self._uncommitted)
+
+    async def _settle(self) -> None:
+        """Fix the ends once every transaction before them has ended.
+
+        Raises: Unavailable: a transaction stays open; the message names the partition.
+        """
+        deadline = time.monotonic() + STABLE_WITHIN_S
+        while True:
+            spans = await self.bounds(self._partitions)
+            with translating():
+                stable = await self._committed.end_offsets(self._partitions)
+            open_ones = [tp for tp, span in spans.items() if stable[tp] < span.end]
+            if not open_ones:
+                self.spans = spans
+                return
+            if time.monotonic() > deadline:
+                tp = open_ones[0]
+                # `find-hanging` leaves out those of which their coordinator still knows.
+                tool = f"kafka-transactions.sh --bootstrap-server {self._bootstrap}"
+                raise Unavailable(
+                    f"a transaction on {tp.topic}, partition {tp.partition}, is open at offset "
+                    f"{stable[tp]}: find the ID of the one that is Ongoing with `{tool} list`; if "
+                    "it does not end by itself, end it with "
+                    f"`{tool} forceTerminateTransaction --transactionalId ID` (Kafka 4.1 or later)"
+                )
+            await asyncio.sleep(0.05)
+
+    async def bounds(self, tps: list[TopicPartition]) -> dict[TopicPartition, Span]:
+        """Return from where to where partitions hold records now, committed or not."""
+        return await bounds(self._uncommitted, tps)
+
+    async def offset_at(self, tp: TopicPartition, since: int) -> int | None:
+        """Return the first offset of a record at or after a time in milliseconds."""
+        with translating():
+            found = (await self._committed.offsets_for_times({tp: since}))[tp]
+        return None if found is None else int(found.offset)
+
+    async def read(self, tp: TopicPartition, start: int) -> AsyncIterator[ConsumerRecord]:
+        """Yield the committed records from an offset to the fixed end.
+
+        Raises: Unavailable: no progress, or the log lost its beginning meanwhile.
+        """
+        end = self.spans[tp].end
+        self._committed.seek(tp, start)
+        moved = time.monotonic()
+        while True:
+            with translating():
+                position = await self._committed.position(tp)
+                if position >= end:
+                    return
+                got = await self._committed.getmany(tp, timeout_ms=200)
+            records = got.get(tp, [])
+            if records or await self._committed.position(tp) > position:
+                moved = time.monotonic()
+            elif time.monotonic() - moved > _STALLED_S:
+                raise Unavailable(f"{tp.topic}, partition {tp.partition}: no record at {position}")
+            for record in records:
+                if record.offset < end:
+                    yield record

@@ -1,0 +1,1 @@
+"""The loop that owns a partition, refolds it, decides and commits."""

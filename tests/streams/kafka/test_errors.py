@@ -1,0 +1,37 @@
+"""What the Kafka client raises, in our words."""
+
+from __future__ import annotations
+
+import pytest
+from aiokafka import errors as kafka
+
+from streams.errors import CommitUnknown, Unavailable
+from streams.kafka.wire.errors import translated, translating
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (TimeoutError(), "the broker did not answer in time (TimeoutError)"),
+        (TimeoutError("10 s"), "the broker did not answer in time (TimeoutError: 10 s)"),
+        (
+            OSError(111, "Connection refused"),
+            "the broker cannot be reached (ConnectionRefusedError: [Errno 111] Connection refused)",
+        ),
+        (kafka.KafkaConnectionError("x"), "the broker cannot be reached (KafkaConnectionError: x)"),
+        (kafka.NodeNotReadyError("node 1"), "NodeNotReadyError: node 1"),
+    ],
+)
+def test_an_error_is_named_and_nothing_follows_where_it_says_nothing(
+    error: Exception, said: str
+) -> None:
+    told = translated(error)
+    assert isinstance(told, Unavailable)
+    assert str(told) == said
+    assert not str(told).rstrip().endswith(":")
+    assert str(told).count(type(error).__name__) == 1
+
+
+def test_within_a_commit_the_outcome_is_unknown() -> None:
+    with pytest.raises(CommitUnknown, match=r"\ATimeoutError\Z"), translating(committing=True):
+        raise TimeoutError
