@@ -32,7 +32,7 @@ from streams.processing.memory_journal import MemoryJournal, MemoryLog
 from streams.processing.processor import Processor
 from streams.settings import load
 from streams.testing import LocalBroker
-from streams.worker import Worker
+from streams.worker.partitions import Worker
 
 _BATCH = 1_000
 _HOUR_MS = 3_600_000

@@ -20,7 +20,7 @@ from streams.metrics.registry import exposition, make_registry
 from streams.metrics.standing import Standing
 from streams.processing.processor import Committed
 from streams.testing import LocalBroker
-from streams.worker import Worker
+from streams.worker.partitions import Worker
 
 _DATASETS = 10_000
 _DECISIONS = 100_000

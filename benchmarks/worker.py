@@ -20,7 +20,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.wire.reader import consumer
 from streams.processing.processor import Tuning
 from streams.testing import LocalBroker
-from streams.worker import Worker
+from streams.worker.partitions import Worker
 
 _PARTITIONS = 4
 _DATASETS = 1_000

@@ -39,10 +39,10 @@ def ask(
     """
     from accountant.claim_text import parse_claim
     from accountant.outcomes import Outcome
-    from streams.calls import new_id
     from streams.cli.tables import verdict
     from streams.cli.tell import tell
     from streams.client import Accountant, Unanswered
+    from streams.client.requests import new_id
     from streams.clock import SystemClock
 
     with explained():

@@ -215,7 +215,7 @@ def log_source(address: str) -> LogSource:
     if where.kind == "sqlite":
         path = Path(where.target)
         if not path.is_file():
-            from streams.connect import check_there
+            from streams.client.connect import check_there
 
             check_there(path)
         return _of_file(path)

@@ -10,7 +10,7 @@ def new() -> None:
 
     Make it once for a request, and send the same one with every retry.
     """
-    from streams.calls import new_id
+    from streams.client.requests import new_id
     from streams.clock import SystemClock
 
     typer.echo(new_id(SystemClock()))

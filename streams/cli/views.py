@@ -153,7 +153,7 @@ def open_views(url: str) -> Views:
     if where.kind == "sqlite":
         path = Path(where.target)
         if not path.is_file():
-            from streams.connect import check_there
+            from streams.client.connect import check_there
 
             check_there(path)
         return _FileViews(path)

@@ -43,7 +43,7 @@ def worker(
             hint = "`accountant serve` decides an embedded ledger; else --url kafka://HOST:PORT"
             fail(Exit.USAGE, f"a worker needs Kafka, and {url} is not", hint=hint)
         settings = load(url=url, instance_id=instance_id, metrics_port=metrics_port)
-        from streams.app import run_worker
+        from streams.worker.app import run_worker
 
         code = run_worker(settings)
     raise typer.Exit(Exit.OPERATOR if code else Exit.OK)

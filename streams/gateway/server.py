@@ -16,7 +16,7 @@ from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
 from streams.bounded_server import BoundedServer
-from streams.connect import connect_kafka
+from streams.client.connect import connect_kafka
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import explained
 from streams.errors import Refused

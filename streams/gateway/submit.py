@@ -13,7 +13,7 @@ from accountant.errors import RequestInvalid
 from accountant.inputs import Checked
 from accountant.outcomes import Outcome, Reason
 from accountant.records import Amend, Close, FieldError, MechanismRequest, Open, Source, encode
-from streams.calls import check_body
+from streams.client.requests import check_body
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.openapi import AmendOperation, CloseOperation, OpenOperation, RequestOperation
 from streams.gateway.prefer import wait_of

@@ -22,7 +22,7 @@ from accountant.partitioning import partition_of
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.processing.processor import Committed
-from streams.worker import Worker
+from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.oracle import Follower, Place, Verdict
 

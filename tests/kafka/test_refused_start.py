@@ -14,7 +14,7 @@ from streams.errors import Refused, Unavailable
 from streams.kafka import topics
 from streams.kafka.wire.reader import StableReader
 from streams.testing import LocalBroker
-from streams.worker import Worker
+from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger, is_ready, request, until, working

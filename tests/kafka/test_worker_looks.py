@@ -15,13 +15,13 @@ from accountant.partition import Partition
 from streams.errors import Unavailable
 from streams.kafka.probe import Look, Probe
 from streams.testing import LocalBroker
-from streams.worker import Worker
+from streams.worker.partitions import Worker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 
 
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.worker._LOOK_EVERY_S", 0.5)
+    monkeypatch.setattr("streams.worker.partitions._LOOK_EVERY_S", 0.5)
 
 
 class _Muted:

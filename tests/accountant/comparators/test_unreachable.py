@@ -25,7 +25,7 @@ DECIDING = (
     "accountant/audit.py",
     "accountant/views.py",
     "streams/processing/processor.py",
-    "streams/worker.py",
+    "streams/worker/partitions.py",
     "streams/embedded/service.py",
     "streams/processing",
     "streams/gateway",

@@ -15,7 +15,7 @@ from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
 from streams.metrics.standing import Standing
 from streams.processing.processor import Committed
-from streams.status import Status
+from streams.worker.status import Status
 from tests.streams.door import TestClock, opening, request
 
 

@@ -1,8 +1,4 @@
-"""What an analyst's program imports: `Accountant`, and `AsyncAccountant` for event loops.
-
-And what they raise: RequestInvalid and Undecodable, where nothing was sent; Unanswered, which is an
-Unavailable with the id to ask again with; Unavailable; NoSuchLedger, which is a Refused; Refused.
-"""
+"""`Accountant`: a ledger for notebooks and scripts, without an event loop."""
 
 from __future__ import annotations
 
@@ -10,40 +6,26 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Self, TypeVar
 
-from accountant.errors import RequestInvalid
-from accountant.inputs import Undecodable
 from accountant.records import Decision
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
-from streams.asking import Asking
-from streams.async_client import CONNECT_S, AsyncAccountant
 from streams.broadcast import Subscription
-from streams.calls import (
+from streams.client.async_accountant import CONNECT_S, AsyncAccountant
+from streams.client.connect import connect_here
+from streams.client.loop_thread import Portal
+from streams.client.methods import Asking
+from streams.client.requests import (
     Call,
     Patience,
-    Unanswered,
     is_echo,
     unanswered,
     undecided,
     words,
 )
 from streams.clock import Clock
-from streams.connect import NoSuchLedger, connect_here
 from streams.embedded.service import EmbeddedService
-from streams.errors import Refused, Unavailable
-from streams.portal import Portal
+from streams.errors import Unavailable
 from streams.settings import Settings
-
-__all__ = [
-    "Accountant",
-    "AsyncAccountant",
-    "NoSuchLedger",
-    "Refused",
-    "RequestInvalid",
-    "Unanswered",
-    "Unavailable",
-    "Undecodable",
-]
 
 T = TypeVar("T")
 

@@ -18,11 +18,11 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.journal import KafkaJournal
 from streams.kafka.membership import Membership
 from streams.kafka.probe import Probe
-from streams.lease import Lease
 from streams.loggers import get_logger
 from streams.metrics.source import Lag
 from streams.processing.processor import Decide, Observer, Processor, Tuning, nowhere
-from streams.status import Observers, Status
+from streams.worker.lease import Lease
+from streams.worker.status import Observers, Status
 
 _log = get_logger(__name__)
 

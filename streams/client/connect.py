@@ -10,11 +10,11 @@ from typing import Final
 from accountant.records import Decision, Source
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
+from streams.client.http import HttpService
 from streams.clock import Clock
 from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
-from streams.http_service import HttpService
 from streams.service import Answer, Readiness, Service
 from streams.settings import Settings
 

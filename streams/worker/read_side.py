@@ -26,7 +26,7 @@ from streams.alerts.topic import AlertTopic
 from streams.kafka.deployment import Deployment
 from streams.kafka.tail import Tail
 from streams.loggers import get_logger
-from streams.own_decisions import OwnDecisions
+from streams.worker.own_decisions import OwnDecisions
 
 _log = get_logger(__name__)
 

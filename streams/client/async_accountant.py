@@ -10,8 +10,9 @@ from typing import Any, Final, Self
 from accountant.records import Decision, decode_decision
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
-from streams.asking import Asking
-from streams.calls import (
+from streams.client.connect import AbsentLedger, connect_here, connect_kafka
+from streams.client.methods import Asking
+from streams.client.requests import (
     GRACE_S,
     Call,
     Patience,
@@ -21,7 +22,6 @@ from streams.calls import (
     words,
 )
 from streams.clock import Clock, SystemClock
-from streams.connect import AbsentLedger, connect_here, connect_kafka
 from streams.errors import Unavailable
 from streams.service import Answer, Service
 from streams.settings import Settings, load

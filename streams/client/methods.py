@@ -7,7 +7,15 @@ from typing import Any, Final, Generic, TypeVar
 
 from accountant.claims import Claim
 from accountant.policy import Neighbours, Policy
-from streams.calls import Call, amend_call, call_of, close_call, new_id, open_call, request_call
+from streams.client.requests import (
+    Call,
+    amend_call,
+    call_of,
+    close_call,
+    new_id,
+    open_call,
+    request_call,
+)
 from streams.clock import Clock
 
 WAIT_S: Final = 5.0

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from streams.errors import Fenced, Unavailable
-from streams.lease import Lease
+from streams.worker.lease import Lease
 
 
 async def owns_soon(lease: Lease, fault: BaseException | None) -> bool:

@@ -13,8 +13,8 @@ from accountant.following import Following, runs
 from accountant.inputs import Input
 from accountant.partition import Partition
 from accountant.usage import views_of
-from streams.own_decisions import OwnDecisions
 from streams.processing.processor import Committed
+from streams.worker.own_decisions import OwnDecisions
 from tests.accountant.histories import worlds
 from tests.accountant.test_views import BASIC
 from tests.accountant.world import World, opened

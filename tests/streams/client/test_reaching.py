@@ -14,7 +14,7 @@ import pytest
 
 from accountant.outcomes import Outcome
 from streams.client import Accountant, AsyncAccountant, Unanswered
-from streams.connect import NoSuchLedger
+from streams.client.connect import NoSuchLedger
 from streams.errors import Refused, Unavailable
 from tests.streams.door import Door, TestClock, new_id
 

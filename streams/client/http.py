@@ -16,7 +16,7 @@ from accountant.outcomes import Reason
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView, decode_alert, decode_dataset_view
-from streams.calls import words
+from streams.client.requests import words
 from streams.errors import Refused, Unavailable
 from streams.service import Answer, Readiness
 

@@ -13,11 +13,11 @@ from accountant.errors import RequestInvalid
 from accountant.inputs import Undecodable
 from accountant.outcomes import Outcome, Reason
 from accountant.policy import Policy
-from streams.calls import Patience
 from streams.client import Accountant, AsyncAccountant
+from streams.client.http import HttpService
+from streams.client.requests import Patience
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
-from streams.http_service import HttpService
 from streams.settings import Settings
 from tests.streams.door import Door, TestClock, new_id, request
 

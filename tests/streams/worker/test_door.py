@@ -12,8 +12,8 @@ import pytest
 from accountant.following import Following, runs
 from accountant.usage import MOST_ANALYSTS, OTHERS
 from streams.metrics.standing import Standing
-from streams.status import Status
-from streams.worker_door import WorkerDoor
+from streams.worker.door import WorkerDoor
+from streams.worker.status import Status
 from tests.accountant.world import World
 
 

@@ -1,0 +1,1 @@
+"""One worker process: its partitions, its read side, its door."""

@@ -1,0 +1,228 @@
+"""The Faust app: hosts the processors, owns the read side. `accountant worker` runs it.
+
+Faust's own consumer, tables' changelogs and web server are off: docs/decisions/0010 says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Any, Final, cast
+
+import faust
+from faust.app.base import BootStrategy
+from faust.worker import Worker as FaustWorker
+from mode import Service
+from mode.supervisors import OneForOneSupervisor
+
+from accountant.errors import LedgerFault
+from streams.alerts.counts import AlertCounts
+from streams.alerts.feed import WebhookFeed
+from streams.alerts.webhook import webhook_of
+from streams.errors import Refused
+from streams.kafka.deployment import deployment_of
+from streams.loggers import get_logger
+from streams.logs import configure
+from streams.metrics.standing import Standing
+from streams.processing.garbage import collect_less
+from streams.processing.processor import Tuning
+from streams.settings import Settings, load
+from streams.worker.door import WorkerDoor
+from streams.worker.own_decisions import OwnDecisions
+from streams.worker.partitions import Worker
+from streams.worker.read_side import LocalTable, ReadSide
+
+_log = get_logger(__name__)
+
+_AGAIN_S: Final = 1.0
+STOP_S: Final = 10.0  # for the processors; what they leave open is fenced by the next owner
+
+
+class _Boot(BootStrategy):
+    """Start agents only: no consumer (group, leader topic, recovery), no web server.
+
+    The producer of alerts is started by the first alert: started by Faust, it would end the
+    worker whenever the broker is away at that moment.
+    """
+
+    enable_kafka_consumer = False
+    enable_kafka_producer = False
+    enable_web = False  # whatever --with-web says
+    enable_sensors = False
+
+
+class _Host(FaustWorker):
+    """Faust's worker with our logs, and without its spinner, which turns them to DEBUG."""
+
+    def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:
+        self.spinner = None
+        settings: Settings = cast("App", self.app).settings_of_worker
+        configure(settings)
+
+
+class App(faust.App):
+    """A Faust app that keeps nothing on disk.
+
+    Attributes:
+        worker: the partitions.
+        read_side: the tables, None where the settings switch them off.
+        settings_of_worker: what it was built from.
+    """
+
+    BootStrategy = _Boot
+    worker: Worker
+    settings_of_worker: Settings
+    read_side: ReadSide | None = None
+
+    async def on_first_start(self) -> None:
+        """Make no data directories: a container may be read-only."""
+
+
+def build(settings: Settings) -> App:
+    """Return the app of one worker; nothing is connected before it starts."""
+    deployment = deployment_of(settings)
+    app = App(
+        deployment.application,
+        env={},  # else BROKER_URL, PROCESSING_GUARANTEE and 80 more would override these lines
+        broker=f"kafka://{deployment.bootstrap}",
+        store="memory://",
+        autodiscover=False,
+        Table=LocalTable,
+        Worker=_Host,
+        agent_supervisor=OneForOneSupervisor,
+        processing_guarantee="at_least_once",  # exactly_once would make its own transactions
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        reply_create_topic=False,
+        table_standby_replicas=0,
+        stream_wait_empty=False,
+        web_enabled=False,
+        producer_acks=-1,
+        producer_linger=0.0,
+        producer_request_timeout=10.0,
+        worker_redirect_stdouts=False,
+        # Nothing but the level: handlers and format are `logs.configure`'s, set in `_Host`.
+        logging_config={"version": 1, "incremental": True},
+    )
+    standing = Standing(
+        lags=lambda: app.worker.lags(),  # noqa: PLW0108 (the worker is made below)
+        partitions=settings.partitions,
+        is_sound=lambda partition: app.worker.status.is_sound(partition),  # noqa: PLW0108
+        analysts=settings.metrics_analysts,
+    )
+    own = OwnDecisions()
+    instance_id = settings.instance_id or socket.gethostname()
+    app.worker = Worker(
+        deployment,
+        instance_id=instance_id,
+        observers=[standing, own] if settings.read_side else [standing],
+        tuning=Tuning(batch=settings.batch, wait=settings.wait_seconds),
+    )
+    app.settings_of_worker = settings
+    counts = AlertCounts()
+    door = WorkerDoor(
+        settings.unauthenticated_bind,
+        settings.metrics_port,
+        source=standing,
+        readiness=app.worker.status.readiness,
+        more=[counts],
+    )
+    _host(app, app.worker, door)
+    if settings.read_side:
+        app.read_side = ReadSide(
+            app,
+            deployment,
+            owns=lambda number: number in app.worker.status.serving,
+            own=own,
+            counts=counts,
+        )
+        door.show(app.read_side.budgets, app.read_side.usage)
+    webhook = webhook_of(settings)
+    if webhook is not None:
+        feed = WebhookFeed(
+            deployment,
+            webhook,
+            counts,
+            instance_id=instance_id,
+            patience=settings.alert_webhook_patience_seconds,
+        )
+        _host_feed(app, feed)
+    return app
+
+
+def _host_feed(app: App, feed: WebhookFeed) -> None:
+    """Make `feed` a service of `app` that never ends it: alerts are worth less than admission."""
+
+    @app.service
+    class Posting(Service):
+        """Posts alerts to the webhook."""
+
+        @Service.task
+        async def _post(self) -> None:
+            while not self.should_stop:
+                try:
+                    await feed.run()
+                except Exception:
+                    _log.exception("webhook_interrupted", again_in_seconds=_AGAIN_S)
+                await self.sleep(_AGAIN_S)
+
+
+def _host(app: App, worker: Worker, door: WorkerDoor) -> None:
+    """Make `worker` a service of `app`: its fatal error ends the process, SIGTERM stops it."""
+
+    @app.service
+    class Processing(Service):
+        """Runs the processors and the worker's own /metrics, /healthz and /readyz."""
+
+        async def on_start(self) -> None:
+            await door.start()
+            await worker.start()
+
+        @Service.task
+        async def _watch(self) -> None:
+            try:
+                await worker.wait_fatal()
+            except asyncio.CancelledError:
+                if self.should_stop:
+                    raise
+                # Faust takes a cancelled task for finished work: the loss would go unnoticed.
+                raise LedgerFault("the worker was cancelled") from None
+            if not self.should_stop:
+                raise LedgerFault("the worker ended and gave no reason")
+
+        async def on_stop(self) -> None:
+            try:
+                async with asyncio.timeout(STOP_S):
+                    await worker.stop()
+            except TimeoutError:
+                _log.error("worker_did_not_stop", seconds=STOP_S)
+            await door.stop()
+
+
+def run_worker(settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT (returns 0) or a fatal error (returns 1).
+
+    Raises: Refused: the start is refused, or another worker has this one's place.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)  # before the app is made: services bind to the current loop
+    app = build(settings)
+    collect_less()
+    level = settings.log_level.lower()
+    host: FaustWorker = app.Worker(loglevel=level, loop=loop, quiet=True, redirect_stdouts=False)
+    try:
+        host.execute_from_commandline()  # ends by SystemExit, as commands do
+    except SystemExit as end:
+        if isinstance(end.__context__, Refused):
+            raise end.__context__ from None
+        return int(end.code or 0)
+
+
+def __getattr__(name: str) -> Any:
+    """Build `app` when `faust -A streams.app` asks for it, not when the module is imported."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    app = build(load())
+    globals()["app"] = app
+    return app
