@@ -16,8 +16,8 @@ from accountant.refold import Refold
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, ask_all, deploy, open_all
 from benchmarks.measure import Row, Scale, best_of
+from streams.metrics.live_ledgers import Standing
 from streams.metrics.registry import exposition, make_registry
-from streams.metrics.standing import Standing
 from streams.processing.processor import Committed
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streams.alerts.once import Once
+from streams.alerts.seen_alerts import Once
 
 __all__ = ["Once"]

@@ -20,9 +20,9 @@ from accountant.records import Decision, Genesis, Source
 from accountant.usage import UsageView
 from accountant.views import Alert, DatasetView
 from streams.alerts.counts import AlertCounts
-from streams.alerts.delivered import Delivered
-from streams.alerts.outbox import Outbox
+from streams.alerts.delivered_ids import Delivered
 from streams.alerts.webhook import webhook_of
+from streams.alerts.webhook_outbox import Outbox
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.embedded import file_names, ledger_file
@@ -32,8 +32,8 @@ from streams.embedded.journal import SqliteJournal
 from streams.embedded.queue import BlockingTicket, Entry, Handoff, LoopTicket
 from streams.embedded.writer import Writer, pause
 from streams.errors import Refused, Unavailable
-from streams.metrics.source import Lag
-from streams.metrics.standing import Standing
+from streams.metrics.live_ledgers import Standing
+from streams.metrics.snapshot import Lag
 from streams.processing.processor import Committed, Decide, Entitlement, Observer, Processor
 from streams.service import Answer, Readiness
 from streams.settings import PREFIX, Settings

@@ -22,7 +22,7 @@ from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock, Clock
 from streams.embedded.queue import Entry, Handoff, Wanted
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
 from streams.loggers import get_logger
-from streams.metrics.standing import Standing
+from streams.metrics.live_ledgers import Standing
 from streams.processing.processor import AlwaysEntitled, Committed, Entitlement, Observer, Processor
 
 _log = get_logger(__name__)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from streams.gateway.context import Context
 from streams.gateway.datasets import list_datasets, show_dataset, show_decision, show_usage
 from streams.gateway.events import stream_events
-from streams.gateway.hosts import host_check
+from streams.gateway.host_header import host_check
 from streams.gateway.monitoring import healthz, metrics, readyz
 from streams.gateway.openapi import describe_bodies, openapi_config
 from streams.gateway.page import page

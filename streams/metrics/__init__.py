@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from streams.metrics.registry import make_registry
-from streams.metrics.source import MetricsSource
+from streams.metrics.snapshot import MetricsSource
 
 __all__ = ["MetricsSource", "make_registry"]

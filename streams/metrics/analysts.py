@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from streams.metrics.source import Snapshot
+from streams.metrics.snapshot import Snapshot
 
 
 def analyst_families(snapshot: Snapshot) -> Iterator[Metric]:

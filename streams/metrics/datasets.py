@@ -11,8 +11,8 @@ from prometheus_client.core import Metric
 from accountant.amounts import UNIT
 from accountant.ledger import Ledger
 from accountant.policy import guarantee_of
-from streams.metrics.rendered import Rendered, label, line
-from streams.metrics.source import Snapshot
+from streams.metrics.snapshot import Snapshot
+from streams.metrics.text_families import Rendered, label, line
 
 _DAY_MS: Final = 86_400_000
 _BURN: Final = "privacy_filter_burn_ratio"

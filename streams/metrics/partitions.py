@@ -18,7 +18,7 @@ from accountant.clock import issued_at
 from accountant.encoded import Encoded
 from accountant.records import DECODE_ERRORS
 from streams.metrics.histogram import Buckets
-from streams.metrics.source import Snapshot
+from streams.metrics.snapshot import Snapshot
 
 
 def partition_families(snapshot: Snapshot) -> Iterator[Metric]:

@@ -17,9 +17,9 @@ from accountant.records import RULES
 from streams.metrics.analysts import analyst_families
 from streams.metrics.datasets import DatasetCollector
 from streams.metrics.partitions import partition_families
-from streams.metrics.rendered import Rendered
 from streams.metrics.requests import request_families
-from streams.metrics.source import MetricsSource
+from streams.metrics.snapshot import MetricsSource
+from streams.metrics.text_families import Rendered
 
 _END: Final = b"# EOF\n"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from streams.metrics.rendered import Rendered
-from streams.metrics.source import Snapshot
+from streams.metrics.snapshot import Snapshot
+from streams.metrics.text_families import Rendered
 
 
 def request_families(snapshot: Snapshot) -> Iterator[Metric]:

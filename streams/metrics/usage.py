@@ -11,7 +11,7 @@ from accountant.encoded import Encoded
 from accountant.ledger import Ledger
 from accountant.outcomes import Outcome
 from accountant.usage import Rows, Usage, Vacancies, row_of
-from streams.metrics.source import AnalystUse
+from streams.metrics.snapshot import AnalystUse
 
 
 class Pair(NamedTuple):

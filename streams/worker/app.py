@@ -18,13 +18,13 @@ from mode.supervisors import OneForOneSupervisor
 
 from accountant.errors import LedgerFault
 from streams.alerts.counts import AlertCounts
-from streams.alerts.feed import WebhookFeed
 from streams.alerts.webhook import webhook_of
+from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
 from streams.kafka.deployment import deployment_of
 from streams.loggers import get_logger
 from streams.logs import configure
-from streams.metrics.standing import Standing
+from streams.metrics.live_ledgers import Standing
 from streams.processing.garbage import collect_less
 from streams.processing.processor import Tuning
 from streams.settings import Settings, load

@@ -15,13 +15,13 @@ from prometheus_client.registry import Collector
 from accountant.records import encode
 from accountant.usage import Rows, views_of
 from accountant.views import DatasetView
-from streams.bounded_server import BoundedServer
 from streams.errors import Refused
-from streams.gateway.hosts import host_check
+from streams.gateway.connections import BoundedServer
+from streams.gateway.host_header import host_check
 from streams.gateway.problems import problem
 from streams.loggers import get_logger
 from streams.metrics.registry import exposition, make_registry
-from streams.metrics.source import MetricsSource
+from streams.metrics.snapshot import MetricsSource
 from streams.service import Readiness
 
 _log = get_logger(__name__)

@@ -19,7 +19,7 @@ from streams.kafka.journal import KafkaJournal
 from streams.kafka.membership import Membership
 from streams.kafka.probe import Probe
 from streams.loggers import get_logger
-from streams.metrics.source import Lag
+from streams.metrics.snapshot import Lag
 from streams.processing.processor import Decide, Observer, Processor, Tuning, nowhere
 from streams.worker.lease import Lease
 from streams.worker.status import Observers, Status

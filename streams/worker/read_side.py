@@ -20,9 +20,9 @@ from accountant.following import Following, Run, counted, decode_line, runs
 from accountant.records import Snapshot, encode
 from accountant.usage import Rows
 from accountant.views import Alert, DatasetView
+from streams.alerts.alerts_topic import AlertTopic
 from streams.alerts.counts import AlertCounts
-from streams.alerts.pending import Due, Pending
-from streams.alerts.topic import AlertTopic
+from streams.alerts.unpublished import Due, Pending
 from streams.kafka.deployment import Deployment
 from streams.kafka.tail import Tail
 from streams.loggers import get_logger

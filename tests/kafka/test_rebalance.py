@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 
-from streams.metrics.standing import Standing
+from streams.metrics.live_ledgers import Standing
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 

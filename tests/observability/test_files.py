@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.observability.programs import ALERTMANAGER, PROMETHEUS, Programs
-from tests.streams.door import NOON, Door, TestClock
+from tests.streams.gateway.door import NOON, Door, TestClock
 
 RULES = sorted((PROMETHEUS / "rules").glob("*.yml"))
 TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.door import Door, TestClock
+from tests.streams.gateway.door import Door, TestClock
 
 
 @pytest.fixture

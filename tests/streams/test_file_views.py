@@ -17,7 +17,7 @@ from streams.cli.views import open_views
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
-from tests.streams.door import Door, TestClock, closing, opening, request
+from tests.streams.gateway.door import Door, TestClock, closing, opening, request
 
 
 def test_a_file_shows_what_its_door_shows(door: Door, file: Path) -> None:

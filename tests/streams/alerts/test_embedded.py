@@ -17,7 +17,7 @@ import pytest
 
 from accountant.partition import hash_of
 from accountant.records import decode_decision
-from streams.alerts.delivered import Delivered
+from streams.alerts.delivered_ids import Delivered
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry

@@ -14,7 +14,7 @@ from streams.alerts.webhook import Answer, Tried, Trying, Webhook
 from streams.errors import Refused
 from streams.settings import load
 from tests.streams.alerts.receiver import Receiver
-from tests.streams.alerts.test_once import alert
+from tests.streams.alerts.test_seen_alerts import alert
 
 SECRET = "Bearer s3cret-of-the-header"
 

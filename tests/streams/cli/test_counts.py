@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streams.clock import SystemClock
 from tests.streams.cli.shown import counts_shown
-from tests.streams.door import Door, TestClock
+from tests.streams.gateway.door import Door, TestClock
 
 
 def test_who_has_not_seen_the_opening_knows_of_no_zero(accountant):

@@ -8,7 +8,7 @@ import pytest
 from streams.clock import SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.streams.door import Door, TestClock, eventually, opening
+from tests.streams.gateway.door import Door, TestClock, eventually, opening
 
 ID = "01977f3a-5c00-7000-8000-000000000001"
 ASK = ("ask", "census", "pure:0.01", "--analyst", "ana", "--id", ID, "--wait", "0")

@@ -19,7 +19,7 @@ from streams.client.requests import Patience
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
-from tests.streams.door import Door, TestClock, new_id, request
+from tests.streams.gateway.door import Door, TestClock, new_id, request
 
 ONE = {"filter": "basic", "epsilon": "1"}
 

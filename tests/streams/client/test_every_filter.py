@@ -14,7 +14,7 @@ from accountant.policy import guarantee_of
 from accountant.views import DatasetView
 from streams.client import Accountant
 from tests.accountant.filters.policies import POLICIES
-from tests.streams.door import TestClock
+from tests.streams.gateway.door import TestClock
 
 
 def shown(ledger: Accountant) -> DatasetView:

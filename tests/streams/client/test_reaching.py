@@ -16,7 +16,7 @@ from accountant.outcomes import Outcome
 from streams.client import Accountant, AsyncAccountant, Unanswered
 from streams.client.connect import NoSuchLedger
 from streams.errors import Refused, Unavailable
-from tests.streams.door import Door, TestClock, new_id
+from tests.streams.gateway.door import Door, TestClock, new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
 

@@ -7,7 +7,7 @@ import httpx
 from accountant.records import decode_decision
 from accountant.views import Alert, decode_alert
 from streams.client import Accountant
-from tests.streams.door import Door
+from tests.streams.gateway.door import Door
 
 Event = tuple[str, bytes]
 """Type and data."""

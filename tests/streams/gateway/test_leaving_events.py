@@ -25,7 +25,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.service import KafkaService
 from streams.settings import Settings
 from tests.streams.bodies import decision
-from tests.streams.door import TestClock, asked, eventually
+from tests.streams.gateway.door import TestClock, asked, eventually
 
 _GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is closed is reset

@@ -16,7 +16,7 @@ from accountant.views import DatasetView
 from streams.embedded.service import EmbeddedService
 from streams.gateway.app import create_app
 from streams.settings import Settings
-from tests.streams.door import Door, TestClock, asked, closing, opening
+from tests.streams.gateway.door import Door, TestClock, asked, closing, opening
 
 NAMES = [f"dataset-{number:03}" for number in range(503)]
 

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from streams.settings import Settings
-from tests.streams.door import Door, TestClock, eventually, request
+from tests.streams.gateway.door import Door, TestClock, eventually, request
 
 
 def test_a_ledger_that_decides_is_ready(door: Door) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from accountant.views import decode_dataset_view
-from tests.streams.door import Door, TestClock, new_id, request
+from tests.streams.gateway.door import Door, TestClock, new_id, request
 
 
 def test_datasets_are_listed_by_name_and_shown_one_by_one(door: Door) -> None:

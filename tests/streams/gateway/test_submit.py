@@ -13,7 +13,7 @@ from accountant.decide import decide
 from accountant.encoded import Encoded
 from accountant.inputs import Input
 from accountant.partition import Draft
-from tests.streams.door import (
+from tests.streams.gateway.door import (
     Door,
     TestClock,
     amending,

@@ -12,9 +12,9 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from streams.metrics.registry import exposition, make_registry
-from streams.metrics.rendered import Rendered, label, line
+from streams.metrics.text_families import Rendered, label, line
 from streams.settings import Settings
-from tests.streams.door import Door, TestClock, new_id, request
+from tests.streams.gateway.door import Door, TestClock, new_id, request
 
 OPENMETRICS = {"accept": "application/openmetrics-text; version=1.0.0"}
 

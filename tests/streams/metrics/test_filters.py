@@ -14,12 +14,12 @@ from accountant.inputs import Input
 from accountant.partition import Draft
 from accountant.policy import guarantee_of, resolve
 from streams.metrics import make_registry
+from streams.metrics.live_ledgers import Standing
 from streams.metrics.registry import exposition
-from streams.metrics.standing import Standing
 from streams.processing.processor import Committed
 from tests.accountant.filters.policies import POLICIES
-from tests.streams.door import TestClock, opening, request
-from tests.streams.metrics.test_standing import partition
+from tests.streams.gateway.door import TestClock, opening, request
+from tests.streams.metrics.test_live_ledgers import partition
 
 
 @pytest.mark.parametrize("name", FILTERS)

@@ -12,7 +12,7 @@ from accountant.policy import Policy, resolve
 from streams.errors import Fenced, Unavailable
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
-from tests.streams.door import Door, TestClock
+from tests.streams.gateway.door import Door, TestClock
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(

@@ -11,11 +11,11 @@ from accountant.decide import decide
 from accountant.inputs import Input
 from accountant.partition import Draft
 from streams.metrics import make_registry
+from streams.metrics.live_ledgers import Standing
 from streams.metrics.registry import exposition
-from streams.metrics.standing import Standing
 from streams.processing.processor import Committed
-from tests.streams.door import TestClock, opening, request
-from tests.streams.metrics.test_standing import partition
+from tests.streams.gateway.door import TestClock, opening, request
+from tests.streams.metrics.test_live_ledgers import partition
 
 COMMITS = 300
 NAMES = [f"d{number}" for number in range(20)]

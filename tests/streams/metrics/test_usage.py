@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from accountant.usage import MOST_ANALYSTS, OTHERS, Vacancies
-from streams.metrics.standing import Standing
+from streams.metrics.live_ledgers import Standing
 from streams.metrics.usage import UsageTable
 from tests.accountant.world import World
-from tests.streams.door import TestClock, opening, request
-from tests.streams.metrics.test_counters import name_in, one_of
-from tests.streams.metrics.test_standing import commit, partition
+from tests.streams.gateway.door import TestClock, opening, request
+from tests.streams.metrics.test_live_ledgers import commit, partition
+from tests.streams.metrics.test_partition_counters import name_in, one_of
 from tests.streams.steps import steps
 
 SMALL = {"type": "pure", "epsilon": "0.0001"}

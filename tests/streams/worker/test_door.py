@@ -11,7 +11,7 @@ import pytest
 
 from accountant.following import Following, runs
 from accountant.usage import MOST_ANALYSTS, OTHERS
-from streams.metrics.standing import Standing
+from streams.metrics.live_ledgers import Standing
 from streams.worker.door import WorkerDoor
 from streams.worker.status import Status
 from tests.accountant.world import World

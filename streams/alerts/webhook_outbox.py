@@ -12,8 +12,8 @@ from typing import Final
 
 from accountant.views import Alert
 from streams.alerts.counts import AlertCounts
-from streams.alerts.delivered import Delivered
-from streams.alerts.once import Once
+from streams.alerts.delivered_ids import Delivered
+from streams.alerts.seen_alerts import Once
 from streams.alerts.webhook import Answer, Trying, Webhook
 
 MOST_WAITING: Final = 10_000

@@ -13,11 +13,11 @@ from accountant.partitioning import partition_of
 from accountant.records import Genesis
 from accountant.refold import Refold
 from streams.errors import Unavailable
-from streams.metrics.counters import requests_of
-from streams.metrics.source import Snapshot
-from streams.metrics.standing import Standing
-from tests.streams.door import TestClock, opening, request
-from tests.streams.metrics.test_standing import commit, partition
+from streams.metrics.live_ledgers import Standing
+from streams.metrics.partition_counters import requests_of
+from streams.metrics.snapshot import Snapshot
+from tests.streams.gateway.door import TestClock, opening, request
+from tests.streams.metrics.test_live_ledgers import commit, partition
 from tests.streams.steps import steps
 
 

@@ -19,7 +19,7 @@ import pytest
 from litestar import Litestar, Request, get, post
 from litestar.response import Stream
 
-from streams.bounded_server import REQUEST_S, BoundedServer, Room, room
+from streams.gateway.connections import REQUEST_S, BoundedServer, Room, room
 
 pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
 

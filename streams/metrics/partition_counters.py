@@ -13,7 +13,7 @@ from accountant.outcomes import Outcome
 from accountant.partition import Partition
 from streams.errors import Fenced
 from streams.metrics.histogram import RECORDS, SECONDS, Histogram
-from streams.metrics.source import PartitionView
+from streams.metrics.snapshot import PartitionView
 from streams.processing.processor import DEAD
 
 Kind = tuple[str, str, str]

@@ -13,10 +13,10 @@ from accountant.refold import Refold
 from accountant.views import UNKNOWN
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
-from streams.metrics.standing import Standing
+from streams.metrics.live_ledgers import Standing
 from streams.processing.processor import Committed
 from streams.worker.status import Status
-from tests.streams.door import TestClock, opening, request
+from tests.streams.gateway.door import TestClock, opening, request
 
 
 def partition(clock: TestClock) -> Partition:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streams.alerts.pending import Due, Pending
-from tests.streams.alerts.test_once import alert
+from streams.alerts.unpublished import Due, Pending
+from tests.streams.alerts.test_seen_alerts import alert
 
 
 class Now:

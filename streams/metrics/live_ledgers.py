@@ -12,8 +12,8 @@ from accountant.partition import Partition
 from accountant.usage import UsageView, views_of
 from accountant.views import UNKNOWN, DatasetView, view_of_ledger
 from streams.clock import Clock, SystemClock
-from streams.metrics.counters import Commit, Kind, PartitionCounters, requests_of
-from streams.metrics.source import Lag, PartitionView, Snapshot
+from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
+from streams.metrics.snapshot import Lag, PartitionView, Snapshot
 from streams.metrics.usage import UsageTable, uses_of
 from streams.processing.processor import Committed
 
