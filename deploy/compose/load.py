@@ -12,9 +12,9 @@ import os
 from collections import Counter
 from itertools import islice
 
+from streams.cli.demo import week
+from streams.cli.demo.replay import open_datasets, replay
 from streams.client import AsyncAccountant
-from streams.demo import week
-from streams.demo.replay import open_datasets, replay
 
 AT_ONCE = 4
 

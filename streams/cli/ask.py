@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail, fail_unanswered
-from streams.cli.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url, Wait
+from streams.cli.printing.exits import Exit, explained, fail, fail_unanswered
+from streams.cli.reading.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url, Wait
 
 if TYPE_CHECKING:
     from accountant.policy import Neighbours
@@ -39,8 +39,8 @@ def ask(
     """
     from accountant.claim_text import parse_claim
     from accountant.outcomes import Outcome
-    from streams.cli.tables import verdict
-    from streams.cli.tell import tell
+    from streams.cli.printing.print_decision import tell
+    from streams.cli.printing.tables import verdict
     from streams.client import Accountant, Unanswered
     from streams.client.requests import new_id
     from streams.clock import SystemClock

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streams.cli.exits import Exit, explained
-from streams.cli.options import DEFAULT_URL, Json, LogUrl
+from streams.cli.printing.exits import Exit, explained
+from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 from streams.errors import Refused
 
 if TYPE_CHECKING:
     from accountant.audit import AuditReport, Disagreement
-    from streams.cli.log_source import LogSource
+    from streams.cli.reading.log_reader import LogSource
 
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
 _HEAD_RULE: Final = "must be NUMBER:sha256: and 64 hexadecimal digits"
@@ -39,8 +39,8 @@ def audit(
     A log alone cannot show that its end is missing: the head is taken from the ledger's state
     where there is one, or from --head. Exit code 1 if a record disagrees; the first is named.
     """
-    from streams.cli.log_source import log_source
-    from streams.cli.output import print_json
+    from streams.cli.printing.output import print_json
+    from streams.cli.reading.log_reader import log_source
 
     with explained():
         wanted = _parsed(head)
@@ -69,7 +69,7 @@ def audited(
             was still written while it was copied may go on behind it.
     """
     from accountant.audit import audit as audit_log
-    from streams.cli.output import counted, progress
+    from streams.cli.printing.output import counted, progress
 
     reports = []
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
@@ -145,7 +145,7 @@ def _parsed(head: str | None) -> tuple[int, str] | None:
 def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from rich.markup import escape
 
-    from streams.cli.output import stdout
+    from streams.cli.printing.output import stdout
 
     wrong = report.first_disagreement
     if wrong is None:

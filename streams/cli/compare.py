@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import Json
-from streams.cli.policies import policy_in
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import Json
+from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
     from accountant.advice.compare import Alternative, Comparison, Standing
@@ -53,7 +53,7 @@ def compare(
     Exit code 1 if there is no request that can be decided.
     """
     from accountant.advice.compare import Comparison
-    from streams.cli.output import print_json
+    from streams.cli.printing.output import print_json
 
     with explained():
         comparison = Comparison(policy_in(policy))
@@ -74,8 +74,8 @@ def _take_all(comparison: Comparison, stream: BinaryIO) -> _Taken:
     """Decide every line, and return what became of them."""
     from accountant.inputs import MOST_BYTES
     from accountant.outcomes import Outcome
-    from streams.cli.lines import numbered_lines
-    from streams.cli.output import progress
+    from streams.cli.printing.output import progress
+    from streams.cli.reading.json_lines import numbered_lines
 
     taken = _Taken()
     with progress() as shown:
@@ -98,7 +98,7 @@ def _take_all(comparison: Comparison, stream: BinaryIO) -> _Taken:
 
 def _wrong(decision: Decision) -> str:
     """Return what is wrong with an invalid request."""
-    from streams.cli.tables import broken_rule
+    from streams.cli.printing.tables import broken_rule
 
     return str(decision.reason) if decision.error is None else broken_rule(decision.error)
 
@@ -125,7 +125,7 @@ def _tell(taken: _Taken, *, json: bool) -> None:
     """Say on stderr what became of the input; with --json only where some of it is invalid."""
     from rich.text import Text
 
-    from streams.cli.output import stderr
+    from streams.cli.printing.output import stderr
 
     if not json:
         more = f", {taken.left_out} owners' records left out" if taken.left_out else ""
@@ -157,7 +157,7 @@ def _datasets(alternatives: Iterable[Alternative]) -> list[str]:
 
 
 def _print_json(alternatives: tuple[Alternative, ...], of_input: dict[str, Any]) -> None:
-    from streams.cli.output import print_json
+    from streams.cli.printing.output import print_json
 
     for dataset in _datasets(alternatives):
         for alternative in alternatives:
@@ -190,7 +190,7 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from streams.cli.output import short, spent_bar, stdout
+    from streams.cli.printing.output import short, spent_bar, stdout
 
     for dataset in _datasets(alternatives):
         table = Table(title=dataset, title_justify="left", header_style="bold", box=SIMPLE_HEAD)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import (
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import (
     DEFAULT_URL,
     FilterOption,
     Json,
@@ -18,7 +18,7 @@ from streams.cli.options import (
     Url,
     Wait,
 )
-from streams.cli.policies import excluded, named_options, policy_in
+from streams.cli.reading.policy_options import excluded, named_options, policy_in
 
 if TYPE_CHECKING:
     from accountant.plan import Plan
@@ -116,8 +116,8 @@ def open_(
 
 
 def _preview(name: str, plan: Plan, json: bool) -> None:
-    from streams.cli.output import print_json, stdout
-    from streams.cli.preview import preview_json, preview_table
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.preview import preview_json, preview_table
 
     if json:
         print_json(preview_json(name, plan))
@@ -181,9 +181,9 @@ def close(
 @app.command("show")
 def show(name: Name, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Show one dataset: its guarantee, what is spent and left, its odometers."""
-    from streams.cli.output import print_json, stdout
-    from streams.cli.tables import dataset_details
-    from streams.cli.views import open_views
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.tables import dataset_details
+    from streams.cli.reading.dataset_reader import open_views
 
     with explained(), open_views(url) as views:
         found = views.one(name)
@@ -199,9 +199,9 @@ def show(name: Name, url: Url = DEFAULT_URL, json: Json = False) -> None:
 @app.command("list")
 def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
     """List every dataset with its budget; as JSON, one a line."""
-    from streams.cli.output import print_json, stdout
-    from streams.cli.tables import dataset_table
-    from streams.cli.views import open_views
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.tables import dataset_table
+    from streams.cli.reading.dataset_reader import open_views
 
     with explained(), open_views(url) as views:
         found = views.read()
@@ -214,8 +214,8 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
 
 def _tell(decision: Decision, json: bool) -> None:
     from accountant.outcomes import Outcome
-    from streams.cli.tables import verdict
-    from streams.cli.tell import tell
+    from streams.cli.printing.print_decision import tell
+    from streams.cli.printing.tables import verdict
 
     tell(decision, as_json=json)
     outcome, _ = verdict(decision)

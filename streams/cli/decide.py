@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.exits import explained
-from streams.cli.options import Json
-from streams.cli.policies import policy_in
+from streams.cli.printing.exits import explained
+from streams.cli.reading.options import Json
+from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
     from accountant.policy import Policy
@@ -39,8 +39,8 @@ def decide(
 
     from accountant.inputs import MOST_BYTES
     from accountant.policy import resolve
-    from streams.cli.lines import read_lines
-    from streams.cli.output import stderr, write_lines
+    from streams.cli.printing.output import stderr, write_lines
+    from streams.cli.reading.json_lines import read_lines
 
     with explained():
         wanted = None if policy is None else resolve(policy_in(policy))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import Json
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import Json
 
 _FORMATS = ("png", "svg", "pdf")
 
@@ -25,7 +25,7 @@ def figures(
 
     Every point is computed by the code that decides. Needs matplotlib: the extra `plots`.
     """
-    from streams.cli.output import counted, print_json, progress
+    from streams.cli.printing.output import counted, print_json, progress
     from streams.figures import PICTURES
 
     if kind not in _FORMATS:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from accountant.filters import FILTERS
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import Json, NeighboursOption
-from streams.cli.policies import named_options
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import Json, NeighboursOption
+from streams.cli.reading.policy_options import named_options
 
 if TYPE_CHECKING:
     from accountant.advice.choose_filter import Choice, Options
@@ -152,7 +152,7 @@ def _row(choice: Choice, claim: Claim) -> dict[str, Any]:
 
 
 def _print_one(choice: Choice, claim: Claim, *, json: bool) -> None:
-    from streams.cli.output import print_json
+    from streams.cli.printing.output import print_json
 
     assert choice.fit is not None
     if json:
@@ -226,7 +226,7 @@ def _print_all(found: list[Choice], claim: Claim, *, json: bool) -> None:
     from rich.text import Text
 
     from accountant.claim_text import claim_text
-    from streams.cli.output import print_json, stdout
+    from streams.cli.printing.output import print_json, stdout
 
     if json:
         for choice in found:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.serve import Bind, Port, say_where
 
 

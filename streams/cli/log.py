@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import DEFAULT_URL, Json, LogUrl
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
-    from streams.cli.log_source import Part
+    from streams.cli.reading.log_reader import Part
     from streams.kafka.deployment import Deployment
     from streams.kafka.restore import Restored
 
@@ -32,8 +32,8 @@ def export(
     The bytes are those that the chain of hashes covers, so `accountant audit FILE` can check
     an export. On Kafka the partitions follow one another. Exit code 1 if --id finds nothing.
     """
-    from streams.cli.log_source import log_source
-    from streams.cli.output import counted, progress, stdout, write_lines
+    from streams.cli.printing.output import counted, progress, stdout, write_lines
+    from streams.cli.reading.log_reader import log_source
 
     # A bar between the lines of the log helps nobody.
     bar = progress(wanted=not stdout().is_terminal)
@@ -57,7 +57,7 @@ def _about(values: Iterable[bytes], request_id: str) -> Iterator[bytes]:
     import msgspec
 
     from accountant.records import decode_decision
-    from streams.cli.decoding import decoded
+    from streams.cli.reading.decoding import decoded
 
     needle = request_id.encode()
     for number, value in enumerate(values):
@@ -80,7 +80,7 @@ def restore(
     topic holds must be its beginning: a restore that was interrupted is run again. `state` is
     left alone. Exit code 1 if a record disagrees, 4 if the topic or a setting is another's.
     """
-    from streams.cli.output import print_json
+    from streams.cli.printing.output import print_json
 
     with explained():
         deployment = _deployment(url)
@@ -112,8 +112,8 @@ def _restored(file: Path, deployment: Deployment) -> list[Restored]:
     """Audit a file and write it back, showing progress on stderr."""
     from accountant.records import decode_decision
     from streams.cli.audit import audited
-    from streams.cli.log_source import ExportedLog, log_source
-    from streams.cli.output import progress
+    from streams.cli.printing.output import progress
+    from streams.cli.reading.log_reader import ExportedLog, log_source
     from streams.kafka.restore import Copy, restore
 
     if file.exists() and not (file.is_file() and isinstance(log_source(str(file)), ExportedLog)):
@@ -170,7 +170,7 @@ class _Copied:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def parts(self) -> Iterator[Part]:
-        from streams.cli.log_source import ExportedLog
+        from streams.cli.reading.log_reader import ExportedLog
 
         self.firsts.clear()
         for part in ExportedLog(self._path).parts():

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import DEFAULT_URL, FilterOption, Json, Url
-from streams.cli.policies import excluded, named_options, policy_in
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import DEFAULT_URL, FilterOption, Json, Url
+from streams.cli.reading.policy_options import excluded, named_options, policy_in
 
 if TYPE_CHECKING:
     from accountant.advice.fit import Budget, Fit
@@ -119,7 +119,7 @@ def _of_policy(policy: Any) -> Budget:
 
 def _of_dataset(name: str, url: str) -> Budget:
     from accountant.advice.fit import budget_of
-    from streams.cli.views import open_views
+    from streams.cli.reading.dataset_reader import open_views
 
     with open_views(url) as views:
         found = views.one(name)
@@ -133,7 +133,7 @@ def _print_json(
     rows: list[tuple[Choice, Fit | None]], kind: str, error: str, confidence: str
 ) -> None:
     from accountant.claim_text import claim_text
-    from streams.cli.output import print_json
+    from streams.cli.printing.output import print_json
 
     found = []
     for choice, fits in rows:
@@ -157,7 +157,7 @@ def _print_table(
     from rich.table import Table
 
     from accountant.claim_text import claim_text
-    from streams.cli.output import short, stdout
+    from streams.cli.printing.output import short, stdout
 
     what = "the answer" if people is None else f"a proportion of {people} people"
     title = f"within {error} of {what}, with probability {confidence}"

@@ -13,7 +13,6 @@ from streams.cli import (
     compare,
     dataset,
     decide,
-    demo,
     figures,
     fits,
     gateway,
@@ -25,8 +24,9 @@ from streams.cli import (
     watch,
     worker,
 )
-from streams.cli.exits import explained
-from streams.cli.standard import replace_closed
+from streams.cli.demo import command as demo
+from streams.cli.printing.closed_streams import replace_closed
+from streams.cli.printing.exits import explained
 
 _HELP = """Decide differentially private requests exactly once, and keep the ledger.
 

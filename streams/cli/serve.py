@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import DEFAULT_URL
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import DEFAULT_URL
 
 Bind = Annotated[
     str | None,

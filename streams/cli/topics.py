@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import Json
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import Json
 
 if TYPE_CHECKING:
     from accountant.records import Source
@@ -44,7 +44,7 @@ def create(
 
     Exit code 4 if what exists is not as it must be.
     """
-    from streams.cli.output import print_json
+    from streams.cli.printing.output import print_json
     from streams.kafka.topics import create as create_topics
 
     with explained():
@@ -68,7 +68,7 @@ def check(
 
     Exit code 4 if something differs; the message names it and the command to run.
     """
-    from streams.cli.output import print_json
+    from streams.cli.printing.output import print_json
     from streams.errors import Refused
     from streams.kafka.topics import check as check_topics
 
@@ -108,7 +108,7 @@ def accept_lost_inputs(
     get no decision: who sent them sends them again, with the same ids. Exit code 4 if nothing
     is lost, or another offset is next.
     """
-    from streams.cli.output import print_json, progress
+    from streams.cli.printing.output import print_json, progress
     from streams.kafka.lost_inputs import accept_lost_inputs as accept
 
     if topic not in {"requests", "admin"}:

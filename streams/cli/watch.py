@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.exits import explained
-from streams.cli.options import DEFAULT_URL, Json, Url
+from streams.cli.printing.exits import explained
+from streams.cli.reading.options import DEFAULT_URL, Json, Url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,9 +41,9 @@ def watch(
     from rich.console import Group
     from rich.live import Live
 
-    from streams.cli.output import print_json, stdout
-    from streams.cli.tables import dataset_table
-    from streams.cli.views import open_views
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.tables import dataset_table
+    from streams.cli.reading.dataset_reader import open_views
 
     with explained(), open_views(url) as views:
         looks = _Looks(all_that_is_crossed=alerts)

@@ -10,8 +10,8 @@ import typer
 
 from accountant.outcomes import Outcome, Reason
 from accountant.records import Decision, MechanismRequest
-from streams.cli.exits import Exit
-from streams.cli.options import DEFAULT_URL
+from streams.cli.printing.exits import Exit
+from streams.cli.reading.options import DEFAULT_URL
 from streams.cli.root import app
 from streams.embedded.service import EmbeddedService
 from streams.metrics.registry import make_registry

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from accountant.audit import AuditReport
 from streams.cli.audit import audited
-from streams.cli.log_source import KafkaLog
+from streams.cli.reading.log_reader import KafkaLog
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working

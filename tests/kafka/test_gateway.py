@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from streams.cli.log_source import KafkaLog
+from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.service import KafkaService

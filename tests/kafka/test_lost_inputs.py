@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from streams.cli.audit import audited
-from streams.cli.log_source import KafkaLog
+from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
 from streams.kafka.lost_inputs import accept_lost_inputs

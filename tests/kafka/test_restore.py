@@ -15,7 +15,7 @@ import pytest
 from accountant.audit import AuditReport
 from accountant.partitioning import partition_of
 from streams.cli.audit import audited
-from streams.cli.log_source import ExportedLog, KafkaLog
+from streams.cli.reading.log_reader import ExportedLog, KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
 from streams.kafka.restore import Copy, restore

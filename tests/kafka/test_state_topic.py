@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 
 from accountant.records import Snapshot, partition_row_key
 from streams.cli.audit import audited
-from streams.cli.log_source import KafkaLog
+from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
 from streams.kafka.service import KafkaService

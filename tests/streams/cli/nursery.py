@@ -19,13 +19,13 @@ from streams.cli.root import main
 # What commands import when they run.
 _WARM = (
     "accountant.audit",
-    "streams.cli.demo_screen",
-    "streams.cli.log_source",
-    "streams.cli.tables",
-    "streams.cli.views",
+    "streams.cli.demo.screen",
+    "streams.cli.reading.log_reader",
+    "streams.cli.printing.tables",
+    "streams.cli.reading.dataset_reader",
     "streams.client",
-    "streams.demo.places",
-    "streams.demo.replay",
+    "streams.cli.demo.targets",
+    "streams.cli.demo.replay",
     "streams.logs",
 )
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from accountant.claims import checked
-from streams.demo import DATASETS, week
+from streams.cli.demo import DATASETS, week
 
 
 def test_the_week_is_decided_shown_and_audited(accountant):

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from accountant.views import view_of_ledger
-from streams.cli.tables import dataset_table
+from streams.cli.printing.tables import dataset_table
 from tests.accountant.world import opened
 
 

@@ -16,7 +16,7 @@ from accountant.amounts import format_units
 from accountant.claim_text import parse_claim
 from accountant.plan import Plan
 from accountant.policy import guarantee_of
-from streams.cli.output import short
+from streams.cli.printing.output import short
 
 TYPICAL: Final = (
     "pure:0.01",

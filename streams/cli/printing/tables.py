@@ -17,7 +17,7 @@ from accountant.outcomes import Outcome, Reason
 from accountant.policy import guarantee_of
 from accountant.records import DECODE_ERRORS, Decision, FieldError, MechanismRequest
 from accountant.views import DatasetView
-from streams.cli.output import outcome_text, short, spent_bar
+from streams.cli.printing.output import outcome_text, short, spent_bar
 
 _MEANS = {
     Reason.UNKNOWN_DATASET: "no such dataset: `accountant dataset list` shows those there are",

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.exits import Exit, explained, fail
-from streams.cli.options import Json
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from streams.cli.demo_screen import Screen
+    from streams.cli.demo.screen import Screen
+    from streams.cli.demo.week import Ask, Opening
     from streams.client import AsyncAccountant
-    from streams.demo.week import Ask, Opening
 
 
 def demo(
@@ -46,9 +46,9 @@ def demo(
     Uses an embedded ledger in a temporary file unless told otherwise. With --json the last
     line is one object: requests, granted, refused (by reason), audit, seconds.
     """
-    from streams.cli.demo_screen import Screen
-    from streams.cli.output import print_json, stdout
-    from streams.demo import week
+    from streams.cli.demo import week
+    from streams.cli.demo.screen import Screen
+    from streams.cli.printing.output import print_json, stdout
 
     if sum((kafka, url is not None, file is not None)) > 1:
         fail(Exit.USAGE, "--kafka, --url and --file exclude one another")
@@ -88,7 +88,7 @@ def demo(
 
 @contextmanager
 def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None) -> Iterator[str]:
-    from streams.demo.places import ledger_file, local_kafka
+    from streams.cli.demo.targets import ledger_file, local_kafka
 
     if url is not None:
         yield url
@@ -96,7 +96,7 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
         with ledger_file(file) as where:
             yield where
     else:
-        from streams.cli.output import stderr
+        from streams.cli.printing.output import stderr
         from streams.testing import BrokerError, KafkaUnavailable
 
         with ExitStack() as stack:
@@ -118,9 +118,9 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
 
 async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None:
     from accountant.outcomes import Outcome
-    from streams.cli.output import progress, stdout
+    from streams.cli.demo.replay import open_datasets, replay
+    from streams.cli.printing.output import progress, stdout
     from streams.client import AsyncAccountant
-    from streams.demo.replay import open_datasets, replay
 
     async with AsyncAccountant(where) as ledger:
         for decision in await open_datasets(ledger, suffix):
@@ -155,13 +155,13 @@ def _say_what_stays(console: Console, url: str, suffix: str) -> None:
 
 
 def _openings() -> tuple[Opening, ...]:
-    from streams.demo import DATASETS
+    from streams.cli.demo import DATASETS
 
     return DATASETS
 
 
 async def _show(ledger: AsyncAccountant, names: set[str], screen: Screen, day: int) -> None:
-    from streams.demo.week import DAYS
+    from streams.cli.demo.week import DAYS
 
     views = [view for view in await ledger.datasets() if view.dataset in names]
     screen.budgets(views, f"budgets on {DAYS[day]} evening")
@@ -169,7 +169,7 @@ async def _show(ledger: AsyncAccountant, names: set[str], screen: Screen, day: i
 
 def _audited(where: str) -> tuple[str, int]:
     from streams.cli.audit import audited
-    from streams.cli.log_source import log_source
+    from streams.cli.reading.log_reader import log_source
     from streams.settings import ledger_url
 
     if ledger_url(where).kind == "http":

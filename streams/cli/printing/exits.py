@@ -51,7 +51,7 @@ _OPTIONS: Final = {"unauthenticated_bind": "--bind"}
 
 def fail(code: Exit, message: str, *, hint: str | None = None) -> NoReturn:
     """End the command with a message on stderr, and what to do next."""
-    from streams.cli.output import stderr
+    from streams.cli.printing.output import stderr
 
     stderr().print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)
     if hint:

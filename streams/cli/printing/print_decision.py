@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streams.cli.exits import Exit, discard_output, fail
+from streams.cli.printing.exits import Exit, discard_output, fail
 
 if TYPE_CHECKING:
     from accountant.records import Decision
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def tell(decision: Decision, *, as_json: bool) -> None:
     """Print a decision; where that fails, say on stderr that it was made, with its id."""
-    from streams.cli.output import print_json, stdout
-    from streams.cli.tables import explain, id_of
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.tables import explain, id_of
 
     try:
         if as_json:

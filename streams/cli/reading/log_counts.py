@@ -8,7 +8,7 @@ import msgspec
 
 from accountant.outcomes import Reason
 from accountant.views import UNKNOWN
-from streams.cli.decoding import decoded
+from streams.cli.reading.decoding import decoded
 
 if TYPE_CHECKING:
     import apsw

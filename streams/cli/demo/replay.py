@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from accountant.records import Decision
-from streams.demo.week import DATASETS, Ask
+from streams.cli.demo.week import DATASETS, Ask
 
 if TYPE_CHECKING:
     from streams.client import AsyncAccountant

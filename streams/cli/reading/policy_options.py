@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from accountant.errors import RequestInvalid
-from streams.cli.exits import Exit, fail
+from streams.cli.printing.exits import Exit, fail
 
 if TYPE_CHECKING:
     from accountant.policy import Policy

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from streams.cli.exits import Exit, fail
+from streams.cli.printing.exits import Exit, fail
 
 if TYPE_CHECKING:
     from aiokafka import TopicPartition
@@ -101,7 +101,7 @@ class ExportedLog:
     path: Path
 
     def parts(self) -> Iterator[Part]:
-        from streams.cli.lines import read_lines
+        from streams.cli.reading.json_lines import read_lines
 
         with self.path.open("rb") as file:
             lines = _numbered(read_lines(file, _MOST_LINE))

@@ -13,7 +13,7 @@ import pytest
 
 from accountant.errors import LogDamaged
 from accountant.views import DatasetView
-from streams.cli.views import open_views
+from streams.cli.reading.dataset_reader import open_views
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings

@@ -11,7 +11,7 @@ import msgspec
 from accountant.inputs import is_name
 from accountant.records import decode_snapshot
 from accountant.views import UNKNOWN, DatasetView, view_of_snapshot
-from streams.cli.log_counts import LogCounts
+from streams.cli.reading.log_counts import LogCounts
 
 if TYPE_CHECKING:
     from streams.client import Accountant

@@ -14,10 +14,10 @@ from rich.text import Text
 from accountant.claim_text import claim_text
 from accountant.outcomes import Outcome, Reason
 from accountant.views import DatasetView
-from streams.cli.output import outcome_text, short
-from streams.cli.tables import dataset_table
-from streams.demo.replay import Decided
-from streams.demo.week import DAYS
+from streams.cli.demo.replay import Decided
+from streams.cli.demo.week import DAYS
+from streams.cli.printing.output import outcome_text, short
+from streams.cli.printing.tables import dataset_table
 
 _MOST_LINES: Final = 1_000
 _ANALYST_STYLE: Final = {

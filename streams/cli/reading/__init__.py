@@ -1,0 +1,1 @@
+"""What commands read: options, files, lines, logs."""
