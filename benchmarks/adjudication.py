@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from accountant.adjudication import adjudicate
-from accountant.claim_text import parse_claim
 from accountant.claims import checked
+from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
-from accountant.plan import Plan, open_plan
+from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy, resolve
+from accountant.policy.compiled import Plan, open_plan
 from accountant.records import decode_policy
 from benchmarks.measure import Row, Scale, best_of
 

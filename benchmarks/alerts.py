@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from accountant.clock import from_iso
-from accountant.views import Alert, decode_alert
+from accountant.times import from_iso
+from accountant.views.datasets import Alert, decode_alert
 from benchmarks import requests
 from benchmarks.kafka_load import append, deploy
 from benchmarks.measure import Row, Scale, percentile

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import msgspec
 
 from accountant.amounts import Units
-from accountant.claim_text import parse_claim
 from accountant.claims import Repeat, checked
+from accountant.claims.price import Price, price
+from accountant.claims.text import parse_claim
 from accountant.filters import FILTERS
-from accountant.plan import Plan, open_plan
 from accountant.policy import Policy, resolve
+from accountant.policy.compiled import Plan, open_plan
 from accountant.records import decode_policy
-from accountant.totals import Price, price
 from benchmarks.measure import Row, Scale, best_of
 
 _EPSILON = {"epsilon": "1", "delta": "1e-6"}

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Iterable
 
 from aiokafka import AIOKafkaProducer
 
-from accountant.encoded import Encoded
+from accountant.ledger.snapshots import snapshot
 from accountant.partition import Partition
-from accountant.partitioning import partition_of
+from accountant.partition.key_hash import partition_of
 from accountant.records import encode
-from accountant.snapshots import snapshot
+from accountant.records.decided import Encoded
 from benchmarks import requests
 from streams.errors import Refused
 from streams.kafka import topics

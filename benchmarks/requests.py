@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from accountant.clock import uuid7
+from accountant.times import uuid7
 
 DEFAULT_POLICY = {"epsilon": "1", "delta": "1e-6"}
 

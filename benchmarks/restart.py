@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from accountant.decide import decide
-from accountant.encoded import Encoded
-from accountant.inputs import Input
 from accountant.partition import Draft, genesis_decision
+from accountant.partition.decide import decide
 from accountant.records import Genesis
-from accountant.refold import Refold, state_rows
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.replay.refold import Refold, state_rows
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, deploy, producer
 from benchmarks.measure import Row, Scale

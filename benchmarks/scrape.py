@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 
-from accountant.decide import decide
-from accountant.inputs import Input
 from accountant.partition import Draft, Partition, genesis_decision
+from accountant.partition.decide import decide
 from accountant.records import Genesis, Source
-from accountant.refold import Refold
+from accountant.records.inputs import Input
+from accountant.replay.refold import Refold
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, ask_all, deploy, open_all
 from benchmarks.measure import Row, Scale, best_of

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from accountant.partitioning import partition_of
+from accountant.partition.key_hash import partition_of
 from benchmarks import requests
 from streams.kafka.deployment import Deployment
 

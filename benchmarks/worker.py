@@ -10,7 +10,7 @@ from functools import partial
 
 from aiokafka import TopicPartition
 
-from accountant.partitioning import partition_of
+from accountant.partition.key_hash import partition_of
 from benchmarks import requests
 from benchmarks.copy_loop import Shape, copy
 from benchmarks.kafka_load import Counter, ask_all, deploy, open_all

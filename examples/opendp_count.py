@@ -23,10 +23,10 @@ import opendp.prelude as dp
 from sklearn.datasets import load_breast_cancer
 
 from accountant.claims import Pure
-from accountant.clock import uuid7
 from accountant.errors import BudgetError
-from accountant.outcomes import Reason
 from accountant.records import Decision
+from accountant.records.outcomes import Reason
+from accountant.times import uuid7
 from streams.client import Accountant, Unanswered
 
 DATASET = "breast-cancer"

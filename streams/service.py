@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from accountant.records import Decision, Source
-from accountant.usage import UsageView
-from accountant.views import Alert, DatasetView
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.usage import UsageView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

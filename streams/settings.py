@@ -15,8 +15,8 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from accountant.errors import BudgetError
-from accountant.inputs import MOST_BYTES
 from accountant.records import Genesis
+from accountant.records.inputs import MOST_BYTES
 from streams.errors import Refused
 from streams.processing.processor import Tuning
 

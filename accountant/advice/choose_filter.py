@@ -16,13 +16,13 @@ from msgspec import UNSET
 
 from accountant.advice.fit import Fit, fit, unspent
 from accountant.claims import AllOf, Claim, atoms
+from accountant.claims.promises import promise
 from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
-from accountant.plan import Plan, open_plan
 from accountant.policy import Policy, parse_budget, resolve
-from accountant.promises import promise
+from accountant.policy.compiled import Plan, open_plan
 
 Curve = Callable[[Decimal], Fraction]
 

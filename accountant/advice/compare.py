@@ -13,13 +13,13 @@ import msgspec
 
 from accountant.advice.offline import OfflineLedger
 from accountant.advice.tune import guaranteed_epsilon, in_place_of, odometers_for
-from accountant.encoded import Encoded
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
-from accountant.outcomes import Outcome, Reason
-from accountant.plan import open_plan
 from accountant.policy import MOST_ODOMETERS, Policy, resolve
+from accountant.policy.compiled import open_plan
+from accountant.records.decided import Encoded
+from accountant.records.outcomes import Outcome, Reason
 
 Kind = Literal["filter", "odometer"]
 _ENDLESS: Final = "1000000"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from accountant.amounts import Units, format_units
 from accountant.claims import Claim, checked
-from accountant.plan import Plan, stored_plan
-from accountant.snapshots import totals_from
-from accountant.totals import price
-from accountant.views import DatasetView
+from accountant.claims.price import price
+from accountant.ledger.snapshots import totals_from
+from accountant.policy.compiled import Plan, stored_plan
+from accountant.views.datasets import DatasetView
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,16 @@ from typing import Final
 
 import msgspec
 
-from accountant import decide as adjudication
-from accountant.applying import apply
-from accountant.clock import issued_at, uuid7
-from accountant.encoded import Encoded
 from accountant.errors import BudgetError
-from accountant.inputs import Input, canonical, check
 from accountant.ledger import Ledger
 from accountant.partition import Draft, Partition, genesis_decision, hash_of
+from accountant.partition import decide as adjudication
 from accountant.policy import Policy
 from accountant.records import DECODE_ERRORS, VERSION, Genesis, Open, Source, encode
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input, canonical, check
+from accountant.replay.apply import apply
+from accountant.times import issued_at, uuid7
 
 _BATCH: Final = 500
 _LAST_MS: Final = 253_402_300_799_999

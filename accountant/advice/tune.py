@@ -97,7 +97,7 @@ def _tuned(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
             root = 2 * budget.epsilon / ((2 * log).sqrt() + (2 * log + 2 * budget.epsilon).sqrt())
             time = root * root
         mixed, first, half = time / (2 * log), time / 1000, delta / 2
-        # Near Rogers 2016's own choice for a budget, epsilon^2/(28.04 ln(1/delta)).
+        # The choice of Rogers 2016 for a budget, epsilon^2/(28.04 ln(1/delta)).
         beta = time / 14
     whole, part = _text(delta), _text(half)
     found: list[AnyOdometer] = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import add, gt
 
 from accountant.amounts import Units
+from accountant.claims.price import Price
 from accountant.filters.summed import SummedFilter
-from accountant.totals import Price
 
 
 class AdditiveFilter(SummedFilter):

@@ -10,12 +10,12 @@ from operator import add, gt
 from typing import Final
 
 from accountant.amounts import UNIT, Units, above, below, budget_down, parse_in, precise, units_down
-from accountant.claim_fields import LEAST_EPSILON, MOST_EPSILON, check_delta
+from accountant.claims.fields import LEAST_EPSILON, MOST_EPSILON, check_delta
+from accountant.claims.price import Price
 from accountant.conversions.outward import decimal_up
 from accountant.errors import RequestInvalid
 from accountant.filters.base import Budget
 from accountant.filters.summed import SummedFilter
-from accountant.totals import Price
 
 _C: Final = Decimal("28.04")
 _HALVINGS: Final = 220  # of the bracket of a root: beyond the 60 digits of the context

@@ -8,8 +8,8 @@ from operator import gt
 from typing import ClassVar, NamedTuple, Protocol
 
 from accountant.amounts import INFINITE, Units, precise
+from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
-from accountant.totals import Price
 
 
 class Budget(Protocol):

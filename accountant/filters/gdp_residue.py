@@ -16,13 +16,13 @@ from accountant.amounts import (
     precise,
     units_down,
 )
+from accountant.claims.price import Price
+from accountant.claims.promises import Promise
 from accountant.conversions.gdp import gdp_capacity
 from accountant.conversions.residue_step import admits, pure_cost, pure_step, repeated
 from accountant.filters.base import Budget, Filter, required
 from accountant.filters.required import own_delta
 from accountant.filters.summed import log_ratio
-from accountant.promises import Promise
-from accountant.totals import Price
 
 Parts = tuple[tuple[Promise, int], ...]
 

@@ -9,12 +9,12 @@ from operator import le
 from typing import Final
 
 from accountant.amounts import INFINITE, Units, parse, precise
+from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
 from accountant.filters.base import Budget
 from accountant.filters.renyi import order_budget, parse_order, sum_name, whole_delta
 from accountant.filters.required import required
 from accountant.filters.summed import SummedFilter
-from accountant.totals import Price
 
 MOST_ORDERS: Final = 16
 

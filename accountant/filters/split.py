@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from accountant.amounts import Units, budget_down, parse_in, precise, units_down
-from accountant.claim_fields import LEAST_EPSILON, MOST_EPSILON, check_delta
+from accountant.claims.fields import LEAST_EPSILON, MOST_EPSILON, check_delta
 from accountant.conversions.tight_zcdp import capacity
 from accountant.errors import RequestInvalid
 from accountant.filters.base import Budget, Guarantee, required

@@ -6,8 +6,8 @@ import math
 from operator import add, sub
 
 from accountant.amounts import INFINITE, Units
+from accountant.claims.price import Price
 from accountant.filters.base import Filter
-from accountant.totals import Price
 
 _WITHOUT_END = 10**60
 """More claims than any log can hold: a rule that still holds then never ends."""

@@ -9,11 +9,11 @@ from decimal import Decimal
 
 from accountant.amounts import Units, units_down
 from accountant.claims import Claim, checked
+from accountant.claims.price import price
 from accountant.games.optimal_stopping import Move
 from accountant.games.pairs import Pair
 from accountant.odometers import Odometer, Reader, sums_of
 from accountant.policy import Policy, filter_of, parse_budget
-from accountant.totals import price
 
 Totals = tuple[Units, ...]
 

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from accountant.amounts import Units, precise
 from accountant.claims import Brownian
 from accountant.games.ledgers import FilterLedger
+from accountant.ledger.settlement import Ruling, settle_ex_post
 from accountant.mechanisms import laplace_reduction
 from accountant.mechanisms.brownian import BrownianSession
 from accountant.mechanisms.doubling import DoublingSession
 from accountant.mechanisms.laplace_reduction import LaplaceSession
 from accountant.mechanisms.relative_error import RelativeError, deviation
-from accountant.plan import open_plan
 from accountant.policy import Policy
-from accountant.settlement import Ruling, settle_ex_post
+from accountant.policy.compiled import open_plan
 
 COUNTS: Final = tuple(math.isqrt(math.isqrt(30000**4 // j**3)) for j in range(1, 401))
 """floor(30000 / j^0.75), j = 1, 2, ...: exactly, and more of them than any budget here answers."""

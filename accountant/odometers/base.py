@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from accountant.amounts import UNIT, Units, parse, precise
-from accountant.claim_fields import check_delta
+from accountant.claims.fields import check_delta
 from accountant.errors import RequestInvalid
 
 Boundary = Callable[..., float]
@@ -34,7 +34,7 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     To add one, write a subclass in a file of its own and name it in `odometers.AnyOdometer`.
 
     Attributes:
-        sums: the sums of `accountant.totals` that the bound is a function of.
+        sums: the sums of `accountant.claims.price` that the bound is a function of.
         shifts: claims' deltas add -ln(1 - delta) to the reading, and ex-post claims what
             they pay (docs/theory.md section 4).
         exact: the boundary takes `Units` instead of floats, since it jumps somewhere.

@@ -9,7 +9,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from accountant.records import DECODE_ERRORS
-from accountant.views import Alert, decode_alert
+from accountant.views.datasets import Alert, decode_alert
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.connecting import hurried

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from accountant.views import Alert
+from accountant.views.datasets import Alert
 
 
 class Once:

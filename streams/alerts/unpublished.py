@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from accountant.views import Alert
+from accountant.views.datasets import Alert
 
 OTHERS_WAIT_S: Final = 5.0
 """How long a worker leaves an alert to the owner of its partition."""

@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from accountant.records import encode
-from accountant.views import Alert
+from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.loggers import get_logger
 from streams.settings import Settings

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from accountant.views import Alert
+from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.alerts.delivered_ids import Delivered
 from streams.alerts.seen_alerts import Once

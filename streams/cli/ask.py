@@ -37,8 +37,8 @@ def ask(
     Exit code 0 if granted, also where this is the retry of a grant; 1 otherwise. A refusal
     costs nothing and says what would fit.
     """
-    from accountant.claim_text import parse_claim
-    from accountant.outcomes import Outcome
+    from accountant.claims.text import parse_claim
+    from accountant.records.outcomes import Outcome
     from streams.cli.printing.print_decision import tell
     from streams.cli.printing.tables import verdict
     from streams.client import Accountant, Unanswered

@@ -14,7 +14,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 from streams.errors import Refused
 
 if TYPE_CHECKING:
-    from accountant.audit import AuditReport, Disagreement
+    from accountant.replay.audit import AuditReport, Disagreement
     from streams.cli.reading.log_reader import LogSource
 
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
@@ -68,7 +68,7 @@ def audited(
         head: number and hash of a decision that one of the partitions must hold; a log that
             was still written while it was copied may go on behind it.
     """
-    from accountant.audit import audit as audit_log
+    from accountant.replay.audit import audit as audit_log
     from streams.cli.printing.output import counted, progress
 
     reports = []
@@ -115,7 +115,7 @@ def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> A
     """
     import msgspec
 
-    from accountant.audit import Disagreement
+    from accountant.replay.audit import Disagreement
 
     if not report.ok:
         return report

@@ -72,8 +72,8 @@ def compare(
 
 def _take_all(comparison: Comparison, stream: BinaryIO) -> _Taken:
     """Decide every line, and return what became of them."""
-    from accountant.inputs import MOST_BYTES
-    from accountant.outcomes import Outcome
+    from accountant.records.inputs import MOST_BYTES
+    from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import progress
     from streams.cli.reading.json_lines import numbered_lines
 

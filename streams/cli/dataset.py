@@ -21,8 +21,8 @@ from streams.cli.reading.options import (
 from streams.cli.reading.policy_options import excluded, named_options, policy_in
 
 if TYPE_CHECKING:
-    from accountant.plan import Plan
     from accountant.policy import Policy
+    from accountant.policy.compiled import Plan
     from accountant.records import Decision
 
 app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is_help=True)
@@ -83,9 +83,9 @@ def open_(
 
     Exit code 1 if the name was ever opened before.
     """
-    from accountant.inputs import check_name
-    from accountant.plan import open_plan
     from accountant.policy import Policy, resolve
+    from accountant.policy.compiled import open_plan
+    from accountant.records.inputs import check_name
     from streams.client import Accountant
 
     with explained():
@@ -213,7 +213,7 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
 
 
 def _tell(decision: Decision, json: bool) -> None:
-    from accountant.outcomes import Outcome
+    from accountant.records.outcomes import Outcome
     from streams.cli.printing.print_decision import tell
     from streams.cli.printing.tables import verdict
 

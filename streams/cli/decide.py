@@ -37,8 +37,8 @@ def decide(
     """
     import msgspec
 
-    from accountant.inputs import MOST_BYTES
     from accountant.policy import resolve
+    from accountant.records.inputs import MOST_BYTES
     from streams.cli.printing.output import stderr, write_lines
     from streams.cli.reading.json_lines import read_lines
 
@@ -59,7 +59,7 @@ def _decided(
 ) -> Iterator[bytes]:
     """Yield the whole log: genesis, an opening before a dataset's first request, decisions."""
     from accountant.advice.offline import OfflineLedger
-    from accountant.outcomes import Outcome
+    from accountant.records.outcomes import Outcome
 
     ledger = OfflineLedger(policy, application)
     for line in lines:

@@ -64,8 +64,8 @@ def fits(
     Exit code 1 if not even one fits, or the filter cannot take the claim.
     """
     from accountant.advice.choose_filter import Options, choose, choose_all, mix
-    from accountant.claim_text import parse_claim
     from accountant.claims import checked
+    from accountant.claims.text import parse_claim
 
     options = Options(
         epsilon=epsilon,
@@ -129,9 +129,9 @@ def _with(policy: Any, field: str, text: str) -> Any:
 def _row(choice: Choice, claim: Claim) -> dict[str, Any]:
     """Return a filter's answer as JSON."""
     from accountant.amounts import format_units
-    from accountant.claim_text import claim_text
     from accountant.claims import checked
-    from accountant.totals import price
+    from accountant.claims.price import price
+    from accountant.claims.text import claim_text
 
     row: dict[str, Any] = {
         "fits": choice.fit.count if choice.fit else 0,
@@ -177,9 +177,9 @@ def _at(choice: Choice) -> str:
 
 def _fail_not_taken(choice: Choice, claim: Claim) -> None:
     from accountant.amounts import INFINITE
-    from accountant.claim_text import claim_text
     from accountant.claims import checked
-    from accountant.totals import is_too_much, price
+    from accountant.claims.price import is_too_much, price
+    from accountant.claims.text import claim_text
 
     asked = checked(claim)
     if asked.only_for and asked.only_for != choice.policy.neighbours:
@@ -204,7 +204,7 @@ def _explain_delta(choice: Choice, claim: Claim) -> None:
     """Say so where a claim's delta is all that keeps it from fitting."""
     from accountant.amounts import format_units
     from accountant.claims import checked
-    from accountant.totals import price
+    from accountant.claims.price import price
 
     assert choice.plan is not None
     needs = choice.plan.kind.needs
@@ -225,7 +225,7 @@ def _print_all(found: list[Choice], claim: Claim, *, json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from accountant.claim_text import claim_text
+    from accountant.claims.text import claim_text
     from streams.cli.printing.output import print_json, stdout
 
     if json:

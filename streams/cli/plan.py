@@ -111,8 +111,8 @@ def _of_options(
 
 def _of_policy(policy: Any) -> Budget:
     from accountant.advice.fit import unspent
-    from accountant.plan import open_plan
     from accountant.policy import resolve
+    from accountant.policy.compiled import open_plan
 
     return unspent(open_plan(resolve(policy)))
 
@@ -132,7 +132,7 @@ def _of_dataset(name: str, url: str) -> Budget:
 def _print_json(
     rows: list[tuple[Choice, Fit | None]], kind: str, error: str, confidence: str
 ) -> None:
-    from accountant.claim_text import claim_text
+    from accountant.claims.text import claim_text
     from streams.cli.printing.output import print_json
 
     found = []
@@ -156,7 +156,7 @@ def _print_table(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from accountant.claim_text import claim_text
+    from accountant.claims.text import claim_text
     from streams.cli.printing.output import short, stdout
 
     what = "the answer" if people is None else f"a proportion of {people} people"

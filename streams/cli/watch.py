@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from accountant.views import Alert, DatasetView
+    from accountant.views.datasets import Alert, DatasetView
 
 _SHOWN = 8  # alerts under the table, the latest
 
@@ -83,7 +83,7 @@ class _Looks:
         self._told: set[str] = set()
 
     def take(self, views: Sequence[DatasetView]) -> list[Alert]:
-        from accountant.views import alerts
+        from accountant.views.datasets import alerts
 
         before = self._before or {}
         new = [

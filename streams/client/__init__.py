@@ -7,7 +7,7 @@ Unavailable with the id to ask again with; Unavailable; NoSuchLedger, which is a
 from __future__ import annotations
 
 from accountant.errors import RequestInvalid
-from accountant.inputs import Undecodable
+from accountant.records.inputs import Undecodable
 from streams.client.accountant import Accountant
 from streams.client.async_accountant import AsyncAccountant
 from streams.client.connect import NoSuchLedger

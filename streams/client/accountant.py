@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Self, TypeVar
 
 from accountant.records import Decision
-from accountant.usage import UsageView
-from accountant.views import Alert, DatasetView
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.usage import UsageView
 from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
 from streams.client.connect import connect_here

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final, Self
 
 from accountant.records import Decision, decode_decision
-from accountant.usage import UsageView
-from accountant.views import Alert, DatasetView
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.usage import UsageView
 from streams.client.connect import AbsentLedger, connect_here, connect_kafka
 from streams.client.methods import Asking
 from streams.client.requests import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from accountant.records import Decision, Source
-from accountant.usage import UsageView
-from accountant.views import Alert, DatasetView
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.usage import UsageView
 from streams.client.http import HttpService
 from streams.clock import Clock
 from streams.embedded.file_lock import FileLock, Held

@@ -11,11 +11,11 @@ import httpx
 import msgspec
 
 from accountant.errors import RequestInvalid
-from accountant.inputs import Undecodable
-from accountant.outcomes import Reason
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision
-from accountant.usage import UsageView
-from accountant.views import Alert, DatasetView, decode_alert, decode_dataset_view
+from accountant.records.inputs import Undecodable
+from accountant.records.outcomes import Reason
+from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
+from accountant.views.usage import UsageView
 from streams.client.requests import words
 from streams.errors import Refused, Unavailable
 from streams.service import Answer, Readiness

@@ -11,12 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from accountant.claim_text import parse_claim
 from accountant.claims import Claim
-from accountant.clock import issued_at, uuid7
+from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
-from accountant.inputs import Checked, Undecodable, canonical, check
-from accountant.outcomes import Outcome, Reason
 from accountant.policy import Neighbours, Policy
 from accountant.records import (
     VERSION,
@@ -28,6 +25,9 @@ from accountant.records import (
     Source,
     encode,
 )
+from accountant.records.inputs import Checked, Undecodable, canonical, check
+from accountant.records.outcomes import Outcome, Reason
+from accountant.times import issued_at, uuid7
 from streams.clock import Clock
 from streams.errors import Unavailable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from accountant.inputs import Input
 from accountant.records import Source
+from accountant.records.inputs import Input
 
 
 class Inputs(Protocol):

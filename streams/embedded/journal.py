@@ -9,8 +9,8 @@ from typing import Any
 
 import apsw
 
-from accountant.inputs import Input
 from accountant.records import Source
+from accountant.records.inputs import Input
 from streams.embedded.checkpoints import NO_END, Checkpoints, End
 from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
 from streams.embedded.inbox import Inputs

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from accountant.encoded import Encoded
-from accountant.inputs import Checked, Input
 from accountant.records import Source
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Checked, Input
 from streams.errors import Unavailable
 
 
@@ -97,7 +97,7 @@ class Entry(NamedTuple):
 
     Attributes:
         received: milliseconds since 1970, its append time.
-        checked: as in `accountant.inputs.Input`.
+        checked: as in `accountant.records.inputs.Input`.
     """
 
     source: Source

@@ -10,15 +10,15 @@ from typing import Final, Self
 
 import apsw
 
-from accountant.clock import issued_at
-from accountant.crossings import Crossings, crossed
-from accountant.decide import decide as decide_record
-from accountant.ids import id_key
-from accountant.inputs import Checked
 from accountant.partition import Partition, hash_of
+from accountant.partition.decide import decide as decide_record
+from accountant.partition.ids import id_key
 from accountant.records import Decision, Genesis, Source
-from accountant.usage import UsageView
-from accountant.views import Alert, DatasetView
+from accountant.records.inputs import Checked
+from accountant.times import issued_at
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.own_alerts import Crossings, crossed
+from accountant.views.usage import UsageView
 from streams.alerts.counts import AlertCounts
 from streams.alerts.delivered_ids import Delivered
 from streams.alerts.webhook import webhook_of
@@ -168,7 +168,7 @@ class EmbeddedService:
         """Do as `submit_sync`, and return the decision itself, None if not in time.
 
         Args:
-            checked: what `accountant.inputs.check` has given for this body, if it was asked.
+            checked: what `inputs.check` has given for this body, if it was asked.
         """
         ticket = BlockingTicket()
         entry = Entry(source, body, self._clock.now(), ticket, checked)

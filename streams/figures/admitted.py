@@ -8,13 +8,13 @@ from typing import Final
 
 from accountant.advice.fit import fit, unspent
 from accountant.claims import Claim, Gaussian, Pure
+from accountant.claims.promises import Amount, promise
 from accountant.comparators import optimal_count
 from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
-from accountant.plan import open_plan
 from accountant.policy import Policy, resolve
-from accountant.promises import Amount, promise
+from accountant.policy.compiled import open_plan
 from streams.figures.picture import Curve, Panel, Picture, logarithmic
 
 EPSILON: Final = "1"

@@ -7,6 +7,7 @@ from typing import Final
 
 from accountant.amounts import to_float_up, units_up
 from accountant.claims import Pure, Repeat, checked
+from accountant.claims.price import price
 from accountant.comparators import basic_epsilon, strong_epsilon
 from accountant.odometers import AnyOdometer, Reader
 from accountant.odometers.advanced_2016 import Advanced2016
@@ -16,7 +17,6 @@ from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
-from accountant.totals import price
 from streams.figures.picture import Curve, Mark, Panel, Picture, even, logarithmic
 
 EPSILON: Final = Decimal("0.1")

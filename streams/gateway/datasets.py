@@ -14,7 +14,7 @@ from litestar.response import Stream
 
 from accountant.errors import RequestInvalid
 from accountant.records import encode
-from accountant.views import DatasetView
+from accountant.views.datasets import DatasetView
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.problems import JSON, problem
 

@@ -13,7 +13,7 @@ from litestar.response.streaming import ASGIStreamingResponse
 from litestar.types import Receive, Scope, Send
 
 from accountant.records import Decision, encode
-from accountant.views import Alert, DatasetView, alerts
+from accountant.views.datasets import Alert, DatasetView, alerts
 from streams.broadcast import MOST_BEHIND, Subscription
 from streams.errors import Unavailable
 from streams.gateway.context import Context, HttpRequest, context_of

@@ -18,8 +18,8 @@ from litestar.openapi.spec import (
 )
 
 from accountant.records import Amend, Close, Decision, MechanismRequest, Open
-from accountant.usage import UsageView
-from accountant.views import DatasetView
+from accountant.views.datasets import DatasetView
+from accountant.views.usage import UsageView
 from streams.gateway.problems import JSON, Problem
 
 _TYPES: Final = (MechanismRequest, Open, Amend, Close, Decision, DatasetView, UsageView, Problem)

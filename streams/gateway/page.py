@@ -10,7 +10,7 @@ from typing import Final
 from litestar import Response, get
 
 from accountant.policy import guarantee_of
-from accountant.views import DatasetView
+from accountant.views.datasets import DatasetView
 from streams.errors import Unavailable
 from streams.gateway.context import HttpRequest, context_of
 

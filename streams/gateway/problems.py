@@ -9,9 +9,9 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from accountant.errors import LedgerFault, RequestInvalid
-from accountant.inputs import Undecodable
-from accountant.outcomes import Reason
 from accountant.records import encode
+from accountant.records.inputs import Undecodable
+from accountant.records.outcomes import Reason
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)

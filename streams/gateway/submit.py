@@ -10,9 +10,9 @@ from litestar import Response, post
 from litestar.params import FromPath
 
 from accountant.errors import RequestInvalid
-from accountant.inputs import Checked
-from accountant.outcomes import Outcome, Reason
 from accountant.records import Amend, Close, FieldError, MechanismRequest, Open, Source, encode
+from accountant.records.inputs import Checked
+from accountant.records.outcomes import Outcome, Reason
 from streams.client.requests import check_body
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.openapi import AmendOperation, CloseOperation, OpenOperation, RequestOperation

@@ -12,7 +12,7 @@ from aiokafka import TopicPartition
 from accountant.errors import LogDamaged
 from accountant.partition import genesis_decision
 from accountant.records import DECODE_ERRORS, decode_decision
-from accountant.refold import GenesisDiffers, check_genesis
+from accountant.replay.refold import GenesisDiffers, check_genesis
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.batches import Record

@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 from aiokafka import TopicPartition
 
-from accountant.inputs import Input
 from accountant.records import Source
+from accountant.records.inputs import Input
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import TopicNames
 from streams.kafka.wire.batches import Fields

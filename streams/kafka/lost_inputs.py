@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 
-from accountant.decide import decide
-from accountant.inputs import MOST_PURPOSE, Input
-from accountant.outcomes import Outcome
 from accountant.partition import Draft, Partition
+from accountant.partition.decide import decide
 from accountant.records import Source
-from accountant.refold import Refold
+from accountant.records.inputs import MOST_PURPOSE, Input
+from accountant.records.outcomes import Outcome
+from accountant.replay.refold import Refold
 from streams.clock import CheckedClock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment

@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from aiokafka import TopicPartition
 
-from accountant.clock import from_iso
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, Genesis, decode_decision
-from accountant.refold import GenesisDiffers, check_genesis
+from accountant.replay.refold import GenesisDiffers, check_genesis
+from accountant.times import from_iso
 from streams.errors import Fenced, JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.membership import SESSION_S

@@ -11,14 +11,14 @@ from typing import Any, Final, Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import OutOfOrderSequenceNumber
 
-from accountant.clock import issued_at
-from accountant.following import Following, Line, counted, decode_line, runs
-from accountant.ids import decode_identity
-from accountant.outcomes import Outcome
-from accountant.partitioning import partition_of
+from accountant.partition.ids import decode_identity
+from accountant.partition.key_hash import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
-from accountant.usage import Rows, UsageView, views_of
-from accountant.views import Alert, DatasetView
+from accountant.records.outcomes import Outcome
+from accountant.times import issued_at
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.follow import Following, Line, counted, decode_line, runs
+from accountant.views.usage import Rows, UsageView, views_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault, Refused, Unavailable

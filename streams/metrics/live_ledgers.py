@@ -9,8 +9,8 @@ import msgspec
 
 from accountant.ledger import Ledger
 from accountant.partition import Partition
-from accountant.usage import UsageView, views_of
-from accountant.views import UNKNOWN, DatasetView, view_of_ledger
+from accountant.views.datasets import UNKNOWN, DatasetView, view_of_ledger
+from accountant.views.usage import UsageView, views_of
 from streams.clock import Clock, SystemClock
 from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
 from streams.metrics.snapshot import Lag, PartitionView, Snapshot

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from accountant.encoded import Encoded
-from accountant.inputs import Input
-from accountant.outcomes import Outcome
 from accountant.partition import Partition
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.records.outcomes import Outcome
 from streams.errors import Fenced
 from streams.metrics.histogram import RECORDS, SECONDS, Histogram
 from streams.metrics.snapshot import PartitionView

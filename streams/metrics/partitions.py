@@ -14,9 +14,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.samples import Exemplar
 
-from accountant.clock import issued_at
-from accountant.encoded import Encoded
 from accountant.records import DECODE_ERRORS
+from accountant.records.decided import Encoded
+from accountant.times import issued_at
 from streams.metrics.histogram import Buckets
 from streams.metrics.snapshot import Snapshot
 

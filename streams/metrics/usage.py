@@ -7,10 +7,10 @@ from copy import copy
 from typing import NamedTuple
 
 from accountant.amounts import format_units
-from accountant.encoded import Encoded
 from accountant.ledger import Ledger
-from accountant.outcomes import Outcome
-from accountant.usage import Rows, Usage, Vacancies, row_of
+from accountant.records.decided import Encoded
+from accountant.records.outcomes import Outcome
+from accountant.views.usage import Rows, Usage, Vacancies, row_of
 from streams.metrics.snapshot import AnalystUse
 
 

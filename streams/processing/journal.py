@@ -10,10 +10,10 @@ import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from accountant.clock import from_iso
-from accountant.encoded import Encoded
-from accountant.inputs import Input
 from accountant.records import DECODE_ERRORS, Source, decode_decision
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.times import from_iso
 
 DEAD_LETTER_BYTES: Final = 4096
 """What is kept of a dead letter's value; of its key a quarter."""

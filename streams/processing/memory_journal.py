@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-from accountant.inputs import Input
 from accountant.partition import genesis_decision
 from accountant.records import Genesis, Source
+from accountant.records.inputs import Input
 from streams.errors import Fenced
 from streams.processing.journal import Commit, DeadLetter, decided_at
 

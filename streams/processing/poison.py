@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from accountant.inputs import Input
+from accountant.records.inputs import Input
 
 _BATCHES_REFUSED: Final = 2
 _MOST_IN_A_ROW: Final = 5

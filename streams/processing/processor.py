@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from accountant.decide import decide, decide_internal_error
-from accountant.encoded import Encoded
 from accountant.errors import LedgerFault, LogDamaged
-from accountant.inputs import Input
-from accountant.outcomes import Reason
 from accountant.partition import Draft, Partition
+from accountant.partition.decide import decide, decide_internal_error
 from accountant.records import Genesis
-from accountant.refold import Refold, StateMismatch, state_rows
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.records.outcomes import Reason
+from accountant.replay.refold import Refold, StateMismatch, state_rows
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.errors import CommitRejected, Fenced, Refused, Unavailable
 from streams.loggers import get_logger

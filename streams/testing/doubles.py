@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from accountant.encoded import Encoded
-from accountant.inputs import Input
 from accountant.partition import Partition
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
 from streams.errors import CommitUnknown
 from streams.processing.memory_journal import MemoryJournal, MemoryLog
 from streams.processing.processor import Committed

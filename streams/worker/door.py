@@ -13,8 +13,8 @@ from litestar.params import FromPath
 from prometheus_client.registry import Collector
 
 from accountant.records import encode
-from accountant.usage import Rows, views_of
-from accountant.views import DatasetView
+from accountant.views.datasets import DatasetView
+from accountant.views.usage import Rows, views_of
 from streams.errors import Refused
 from streams.gateway.connections import BoundedServer
 from streams.gateway.host_header import host_check

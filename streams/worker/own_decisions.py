@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from accountant.encoded import Encoded
 from accountant.partition import Partition
+from accountant.records.decided import Encoded
 from streams.processing.processor import Committed
 
 MOST_WAITING: Final = 20_000

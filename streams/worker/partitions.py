@@ -10,7 +10,7 @@ from typing import Final
 
 from aiokafka import TopicPartition
 
-from accountant.decide import decide as decide_record
+from accountant.partition.decide import decide as decide_record
 from streams.clock import Clock
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka import topics as kafka_topics

@@ -15,11 +15,11 @@ import faust
 from faust.types import StreamT, TableT
 from mode import Service
 
-from accountant.encoded import Counted
-from accountant.following import Following, Run, counted, decode_line, runs
 from accountant.records import Snapshot, encode
-from accountant.usage import Rows
-from accountant.views import Alert, DatasetView
+from accountant.records.decided import Counted
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.follow import Following, Run, counted, decode_line, runs
+from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopic
 from streams.alerts.counts import AlertCounts
 from streams.alerts.unpublished import Due, Pending

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
-from accountant.refold import GenesisDiffers
+from accountant.replay.refold import GenesisDiffers
 from streams.errors import Fenced
 from streams.processing.processor import Committed, Observer
 from streams.service import Readiness

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from accountant.decide import decide_internal_error
-from accountant.inputs import Input
+from accountant.partition.decide import decide_internal_error
+from accountant.records.inputs import Input
 from tests.accountant.strategies import POLICIES, claims
 from tests.accountant.world import World
 

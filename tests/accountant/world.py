@@ -7,15 +7,15 @@ import json
 
 import msgspec
 
-from accountant.claim_text import parse_claim
-from accountant.clock import uuid7
-from accountant.decide import decide
-from accountant.encoded import Encoded
-from accountant.inputs import Input
+from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
 from accountant.partition import Draft, Partition, genesis_decision
+from accountant.partition.decide import decide
 from accountant.records import Decision, Genesis, Source
-from accountant.refold import Refold, state_rows
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.replay.refold import Refold, state_rows
+from accountant.times import uuid7
 
 START = 1_795_255_200_000  # 2026-11-21T10:00:00Z
 WINDOW, SKEW = 3_600_000, 300_000

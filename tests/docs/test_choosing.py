@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from accountant.advice.fit import fit, unspent
-from accountant.claim_text import parse_claim
 from accountant.claims import ATOMS, Gaussian, Pure, checked
+from accountant.claims.price import price
+from accountant.claims.text import parse_claim
 from accountant.conversions.gdp import gdp_capacity
 from accountant.filters import FILTERS
 from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
-from accountant.plan import open_plan
 from accountant.policy import Policy, resolve
-from accountant.totals import price
+from accountant.policy.compiled import open_plan
 from streams.figures import PICTURES, filters, odometers
 from streams.figures.admitted import LABELS, admitted, best_order_for, optima
 

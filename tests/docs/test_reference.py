@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from accountant.outcomes import Outcome, Reason
 from accountant.records import Decision, MechanismRequest
+from accountant.records.outcomes import Outcome, Reason
 from streams.cli.printing.exits import Exit
 from streams.cli.reading.options import DEFAULT_URL
 from streams.cli.root import app

@@ -11,9 +11,9 @@ from typing import get_args
 import pytest
 
 from accountant.claims import ATOMS
+from accountant.claims.price import FAMILIES, SUMS
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
-from accountant.totals import FAMILIES, SUMS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")

@@ -14,11 +14,11 @@ from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer
 
-from accountant.clock import uuid7
-from accountant.encoded import Encoded
-from accountant.inputs import Input
 from accountant.partition import Partition
-from accountant.partitioning import partition_of
+from accountant.partition.key_hash import partition_of
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.times import uuid7
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.processing.processor import Committed

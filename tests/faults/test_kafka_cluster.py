@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from accountant.partitioning import partition_of
+from accountant.partition.key_hash import partition_of
 from tests.faults.cluster import LocalCluster
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiokafka import AIOKafkaProducer
 
-from accountant.partitioning import partition_of
+from accountant.partition.key_hash import partition_of
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults.frames import Api

@@ -6,7 +6,7 @@ import asyncio
 
 from confluent_kafka import Producer
 
-from accountant.audit import AuditReport
+from accountant.replay.audit import AuditReport
 from streams.cli.audit import audited
 from streams.cli.reading.log_reader import KafkaLog
 from streams.testing import LocalBroker

@@ -9,11 +9,11 @@ import pytest
 from aiokafka import errors as kafka
 from confluent_kafka import KafkaException, Producer
 
-from accountant.decide import decide
-from accountant.encoded import Encoded
-from accountant.inputs import Input
 from accountant.partition import Draft
-from accountant.partitioning import partition_of
+from accountant.partition.decide import decide
+from accountant.partition.key_hash import partition_of
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, new_id, opening, request, until, working

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from accountant.audit import AuditReport
-from accountant.partitioning import partition_of
+from accountant.partition.key_hash import partition_of
+from accountant.replay.audit import AuditReport
 from streams.cli.audit import audited
 from streams.cli.reading.log_reader import ExportedLog, KafkaLog
 from streams.errors import Refused

@@ -20,7 +20,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from accountant.clock import uuid7
+from accountant.times import uuid7
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.service import KafkaService

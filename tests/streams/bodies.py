@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from accountant.clock import iso
-from accountant.outcomes import Outcome
 from accountant.records import Decision
+from accountant.records.outcomes import Outcome
+from accountant.times import iso
 
 
 def request_id(at: int, number: int) -> str:

@@ -117,7 +117,7 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
 
 
 async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None:
-    from accountant.outcomes import Outcome
+    from accountant.records.outcomes import Outcome
     from streams.cli.demo.replay import open_datasets, replay
     from streams.cli.printing.output import progress, stdout
     from streams.client import AsyncAccountant

@@ -11,9 +11,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from accountant.claim_text import claim_text
-from accountant.outcomes import Outcome, Reason
-from accountant.views import DatasetView
+from accountant.claims.text import claim_text
+from accountant.records.outcomes import Outcome, Reason
+from accountant.views.datasets import DatasetView
 from streams.cli.demo.replay import Decided
 from streams.cli.demo.week import DAYS
 from streams.cli.printing.output import outcome_text, short

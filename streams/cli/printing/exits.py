@@ -14,8 +14,8 @@ import typer
 from pydantic import ValidationError
 
 from accountant.errors import BudgetError, LogDamaged, RequestInvalid
-from accountant.inputs import Undecodable
-from accountant.refold import GenesisDiffers
+from accountant.records.inputs import Undecodable
+from accountant.replay.refold import GenesisDiffers
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, Refused
 from streams.settings import PREFIX, AddressInvalid

@@ -13,9 +13,9 @@ from rich.text import Text
 from accountant.advice.compare import odometer_settings
 from accountant.advice.fit import Fit, fit, unspent
 from accountant.amounts import format_units
-from accountant.claim_text import parse_claim
-from accountant.plan import Plan
+from accountant.claims.text import parse_claim
 from accountant.policy import guarantee_of
+from accountant.policy.compiled import Plan
 from streams.cli.printing.output import short
 
 TYPICAL: Final = (

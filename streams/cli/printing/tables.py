@@ -12,11 +12,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from accountant.claim_text import claim_text
-from accountant.outcomes import Outcome, Reason
+from accountant.claims.text import claim_text
 from accountant.policy import guarantee_of
 from accountant.records import DECODE_ERRORS, Decision, FieldError, MechanismRequest
-from accountant.views import DatasetView
+from accountant.records.outcomes import Outcome, Reason
+from accountant.views.datasets import DatasetView
 from streams.cli.printing.output import outcome_text, short, spent_bar
 
 _MEANS = {

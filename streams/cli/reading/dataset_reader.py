@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import msgspec
 
-from accountant.inputs import is_name
 from accountant.records import decode_snapshot
-from accountant.views import UNKNOWN, DatasetView, view_of_snapshot
+from accountant.records.inputs import is_name
+from accountant.views.datasets import UNKNOWN, DatasetView, view_of_snapshot
 from streams.cli.reading.log_counts import LogCounts
 
 if TYPE_CHECKING:

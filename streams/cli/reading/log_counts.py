@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from accountant.outcomes import Reason
-from accountant.views import UNKNOWN
+from accountant.records.outcomes import Reason
+from accountant.views.datasets import UNKNOWN
 from streams.cli.reading.decoding import decoded
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ FORBIDDEN = "accountant.comparators"
 DECIDING = (
     "accountant/filters",
     "accountant/odometers",
-    "accountant/policy.py",
-    "accountant/plan.py",
-    "accountant/adjudication.py",
-    "accountant/decide.py",
-    "accountant/partition.py",
-    "accountant/refold.py",
-    "accountant/audit.py",
-    "accountant/views.py",
+    "accountant/policy/policy.py",
+    "accountant/policy/compiled.py",
+    "accountant/ledger/adjudicate.py",
+    "accountant/partition/decide.py",
+    "accountant/partition/partition.py",
+    "accountant/replay/refold.py",
+    "accountant/replay/audit.py",
+    "accountant/views/datasets.py",
     "streams/processing/processor.py",
     "streams/worker/partitions.py",
     "streams/embedded/service.py",
@@ -74,7 +74,9 @@ def test_nothing_that_decides_reaches_a_comparator() -> None:
 def test_the_walk_finds_what_is_reached() -> None:
     # It would pass for ever if it followed nothing.
     assert ROOT / "accountant" / "amounts.py" in reached_from("streams/processing/processor.py")
-    assert ROOT / "accountant" / "odometers" / "linear.py" in reached_from("accountant/plan.py")
+    assert ROOT / "accountant" / "odometers" / "linear.py" in reached_from(
+        "accountant/policy/compiled.py"
+    )
     inside = reached_from("accountant/comparators")
     assert ROOT / "accountant" / "comparators" / "optimal.py" in inside
 

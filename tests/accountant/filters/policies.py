@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from accountant.ledger import Ledger
-from accountant.plan import Plan, open_plan
 from accountant.policy import Policy, resolve
+from accountant.policy.compiled import Plan, open_plan
 
 WITH_DELTA: Final = {"delta": "2e-6", "delta_for_claims": "1e-6"}
 

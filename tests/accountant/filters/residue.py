@@ -7,9 +7,9 @@ from decimal import Decimal
 from accountant import claims as c
 from accountant.amounts import Units
 from accountant.claims import checked
+from accountant.claims.price import Price, price
 from accountant.filters.gdp_residue import GdpResidue
 from accountant.policy import ParsedBudget
-from accountant.totals import Price, price
 
 KIND = GdpResidue()
 

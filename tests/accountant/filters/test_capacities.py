@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from accountant import claims as c
 from accountant.amounts import UNIT
 from accountant.claims import checked
+from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.filters.advanced_2016 import Advanced2016, advanced_2016_bound
 from accountant.filters.split import Split
 from accountant.policy import ParsedBudget, Policy, guarantee_of
-from accountant.totals import price
 from tests.accountant import exact
 from tests.accountant.filters import rules
 from tests.accountant.filters.policies import plan_of

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, Units
-from accountant.audit import audit
-from accountant.claim_text import parse_claim
 from accountant.claims import checked
+from accountant.claims.price import Price, amount, price
+from accountant.claims.promises import promise
+from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.plan import Plan, stored_plan
 from accountant.policy import Policy, filter_of, guarantee_of
-from accountant.promises import promise
+from accountant.policy.compiled import Plan, stored_plan
 from accountant.records import decode_policy
-from accountant.refold import state_rows
-from accountant.totals import Price, amount, price
+from accountant.replay.audit import audit
+from accountant.replay.refold import state_rows
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.world import World, code
 

@@ -10,8 +10,8 @@ import pytest
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, UNIT, Units, cost_up, units_down
+from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
-from accountant.totals import Price
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.filters.residue import KIND, asked, capacity

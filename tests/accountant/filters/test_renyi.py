@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant import claims as c
-from accountant.adjudication import adjudicate
 from accountant.amounts import UNIT
-from accountant.claim_text import parse_claim
 from accountant.claims import checked
+from accountant.claims.price import price
+from accountant.claims.promises import Promise, promise
+from accountant.claims.text import parse_claim
 from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
-from accountant.outcomes import Outcome, Reason
+from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy
-from accountant.promises import Promise, promise
-from accountant.totals import price
+from accountant.records.outcomes import Outcome, Reason
 from tests.accountant import exact
 from tests.accountant.filters import rules
 from tests.accountant.filters.policies import opened, plan_of

@@ -11,15 +11,15 @@ import mpmath
 import pytest
 
 from accountant import claims as c
-from accountant.adjudication import adjudicate
 from accountant.amounts import INFINITE, UNIT, Units, units_up
 from accountant.claims import checked
+from accountant.claims.price import Price, price
 from accountant.errors import RequestInvalid
 from accountant.filters.renyi import Renyi
 from accountant.filters.renyi_weighted import RenyiWeighted
-from accountant.outcomes import Outcome
+from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import ParsedBudget, Policy
-from accountant.totals import Price, price
+from accountant.records.outcomes import Outcome
 from tests.accountant import exact
 from tests.accountant.filters.policies import opened, plan_of
 

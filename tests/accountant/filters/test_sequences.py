@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant import claims as c
-from accountant.adjudication import adjudicate
 from accountant.amounts import format_units, parse_units
 from accountant.claims import checked
+from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
-from accountant.outcomes import Outcome, Reason
+from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy
-from accountant.totals import price
+from accountant.records.outcomes import Outcome, Reason
 from tests.accountant.filters.policies import POLICIES, opened
 from tests.accountant.filters.rules import RULES, Limits, single
 from tests.accountant.strategies import batches, claims, ex_posts

@@ -10,14 +10,13 @@ from typing import Final, NamedTuple
 from accountant import claims as c
 from accountant.amounts import UNIT
 from accountant.claims import Claim, checked
+from accountant.claims.price import Price, price
 from accountant.games import curves
 from accountant.games.ledgers import FilterLedger, Offer, Totals
 from accountant.games.optimal_stopping import SILENT, Move, Solution, solve
 from accountant.games.pairs import Pair, coarsened_gaussian
 from accountant.games.payoffs import Curve, hockey_stick
-from accountant.plan import open_plan
-from accountant.policy import Policy, resolve
-from accountant.settlement import (
+from accountant.ledger.settlement import (
     Ruling,
     settle_brownian,
     settle_ex_post,
@@ -25,7 +24,8 @@ from accountant.settlement import (
     void,
     voidable_price,
 )
-from accountant.totals import Price, price
+from accountant.policy import Policy, resolve
+from accountant.policy.compiled import open_plan
 from tests.accountant.games.menus import Ending
 
 

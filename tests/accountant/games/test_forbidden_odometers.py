@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 from accountant.amounts import UNIT
 from accountant.claims import Probabilistic, checked
+from accountant.claims.price import price
 from accountant.conversions.probabilistic import probabilistic_delta
 from accountant.filters import FILTERS
 from accountant.games.optimal_stopping import Move, solve
@@ -27,7 +28,6 @@ from accountant.odometers.linear import Linear
 from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.policy import Policy, parse_budget
-from accountant.totals import price
 from tests.accountant.games import menus as m
 from tests.accountant.games.odometer_attacks import OdometerAttack
 

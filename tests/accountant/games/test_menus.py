@@ -12,10 +12,10 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from accountant.claims.promises import promise
 from accountant.games import curves
 from accountant.games.ledgers import Offer
 from accountant.games.pairs import FloatArray, Pair
-from accountant.promises import promise
 from tests.accountant.games import menus as m
 from tests.accountant.games.coverage import ATTACKS
 from tests.accountant.games.odometer_attacks import ODOMETER_ATTACKS

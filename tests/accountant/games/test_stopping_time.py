@@ -16,6 +16,7 @@ import pytest
 
 from accountant.amounts import UNIT
 from accountant.claims import Pure, checked
+from accountant.claims.price import price
 from accountant.games.composition import adapt_param_comp
 from accountant.games.pairs import FloatArray
 from accountant.games.stopping_time import (
@@ -29,7 +30,6 @@ from accountant.odometers.linear import Linear
 from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
-from accountant.totals import price
 from tests.accountant.games.exact_interval import interval
 
 EPSILON, DELTA, ROUNDS, RUNS = 0.1, 0.05, 10_000, 100_000

@@ -12,10 +12,10 @@ from scipy import stats
 
 from accountant.claims import Brownian
 from accountant.games.ledgers import FilterLedger
+from accountant.ledger.settlement import Ruling, settle_brownian
 from accountant.mechanisms.brownian import BrownianSession, bridge
-from accountant.plan import open_plan
 from accountant.policy import Policy, resolve
-from accountant.settlement import Ruling, settle_brownian
+from accountant.policy.compiled import open_plan
 
 LADDER = ("9", "5", "4.5", "1", "0.25")
 falling = st.lists(st.integers(1, 10**6), min_size=1, max_size=6, unique=True).map(

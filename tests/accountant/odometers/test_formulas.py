@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from accountant import claims as c
 from accountant.amounts import UNIT, units_up
 from accountant.claims import checked
+from accountant.claims.price import price
 from accountant.odometers import Odometer, Reader
 from accountant.odometers.advanced_2016 import Advanced2016
 from accountant.odometers.advanced_2016_n import Advanced2016N
@@ -29,7 +30,6 @@ from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
 from accountant.odometers.stitched_exact import stitched_exact
-from accountant.totals import price
 from tests.accountant import exact
 from tests.accountant.odometers import formulas
 

@@ -12,8 +12,8 @@ import pytest
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, UNIT, Units
-from accountant.audit import audit
 from accountant.claims import checked
+from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.odometers import AnyOdometer, Odometer, Reader, sums_of
 from accountant.odometers.advanced_2016 import Advanced2016
@@ -25,8 +25,8 @@ from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
-from accountant.refold import state_rows
-from accountant.totals import price
+from accountant.replay.audit import audit
+from accountant.replay.refold import state_rows
 from tests.accountant import exact
 from tests.accountant.odometers import formulas
 from tests.accountant.world import code, opened

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from accountant import claims as c
 from accountant.amounts import INFINITE, UNIT
 from accountant.claims import checked
-from accountant.totals import price
+from accountant.claims.price import price
 
 Inputs = dict[str, Any]
 Number = Fraction | Decimal | float | int

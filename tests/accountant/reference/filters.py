@@ -11,10 +11,10 @@ from typing import Any, Final
 from accountant import claims as c
 from accountant.amounts import UNIT, Units
 from accountant.claims import checked
+from accountant.claims.price import price
 from accountant.filters import FILTERS
 from accountant.filters.advanced_2016 import advanced_2016_bound
 from accountant.policy import ParsedBudget
-from accountant.totals import price
 from tests.accountant.reference.common import Bound, Inputs, Inverse, total
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from accountant import claims as c
 from accountant.amounts import UNIT, Units, format_units, units_up
 from accountant.claims import checked
+from accountant.claims.price import price
 from accountant.odometers import Odometer, Reader, sums_of
 from accountant.odometers.advanced_2016 import Advanced2016
 from accountant.odometers.advanced_2016_n import Advanced2016N
@@ -22,7 +23,6 @@ from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
 from accountant.odometers.stitched_exact import stitched_exact
-from accountant.totals import price
 from tests.accountant.reference.common import Bound, Inputs, Inverse, float_up
 
 ToBoundary = Callable[[Inputs], Boundary]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from accountant.views import Alert
+from accountant.views.datasets import Alert
 from streams.alerts import Once
 
 

@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 from accountant.records import encode
-from accountant.views import decode_alert
+from accountant.views.datasets import decode_alert
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook import Answer, Tried, Trying, Webhook
 from streams.errors import Refused

@@ -18,7 +18,7 @@ from streams.cli.root import main
 
 # What commands import when they run.
 _WARM = (
-    "accountant.audit",
+    "accountant.replay.audit",
     "streams.cli.demo.screen",
     "streams.cli.reading.log_reader",
     "streams.cli.printing.tables",

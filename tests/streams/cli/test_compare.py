@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from accountant.clock import uuid7
+from accountant.times import uuid7
 
 START = 1_795_000_000_000
 POLICY = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from accountant.errors import LogDamaged
-from accountant.views import DatasetView
+from accountant.views.datasets import DatasetView
 from streams.cli.reading.dataset_reader import open_views
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from accountant.clock import uuid7
+from accountant.times import uuid7
 
 START = 1_795_000_000_000
 

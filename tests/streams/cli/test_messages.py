@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from accountant.clock import issued_at, uuid7
 from accountant.filters import FILTERS
+from accountant.times import issued_at, uuid7
 from tests.streams.cli.conftest import environment
 
 ASK = ("ask", "census", "pure:0.01", "--analyst", "ana")

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from accountant.views import view_of_ledger
+from accountant.views.datasets import view_of_ledger
 from streams.cli.printing.tables import dataset_table
 from tests.accountant.world import opened
 

@@ -10,9 +10,9 @@ import pytest
 
 from accountant.claims import Pure
 from accountant.errors import RequestInvalid
-from accountant.inputs import Undecodable
-from accountant.outcomes import Outcome, Reason
 from accountant.policy import Policy
+from accountant.records.inputs import Undecodable
+from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant
 from streams.client.http import HttpService
 from streams.client.requests import Patience

@@ -9,9 +9,9 @@ import pytest
 
 from accountant import claims as c
 from accountant.filters import FILTERS
-from accountant.outcomes import Outcome, Reason
 from accountant.policy import guarantee_of
-from accountant.views import DatasetView
+from accountant.records.outcomes import Outcome, Reason
+from accountant.views.datasets import DatasetView
 from streams.client import Accountant
 from tests.accountant.filters.policies import POLICIES
 from tests.streams.gateway.door import TestClock

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from accountant.outcomes import Outcome
+from accountant.records.outcomes import Outcome
 from streams.client import Accountant, AsyncAccountant, Unanswered
 from streams.client.connect import NoSuchLedger
 from streams.errors import Refused, Unavailable

@@ -12,12 +12,12 @@ import apsw
 import msgspec
 import pytest
 
-from accountant.decide import decide
-from accountant.encoded import Encoded
-from accountant.inputs import Input
-from accountant.outcomes import Reason
 from accountant.partition import Draft
+from accountant.partition.decide import decide
 from accountant.records import decode_decision
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.records.outcomes import Reason
 from streams.client import Accountant
 from streams.embedded.ledger_file import reader
 from streams.embedded.service import EmbeddedService

@@ -15,7 +15,7 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from accountant.clock import uuid7
+from accountant.times import uuid7
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.gateway.server import GatewayServer, run_gateway

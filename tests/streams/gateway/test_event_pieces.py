@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from accountant.records import Decision
-from accountant.views import view_of_ledger
+from accountant.views.datasets import view_of_ledger
 from streams.broadcast import Broadcast
 from streams.gateway.events import _PIECE_BYTES, Streams, _crossed, _next
 from tests.accountant.world import World

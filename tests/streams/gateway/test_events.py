@@ -5,7 +5,7 @@ import threading
 import httpx
 
 from accountant.records import decode_decision
-from accountant.views import Alert, decode_alert
+from accountant.views.datasets import Alert, decode_alert
 from streams.client import Accountant
 from tests.streams.gateway.door import Door
 

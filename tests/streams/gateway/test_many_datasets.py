@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from accountant.views import DatasetView
+from accountant.views.datasets import DatasetView
 from streams.embedded.service import EmbeddedService
 from streams.gateway.app import create_app
 from streams.settings import Settings

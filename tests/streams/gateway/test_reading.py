@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from accountant.views import decode_dataset_view
+from accountant.views.datasets import decode_dataset_view
 from tests.streams.gateway.door import Door, TestClock, new_id, request
 
 

@@ -9,10 +9,10 @@ import httpx
 import msgspec
 import pytest
 
-from accountant.decide import decide
-from accountant.encoded import Encoded
-from accountant.inputs import Input
 from accountant.partition import Draft
+from accountant.partition.decide import decide
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
 from tests.streams.gateway.door import (
     Door,
     TestClock,

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from accountant.decide import decide
 from accountant.filters import FILTERS
-from accountant.inputs import Input
 from accountant.partition import Draft
+from accountant.partition.decide import decide
 from accountant.policy import guarantee_of, resolve
+from accountant.records.inputs import Input
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import Standing
 from streams.metrics.registry import exposition

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from accountant.decide import decide
 from accountant.errors import LogDamaged
-from accountant.inputs import Input
 from accountant.partition import Draft, Partition, genesis_decision
+from accountant.partition.decide import decide
 from accountant.records import Genesis
-from accountant.refold import Refold
-from accountant.views import UNKNOWN
+from accountant.records.inputs import Input
+from accountant.replay.refold import Refold
+from accountant.views.datasets import UNKNOWN
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import Standing

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from accountant.partition import Partition, genesis_decision
-from accountant.partitioning import partition_of
+from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
-from accountant.refold import Refold
+from accountant.replay.refold import Refold
 from streams.errors import Unavailable
 from streams.metrics.live_ledgers import Standing
 from streams.metrics.partition_counters import requests_of

@@ -7,9 +7,9 @@ import threading
 import msgspec
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from accountant.decide import decide
-from accountant.inputs import Input
 from accountant.partition import Draft
+from accountant.partition.decide import decide
+from accountant.records.inputs import Input
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import Standing
 from streams.metrics.registry import exposition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.usage import MOST_ANALYSTS, OTHERS, Vacancies
+from accountant.views.usage import MOST_ANALYSTS, OTHERS, Vacancies
 from streams.metrics.live_ledgers import Standing
 from streams.metrics.usage import UsageTable
 from tests.accountant.world import World

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accountant.decide import decide
-from accountant.inputs import Input
 from accountant.partition import Draft, Partition
+from accountant.partition.decide import decide
 from accountant.records import Genesis, Source
-from accountant.refold import Refold
+from accountant.records.inputs import Input
+from accountant.replay.refold import Refold
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import create, reader
 from streams.embedded.queue import Entry, Handoff

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from accountant.decide import decide as decide_record
 from accountant.partition import Partition
+from accountant.partition.decide import decide as decide_record
 from accountant.records import Genesis, Source
-from accountant.refold import Refold, state_rows
+from accountant.replay.refold import Refold, state_rows
 from streams.processing.journal import Journal
 from streams.processing.processor import Decide, Processor, Tuning
 from streams.testing import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from accountant.clock import from_iso
 from accountant.records import decode_decision
+from accountant.times import from_iso
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from streams.testing import ManualClock

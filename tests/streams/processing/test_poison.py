@@ -8,10 +8,10 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from accountant.decide import decide
-from accountant.encoded import Encoded
-from accountant.inputs import Input
 from accountant.partition import Draft
+from accountant.partition.decide import decide
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
 from streams.errors import CommitRejected, CommitUnknown, Refused, Unavailable
 from streams.processing.journal import Commit
 from streams.processing.processor import MOST_DECISION_BYTES

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pytest
 
-from accountant.decide import decide
-from accountant.encoded import Encoded
-from accountant.inputs import Input
 from accountant.partition import Draft
+from accountant.partition.decide import decide
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
 from streams.errors import ClockOutOfRange, Fenced, Unavailable
 from streams.processing.processor import AlwaysEntitled, Processor, Tuning
 from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver

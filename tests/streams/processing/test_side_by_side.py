@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from accountant.refold import state_rows
+from accountant.replay.refold import state_rows
 from streams.errors import JournalFault
 from streams.processing.journal import Commit
 from tests.streams.bodies import asking, opening
@@ -110,7 +110,7 @@ class SideBySide(RuleBasedStateMachine):
         return asking(f"d{self.number % 3}", self.at, self.number)
 
     def _inputs(self, player: Player, bodies: list[bytes]) -> Any:
-        from accountant.inputs import Input
+        from accountant.records.inputs import Input
 
         first = player.partition.next["requests"]
         offset = {"requests": first, "admin": player.partition.next["admin"]}

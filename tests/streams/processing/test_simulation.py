@@ -10,11 +10,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from accountant.decide import decide
-from accountant.encoded import Encoded
 from accountant.errors import LedgerFault
-from accountant.inputs import Input
 from accountant.partition import Draft
+from accountant.partition.decide import decide
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
 from streams.errors import CommitUnknown, Unavailable
 from streams.processing.journal import Commit
 from streams.testing import Crash, CrashPoints, MemoryJournal

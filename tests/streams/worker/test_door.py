@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from accountant.following import Following, runs
-from accountant.usage import MOST_ANALYSTS, OTHERS
+from accountant.views.follow import Following, runs
+from accountant.views.usage import MOST_ANALYSTS, OTHERS
 from streams.metrics.live_ledgers import Standing
 from streams.worker.door import WorkerDoor
 from streams.worker.status import Status

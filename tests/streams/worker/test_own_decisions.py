@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.encoded import Encoded
-from accountant.following import Following, runs
-from accountant.inputs import Input
 from accountant.partition import Partition
-from accountant.usage import views_of
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.views.follow import Following, runs
+from accountant.views.usage import views_of
 from streams.processing.processor import Committed
 from streams.worker.own_decisions import OwnDecisions
 from tests.accountant.histories import worlds
-from tests.accountant.test_views import BASIC
+from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
 
 

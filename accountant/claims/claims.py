@@ -1,0 +1,348 @@
+"""What a mechanism may promise: the wire types of claims.
+
+A claim is data. What it is worth in each definition of privacy is in `promises`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from accountant.amounts import parse
+from accountant.claims.fields import (
+    LEAST_EPSILON,
+    LEAST_RHO,
+    MOST_EPSILON,
+    MOST_RHO,
+    ClaimFields,
+    check_delta,
+    check_epsilon,
+    check_noise,
+    check_rate,
+    check_result,
+    check_rho,
+)
+from accountant.errors import RequestInvalid
+
+MOST_TIMES: Final = 1_000_000
+MOST_CLAIMS: Final = 100
+MOST_DEPTH: Final = 3
+
+
+class Pure(ClaimFields, frozen=True, tag="pure"):
+    """epsilon-DP, epsilon in nats: 0 or 1e-12 to 1e3."""
+
+    epsilon: str
+    knob = "epsilon"
+
+    def check(self) -> None:
+        check_epsilon(self.epsilon, "epsilon")
+
+
+class Approximate(ClaimFields, frozen=True, tag="approximate"):
+    """(epsilon, delta)-DP."""
+
+    epsilon: str
+    delta: str
+    knob = "epsilon"
+
+    def check(self) -> None:
+        check_epsilon(self.epsilon, "epsilon")
+        check_delta(self.delta, "delta")
+
+
+class Probabilistic(Approximate, frozen=True, tag="probabilistic"):
+    """(epsilon, delta)-pDP: the loss exceeds epsilon with probability at most delta."""
+
+
+class RandomizedResponse(Approximate, frozen=True, tag="randomized_response"):
+    """Randomized response RR_{epsilon, delta} (Rogers 2016 Def 2.6)."""
+
+    delta: str = "0"
+
+
+class Zcdp(ClaimFields, frozen=True, tag="zcdp"):
+    """rho-zCDP, rho in nats: 0 or 1e-25 to 1e6."""
+
+    rho: str
+    knob = "rho"
+
+    def check(self) -> None:
+        check_rho(self.rho, "rho")
+
+
+class ApproximateZcdp(Zcdp, frozen=True, tag="approximate_zcdp"):
+    """delta-approximate rho-zCDP (Whitehouse 2023 Def 10)."""
+
+    delta: str
+
+    def check(self) -> None:
+        check_rho(self.rho, "rho")
+        check_delta(self.delta, "delta")
+
+
+class Gdp(ClaimFields, frozen=True, tag="gdp"):
+    """mu-Gaussian DP, mu: 0 or 1e-12 to 1e3."""
+
+    mu: str
+    knob = "mu"
+
+    def check(self) -> None:
+        check_epsilon(self.mu, "mu")
+
+
+class BoundedRange(ClaimFields, frozen=True, tag="bounded_range"):
+    """eta-bounded range, eta in nats; the exponential mechanism has eta = epsilon."""
+
+    eta: str
+    knob = "eta"
+
+    def check(self) -> None:
+        check_epsilon(self.eta, "eta")
+
+
+class Laplace(ClaimFields, frozen=True, tag="laplace"):
+    """Laplace noise of `scale`, for a query of l1 `sensitivity`; both in query units."""
+
+    scale: str
+    sensitivity: str
+    knob = "scale"
+    knob_sign = -1
+
+    def check(self) -> None:
+        scale = check_noise(self.scale, "scale")
+        epsilon = Fraction(parse(self.sensitivity, field="sensitivity")) / Fraction(scale)
+        check_result(epsilon, "sensitivity / scale", LEAST_EPSILON, MOST_EPSILON)
+
+
+class Gaussian(ClaimFields, frozen=True, tag="gaussian"):
+    """Gaussian noise of standard deviation `sigma`, for l2 `sensitivity`; in query units."""
+
+    sigma: str
+    sensitivity: str
+    knob = "sigma"
+    knob_sign = -1
+
+    def check(self) -> None:
+        sigma = check_noise(self.sigma, "sigma")
+        rho = Fraction(parse(self.sensitivity, field="sensitivity")) ** 2
+        rho /= 2 * Fraction(sigma) ** 2
+        check_result(rho, "sensitivity^2 / (2 sigma^2)", LEAST_RHO, MOST_RHO)
+
+
+class SubsampledGaussian(Gaussian, frozen=True, tag="subsampled_gaussian"):
+    """A Gaussian on a Poisson sample: each unit is in it with probability `rate`, 1e-12 to 1.
+
+    That sampling amplifies privacy holds for units added or removed, not for one replaced.
+    """
+
+    rate: str
+    knob_is_power = False
+    only_for = "add_remove"
+
+    def check(self) -> None:
+        super().check()
+        check_rate(self.rate, "rate")
+
+
+class Brownian(ClaimFields, frozen=True, tag="brownian"):
+    """One refinement of a Brownian mechanism: the answer shown anew, with less noise.
+
+    `variance` is that of the noise after it, `previous` that before it, left out where no
+    answer was shown before; in squared query units. `sensitivity` is l2, in query units.
+    """
+
+    variance: str
+    sensitivity: str
+    previous: str | UnsetType = UNSET
+    knob = "variance"
+    knob_sign = -1
+    knob_is_power = False
+
+    def check(self) -> None:
+        variance = check_noise(self.variance, "variance")
+        if self.previous is not UNSET and check_noise(self.previous, "previous") <= variance:
+            raise RequestInvalid("variance", "must be below previous", self.variance)
+        parse(self.sensitivity, field="sensitivity")
+        what = "sensitivity^2 / 2 (1 / variance - 1 / previous)"
+        check_result(self.rho(), what, LEAST_RHO, MOST_RHO)
+
+    def rho(self) -> Fraction:
+        """Return (sensitivity^2 / 2) (1/variance - 1/previous), exactly (docs/theory.md P4)."""
+        precision = 1 / Fraction(self.variance)
+        if self.previous is not UNSET:
+            precision -= 1 / Fraction(self.previous)
+        return Fraction(self.sensitivity) ** 2 / 2 * precision
+
+
+class ExPost(ClaimFields, frozen=True, tag="ex_post"):
+    """Ex-post privacy: the answer y shows that the loss is at most E(y), but for delta.
+
+    `epsilon` is the bound that E(y) is held to before the mechanism runs (Rogers 2023 Def 4.1).
+    """
+
+    epsilon: str
+    delta: str = "0"
+    knob = "epsilon"
+
+    def check(self) -> None:
+        check_epsilon(self.epsilon, "epsilon")
+        check_delta(self.delta, "delta")
+
+
+class Repeat(ClaimFields, frozen=True, tag="repeat"):
+    """The same claim `times` over, decided as one: 1 to 1,000,000."""
+
+    claim: Claim
+    times: int
+    knob = "times"
+
+    def check(self) -> None:
+        if not 1 <= self.times <= MOST_TIMES:
+            raise RequestInvalid("times", f"must be between 1 and {MOST_TIMES}", self.times)
+        _check_nested(self.claim, "claim")
+
+
+class AllOf(ClaimFields, frozen=True, tag="all_of"):
+    """A batch of 1 to 100 claims, granted or refused as one."""
+
+    claims: tuple[Claim, ...]
+
+    def check(self) -> None:
+        if not 1 <= len(self.claims) <= MOST_CLAIMS:
+            rule = f"must hold 1 to {MOST_CLAIMS} claims"
+            raise RequestInvalid("claims", rule, f"{len(self.claims)} claims")
+        for i, claim in enumerate(self.claims):
+            _check_nested(claim, f"claims[{i}]")
+
+
+def _check_nested(claim: Claim, field: str) -> None:
+    try:
+        claim.check()
+    except RequestInvalid as error:
+        raise error.under(field) from None
+
+
+Claim = (
+    Pure
+    | Approximate
+    | Probabilistic
+    | RandomizedResponse
+    | Zcdp
+    | ApproximateZcdp
+    | Gdp
+    | BoundedRange
+    | Laplace
+    | Gaussian
+    | SubsampledGaussian
+    | Brownian
+    | ExPost
+    | Repeat
+    | AllOf
+)
+
+ATOMS: Final = (
+    Pure,
+    Approximate,
+    Probabilistic,
+    RandomizedResponse,
+    Zcdp,
+    ApproximateZcdp,
+    Gdp,
+    BoundedRange,
+    Laplace,
+    Gaussian,
+    SubsampledGaussian,
+    Brownian,
+    ExPost,
+)
+
+
+def atoms(claim: Claim, times: int = 1) -> Iterator[tuple[Claim, int]]:
+    """Yield each single mechanism of a claim with the number of times it runs."""
+    if isinstance(claim, Repeat):
+        yield from atoms(claim.claim, times * claim.times)
+    elif isinstance(claim, AllOf):
+        for part in claim.claims:
+            yield from atoms(part, times)
+    else:
+        yield claim, times
+
+
+def depth(claim: Claim) -> int:
+    """Return how deep batches nest: 0 for a single mechanism."""
+    if isinstance(claim, Repeat):
+        return 1 + depth(claim.claim)
+    if isinstance(claim, AllOf):
+        return 1 + max((depth(part) for part in claim.claims), default=0)
+    return 0
+
+
+class CheckedClaim:
+    """A claim whose fields obey their rules, with a place to keep its prices.
+
+    Equal claims share one instance while it is remembered, so what is computed from it
+    is computed once.
+
+    Attributes:
+        mechanisms: how many mechanisms it holds.
+        keys: how many JSON keys its fields took on the wire.
+        only_for: the one neighbouring relation that all of it may be claimed for, "" for any.
+        prices: what it costs, by the sums asked for; filled by `totals.price`.
+    """
+
+    __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices")
+
+    def __init__(self, claim: Claim) -> None:
+        if depth(claim) > MOST_DEPTH:
+            raise RequestInvalid("claim", f"must nest at most {MOST_DEPTH} deep", depth(claim))
+        claim.check()
+        self.claim = claim
+        self.mechanisms = sum(times for _, times in atoms(claim))
+        if self.mechanisms > 1_000_000_000:
+            raise RequestInvalid("claim", "must hold at most 1e9 mechanisms", self.mechanisms)
+        self.keys = _keys(claim)
+        self.only_for = max((atom.only_for for atom, _ in atoms(claim)), default="")
+        self.prices: dict[tuple[str, ...], Any] = {}
+
+
+def _keys(claim: Claim) -> int:
+    """Return how many JSON keys a claim was written with, optional ones at their default aside."""
+    if isinstance(claim, Repeat):
+        return 3 + _keys(claim.claim)
+    if isinstance(claim, AllOf):
+        return 2 + sum(map(_keys, claim.claims))
+    defaults: tuple[object, ...] = claim.__struct_defaults__
+    fields = claim.__struct_fields__
+    given = [getattr(claim, field) for field in fields[len(fields) - len(defaults) :]]
+    at_default = [value for value, default in zip(given, defaults, strict=True) if value == default]
+    return 1 + len(fields) - len(at_default)
+
+
+_NESTED: Final = (Repeat, AllOf)
+
+
+def checked(claim: Claim) -> CheckedClaim:
+    """Return the claim with its fields checked.
+
+    Raises: RequestInvalid: a field breaks its rule.
+    """
+    # A batch may take 64 KiB, so batches are not kept: their parts' prices are.
+    if isinstance(claim, _NESTED) and _is_batch(claim):
+        return CheckedClaim(claim)
+    return _checked(claim)
+
+
+@lru_cache(maxsize=16_384)
+def _checked(claim: Claim) -> CheckedClaim:
+    return CheckedClaim(claim)
+
+
+def _is_batch(claim: Claim) -> bool:
+    while isinstance(claim, Repeat):
+        claim = claim.claim
+    return isinstance(claim, AllOf)

@@ -1,0 +1,7 @@
+"""One dataset: what was spent of its budget, and the decision on a request."""
+
+from __future__ import annotations
+
+from accountant.ledger.ledger import Ledger
+
+__all__ = ["Ledger"]

@@ -1,0 +1,66 @@
+"""Decide one owner's record: open, amend, close."""
+
+from __future__ import annotations
+
+import msgspec
+
+from accountant.ledger import Ledger
+from accountant.ledger.adjudicate import Verdict
+from accountant.policy import resolve
+from accountant.policy.compiled import Plan, open_plan
+from accountant.records import AdminRecord, Amend, Open
+from accountant.records.outcomes import Outcome, Reason
+
+
+def administer(
+    ledger: Ledger | None, record: AdminRecord, at: int
+) -> tuple[Ledger, Verdict, dict[str, object]]:
+    """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
+
+    Args:
+        ledger: before it; None only for an opening of a dataset never opened.
+        record: its fields already checked.
+        at: the decision's time, milliseconds since 1970.
+    """
+    if isinstance(record, Open):
+        if ledger is None:
+            return _open(record, at)
+        return _refused(ledger, Reason.ALREADY_OPENED, at)
+    assert ledger is not None
+    if ledger.closed:
+        return _refused(ledger, Reason.CLOSED, at)
+    if isinstance(record, Amend):
+        return _amend(ledger, record, at)
+    closed = _moved(ledger, at, closed=True)
+    return closed, Verdict(Outcome.CLOSED), {}
+
+
+def _open(record: Open, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+    plan = open_plan(resolve(record.policy))
+    return Ledger.opened(record.dataset, plan, at), Verdict(Outcome.OPENED), _written(plan)
+
+
+def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+    before = ledger.plan.policy
+    policy = msgspec.structs.replace(
+        before,
+        alert_at=before.alert_at if record.alert_at is None else record.alert_at,
+        horizon=before.horizon if record.horizon is None else record.horizon,
+    )
+    plan = Plan(policy, ledger.plan.capacity)
+    crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
+    amended = _moved(ledger, at, plan=plan, crossed=crossed)
+    return amended, Verdict(Outcome.AMENDED), _written(plan)
+
+
+def _written(plan: Plan) -> dict[str, object]:
+    return {"policy": plan.policy, "budget": plan.budget_wire}
+
+
+def _refused(ledger: Ledger, reason: Reason, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+    return _moved(ledger, at), Verdict(Outcome.REFUSED, reason), {}
+
+
+def _moved(ledger: Ledger, at: int, **changes: object) -> Ledger:
+    sequence = ledger.sequence + 1
+    return msgspec.structs.replace(ledger, sequence=sequence, changed_at=at, **changes)

@@ -1,0 +1,104 @@
+"""Ledgers to and from the rows of `state`, and the wire form of their amounts."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from accountant.amounts import Units, format_units, parse_units
+from accountant.errors import LogDamaged
+from accountant.ledger import Ledger
+from accountant.policy.compiled import Plan, stored_plan
+from accountant.records import Decision, Snapshot, decode_policy
+
+
+def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
+    """Return a ledger's row.
+
+    Args:
+        decision: if it is the ledger's last, its amounts are taken over as they stand: to
+            write them anew takes longer than all the rest.
+    """
+    plan = ledger.plan
+    if decision is None or decision.totals is None or decision.odometers is None:
+        totals, odometers = totals_wire(ledger), odometers_wire(ledger)
+    else:
+        totals, odometers = decision.totals, decision.odometers
+    return Snapshot(
+        dataset=ledger.dataset,
+        generation=ledger.generation,
+        sequence=ledger.sequence,
+        policy=plan.policy_wire,
+        budget=plan.budget_wire,
+        totals=totals,
+        odometers=odometers,
+        crossed=ledger.crossed,
+        exhausted=ledger.exhausted,
+        closed=ledger.closed,
+        opened_at=ledger.opened_at,
+        changed_at=ledger.changed_at,
+        halted=True if ledger.halted else msgspec.UNSET,
+    )
+
+
+def restored(row: Snapshot) -> Ledger:
+    """Return the ledger that a row holds.
+
+    Raises: LogDamaged: the row does not fit its own policy.
+    """
+    plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()))
+    mechanisms, totals = totals_from(plan, row.totals)
+    return Ledger(
+        dataset=row.dataset,
+        plan=plan,
+        sequence=row.sequence,
+        mechanisms=mechanisms,
+        totals=totals,
+        crossed=row.crossed,
+        exhausted=row.exhausted,
+        closed=row.closed,
+        opened_at=row.opened_at,
+        changed_at=row.changed_at,
+        generation=row.generation,
+        readings=plan.readings(totals),
+        halted=bool(row.halted),
+    )
+
+
+def totals_wire(ledger: Ledger) -> dict[str, str | int]:
+    """Return the totals by name, `mechanisms` first."""
+    wire: dict[str, str | int] = {"mechanisms": ledger.mechanisms}
+    wire.update(zip(ledger.plan.sums, map(format_units, ledger.totals), strict=True))
+    return wire
+
+
+def totals_from(plan: Plan, wire: dict[str, str | int]) -> tuple[int, tuple[Units, ...]]:
+    """Return (mechanisms, totals) of what `totals_wire` wrote.
+
+    Raises: LogDamaged: a total is missing or is no amount.
+    """
+    try:
+        totals = tuple([parse_units(str(wire[name])) for name in plan.sums])
+        return int(wire["mechanisms"]), totals
+    except (KeyError, ValueError) as error:
+        raise LogDamaged(f"totals {wire} do not fit the sums {plan.sums}") from error
+
+
+def left_wire(ledger: Ledger) -> dict[str, str]:
+    """Return what the filter's sums may still grow by, by name."""
+    plan = ledger.plan
+    left = plan.kind.left(plan.capacity, ledger.totals[: plan.width])
+    return dict(zip(plan.kind.sums, map(format_units, left), strict=True))
+
+
+def odometers_wire(ledger: Ledger) -> dict[str, str]:
+    """Return the odometers' readings in nats by name."""
+    readings = map(format_reading, ledger.readings)
+    return dict(zip(ledger.plan.reader_names, readings, strict=True))
+
+
+def format_reading(value: float) -> str:
+    """Return a reading with 10 significant digits, rounded up."""
+    # Half a unit of the tenth digit is at most 5e-10 of the value.
+    return f"{value * (1 + 6e-10):.10g}" if value < math.inf else "inf"

@@ -1,0 +1,14 @@
+"""Many datasets with their ids and the chain: the decision on an input record."""
+
+from __future__ import annotations
+
+from accountant.partition.partition import (
+    NO_PREVIOUS,
+    Draft,
+    Mark,
+    Partition,
+    genesis_decision,
+    hash_of,
+)
+
+__all__ = ["NO_PREVIOUS", "Draft", "Mark", "Partition", "genesis_decision", "hash_of"]

@@ -1,0 +1,267 @@
+"""The decision on one input record: ids, floor, clock and chain around adjudication.
+
+Used by the processor, by the offline `decide` command and by `audit`, so there is one path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from accountant.amounts import INFINITE
+from accountant.errors import RequestInvalid
+from accountant.ledger import Ledger
+from accountant.ledger.adjudicate import Verdict, adjudicate
+from accountant.ledger.administer import administer
+from accountant.ledger.snapshots import left_wire, odometers_wire, totals_wire
+from accountant.partition import Draft
+from accountant.partition.fast_records import grant
+from accountant.partition.ids import Remembered, id_key
+from accountant.partition.key_hash import partition_of
+from accountant.records import (
+    Decision,
+    FieldError,
+    First,
+    MechanismRequest,
+    Open,
+    Origin,
+    decode_decision,
+)
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Checked, Input, Undecodable, canonical, check
+from accountant.records.outcomes import Outcome, Reason
+from accountant.times import iso
+
+CLOCK_LEAD_MS: Final = 300_000
+"""An append time may be ahead of the deciding clock by at most this."""
+
+_NOTHING_MORE: Final[dict[str, object]] = {}
+
+
+def decide(draft: Draft, record: Input, clock: int) -> Encoded:
+    """Decide one input record and take the decision into the draft.
+
+    Args:
+        draft: the state so far; to be dropped if this raises.
+        record: the input, the next of its source.
+        clock: the deciding machine's time, milliseconds since 1970.
+    Whatever the record holds, it gets exactly one decision. Precedence: undecodable or
+    oversize, field rules, wrong_partition, expired, issued_in_future, repeated or conflict,
+    overloaded, unknown_dataset or already_opened, then `adjudicate`'s.
+    """
+    _take_up(draft, record, clock)
+    if record.checked is not None and record.value is not None:
+        return _decide_checked(draft, record, record.value, record.checked)
+    try:
+        body = canonical(record.value)
+        checked = check(record.source, body)
+    except Undecodable as error:
+        wrong = FieldError("body", str(error), "")
+        return _append(draft, record, Outcome.INVALID, error.reason, error=wrong)
+    except RequestInvalid as error:
+        wrong = FieldError(error.field, error.rule, error.value)
+        return _append_invalid(draft, record, body, wrong)
+    return _decide_checked(draft, record, body, checked)
+
+
+def decide_internal_error(draft: Draft, record: Input, clock: int) -> Encoded:
+    """Decide an input on which adjudication itself raised; nothing of it is repeated."""
+    _take_up(draft, record, clock)
+    return _append(draft, record, Outcome.INVALID, Reason.INTERNAL_ERROR)
+
+
+def _take_up(draft: Draft, record: Input, clock: int) -> None:
+    """Move the partition's clock and the input's offset on to a record."""
+    draft.decided_at = max(draft.decided_at, min(record.append_time, clock + CLOCK_LEAD_MS))
+    draft.next[record.source] = record.offset + 1
+
+
+def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) -> Encoded:
+    request = checked.body
+    dataset = request.dataset
+    ledger = draft.ledger(dataset)
+    genesis = draft.partition.genesis
+    if ledger is None and partition_of(dataset.encode(), genesis.partitions) != genesis.partition:
+        return _append_of(draft, record, checked, body, Outcome.INVALID, Reason.WRONG_PARTITION)
+    if record.source == "requests":
+        draft.floor = max(draft.floor, draft.decided_at - genesis.window_ms)
+    issued = checked.issued
+    if issued <= draft.floor:
+        return _append_of(draft, record, checked, body, Outcome.EXPIRED)
+    if issued > draft.decided_at + genesis.skew_ms:
+        return _append_of(draft, record, checked, body, Outcome.INVALID, Reason.ISSUED_IN_FUTURE)
+    key = id_key(record.source, dataset, checked.who, request.request_id)
+    body_hash = hashlib.sha256(body).digest()
+    known = draft.remembered(issued, key)
+    if known is not None:
+        same = known.body_hash == body_hash
+        outcome = Outcome.REPEATED if same else Outcome.CONFLICT
+        return _append_of(draft, record, checked, body, outcome, first=known.first())
+    if not draft.has_room_for_id():
+        return _append_of(draft, record, checked, body, Outcome.REFUSED, Reason.OVERLOADED)
+    if issued <= draft.floor:  # making room has just raised it
+        return _append_of(draft, record, checked, body, Outcome.EXPIRED)
+    return _decide_new(draft, record, body, checked, ledger, (issued, key, body_hash))
+
+
+def _decide_new(
+    draft: Draft,
+    record: Input,
+    body: bytes,
+    checked: Checked,
+    ledger: Ledger | None,
+    identity: tuple[int, str, bytes],
+) -> Encoded:
+    request = checked.body
+    if ledger is None and not isinstance(request, Open):
+        reason = Reason.UNKNOWN_DATASET
+        encoded = _append_of(draft, record, checked, body, Outcome.REFUSED, reason)
+        _remember(draft, identity, encoded, None)
+        return encoded
+    extra, analyst = _NOTHING_MORE, None
+    if isinstance(request, MechanismRequest):
+        analyst = request.analyst
+        assert ledger is not None
+        assert checked.claim is not None
+        after, verdict = adjudicate(
+            ledger, checked.claim, request.unit, request.neighbours, draft.decided_at
+        )
+        if verdict.outcome is Outcome.GRANTED:
+            return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
+    else:
+        after, verdict, extra = administer(ledger, request, draft.decided_at)
+    decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
+    encoded = draft.append(decision, record.key, analyst)
+    draft.put(after)
+    _remember(draft, identity, encoded, None)
+    return encoded
+
+
+def _grant(
+    draft: Draft,
+    record: Input,
+    body: bytes,
+    analyst: str,
+    ledgers: tuple[Ledger, Ledger],
+    verdict: Verdict,
+    identity: tuple[int, str, bytes],
+) -> Encoded:
+    before, after = ledgers
+    value, amounts = grant(
+        draft.head,
+        (iso(draft.decided_at), iso(draft.floor)),
+        after,
+        verdict,
+        body,
+        (draft.sequence + 1, draft.partition.genesis.partition, record.offset),
+    )
+    encoded = draft.append_value(
+        value,
+        record.key,
+        Outcome.GRANTED,
+        None,
+        after.dataset,
+        after.sequence,
+        analyst,
+        0 if after.totals[0] == INFINITE else after.totals[0] - before.totals[0],
+        bool(verdict.crossed),
+    )
+    draft.put(after, amounts)
+    _remember(draft, identity, encoded, verdict.cost)
+    return encoded
+
+
+def _ledger_decision(
+    draft: Draft,
+    record: Input,
+    raw: msgspec.Raw,
+    ledger: Ledger,
+    verdict: Verdict,
+    extra: dict[str, object],
+) -> Decision:
+    price = verdict.price
+    decision = Decision(
+        partition_sequence=draft.sequence + 1,
+        previous=draft.head,
+        decided_at=iso(draft.decided_at),
+        floor=iso(draft.floor),
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        dataset=ledger.dataset,
+        generation=ledger.generation,
+        sequence=ledger.sequence,
+        asked=None if price is None else price.wire,
+        fits=verdict.fits,
+        totals=totals_wire(ledger),
+        left=left_wire(ledger),
+        odometers=odometers_wire(ledger),
+        crossed=verdict.crossed,
+        request=raw,
+        source=Origin(record.source, draft.partition.genesis.partition, record.offset),
+    )
+    # Only an owner's record has more to say; every request would pay for it above.
+    return msgspec.structs.replace(decision, **extra) if extra else decision
+
+
+def _append_of(
+    draft: Draft,
+    record: Input,
+    checked: Checked,
+    body: bytes,
+    outcome: Outcome,
+    reason: Reason | None = None,
+    first: First | None = None,
+) -> Encoded:
+    """Append a decision on a sound request that leaves every ledger as it is."""
+    dataset, raw = checked.body.dataset, msgspec.Raw(body)
+    return _append(draft, record, outcome, reason, dataset=dataset, request=raw, first=first)
+
+
+def _append(
+    draft: Draft, record: Input, outcome: Outcome, reason: Reason | None, **fields: object
+) -> Encoded:
+    """Append a decision that leaves every ledger as it is."""
+    decision = Decision(
+        partition_sequence=draft.sequence + 1,
+        previous=draft.head,
+        decided_at=iso(draft.decided_at),
+        floor=iso(draft.floor),
+        outcome=outcome,
+        reason=reason,
+        source=Origin(record.source, draft.partition.genesis.partition, record.offset),
+        **fields,  # type: ignore[arg-type]
+    )
+    return draft.append(decision, record.key)
+
+
+def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError) -> Encoded:
+    """Append an `invalid` that repeats the body, if the log can be read back with it."""
+    sequence, head = draft.sequence, draft.head
+    raw = msgspec.Raw(body)
+    reason = Reason.INVALID_FIELD
+    encoded = _append(draft, record, Outcome.INVALID, reason, error=wrong, request=raw)
+    try:
+        if bytes(decode_decision(encoded.value).request) == body:
+            return encoded
+    except msgspec.MsgspecError:
+        pass
+    draft.sequence, draft.head = sequence, head
+    return _append(draft, record, Outcome.INVALID, reason, error=wrong)
+
+
+def _remember(
+    draft: Draft, identity: tuple[int, str, bytes], encoded: Encoded, cost: dict[str, str] | None
+) -> None:
+    issued, key, body_hash = identity
+    remembered = Remembered(
+        body_hash,
+        encoded.digest,
+        encoded.partition_sequence,
+        encoded.decided_at,
+        encoded.outcome,
+        encoded.reason,
+        cost,
+    )
+    draft.remember(issued, key, remembered)

@@ -1,0 +1,150 @@
+"""The request ids that a partition remembers, so that no retry is charged twice.
+
+Ids are kept in buckets of one second of their time of issue: forgetting all that lie at or
+below the floor then takes no search.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from accountant.records import First, Source
+from accountant.records.outcomes import Outcome, Reason
+from accountant.times import iso, issued_at
+
+MOST_IDS: Final = 1_000_000
+"""How many ids one partition remembers; about 400 bytes each."""
+
+_BUCKET_MS: Final = 1000
+_ID_LENGTH: Final = 36
+
+
+def id_key(source: Source, dataset: str, who: str, request_id: str) -> str:
+    """Return the key of an id: names hold no `/`, so no two ids share one."""
+    return f"{source}/{dataset}/{who}/{request_id}"
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """The part of an input that its id is made of: `analyst` of a request, else `by`."""
+
+    request_id: str
+    dataset: str
+    analyst: str = ""
+    by: str = ""
+
+    @property
+    def who(self) -> str:
+        """Who asks, or which owner orders."""
+        return self.analyst or self.by
+
+
+decode_identity = msgspec.json.Decoder(Identity).decode
+
+
+class Remembered(msgspec.Struct, frozen=True, gc=False):
+    """What is kept of a decision for its repeats; a struct, for there may be a million.
+
+    Attributes:
+        body_hash: SHA-256 of the canonical body.
+        hash: of the decision's bytes, hexadecimal.
+    """
+
+    body_hash: bytes
+    hash: bytes
+    partition_sequence: int
+    decided_at: int
+    outcome: Outcome
+    reason: Reason | None
+    cost: dict[str, str] | None
+
+    def first(self) -> First:
+        """Return it as a repeat's decision shows it."""
+        return First(
+            partition_sequence=self.partition_sequence,
+            decided_at=iso(self.decided_at),
+            outcome=self.outcome,
+            hash=f"sha256:{self.hash.hex()}",
+            reason=self.reason,
+            cost=self.cost,
+        )
+
+
+class IdTable:
+    """Ids by time of issue. `get` is O(1), and so is `add` but for the first id of a second.
+
+    `forget` is O(what is forgotten): every commit asks for it, and a window has thousands of
+    seconds.
+    """
+
+    __slots__ = ("_buckets", "_most", "_seconds", "_size")
+
+    def __init__(self, most: int = MOST_IDS) -> None:
+        self._buckets: dict[int, dict[str, Remembered]] = {}
+        self._seconds: list[int] = []  # a heap of those that have a bucket
+        self._most = most
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def most(self) -> int:
+        """How many ids the table may hold."""
+        return self._most
+
+    def get(self, issued: int, key: str) -> Remembered | None:
+        """Return what is remembered of an id issued at `issued` milliseconds."""
+        bucket = self._buckets.get(issued // _BUCKET_MS)
+        return None if bucket is None else bucket.get(key)
+
+    def add(self, issued: int, key: str, remembered: Remembered) -> None:
+        """Remember an id."""
+        second = issued // _BUCKET_MS
+        bucket = self._buckets.get(second)
+        if bucket is None:
+            bucket = self._buckets[second] = {}
+            heapq.heappush(self._seconds, second)
+        self._size += key not in bucket
+        bucket[key] = remembered
+
+    def forget(self, floor: int) -> None:
+        """Drop the ids in all seconds that end at or below the floor."""
+        last = (floor + 1) // _BUCKET_MS
+        while self._seconds and self._seconds[0] < last:
+            self._size -= len(self._buckets.pop(heapq.heappop(self._seconds)))
+
+    def count_by_second(self, floor: int) -> Counter[int]:
+        """Return how many ids issued above the floor there are, by second of issue.
+
+        Ids at or below the floor do not count even where they were not dropped yet: when that
+        happens depends on how input was batched, and no decision may depend on that.
+        """
+        edge = floor // _BUCKET_MS
+        counts = Counter({second: len(b) for second, b in self._buckets.items() if second > edge})
+        at_edge = self._buckets.get(edge, {})
+        counts[edge] = sum((issued_at(key[-_ID_LENGTH:]) or 0) > floor for key in at_edge)
+        return counts
+
+
+def second_of(issued: int) -> int:
+    """Return the second that an id is counted in."""
+    return issued // _BUCKET_MS
+
+
+def oldest_tenth(counts: Counter[int]) -> int:
+    """Return the time of issue, in milliseconds, of the end of the oldest tenth."""
+    total, seen = counts.total(), 0
+    for second in sorted(counts):
+        seen += counts[second]
+        if seen * 10 >= total:
+            return (second + 1) * _BUCKET_MS - 1
+    return 0
+
+
+def end_of_second_before(at: int) -> int:
+    """Return the last millisecond of a whole second that is not after `at`."""
+    return (at + 1) // _BUCKET_MS * _BUCKET_MS - 1

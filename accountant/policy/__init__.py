@@ -1,0 +1,35 @@
+"""What an owner fixes at the opening of a dataset."""
+
+from __future__ import annotations
+
+from accountant.policy.policy import (
+    DEFAULT_ALERTS,
+    MOST_ALERTS,
+    MOST_ODOMETERS,
+    Neighbours,
+    ParsedBudget,
+    Policy,
+    check_alerts,
+    check_horizon,
+    filter_of,
+    guarantee_of,
+    horizon_seconds,
+    parse_budget,
+    resolve,
+)
+
+__all__ = [
+    "DEFAULT_ALERTS",
+    "MOST_ALERTS",
+    "MOST_ODOMETERS",
+    "Neighbours",
+    "ParsedBudget",
+    "Policy",
+    "check_alerts",
+    "check_horizon",
+    "filter_of",
+    "guarantee_of",
+    "horizon_seconds",
+    "parse_budget",
+    "resolve",
+]

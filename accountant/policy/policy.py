@@ -1,0 +1,241 @@
+"""The policy of a dataset: what its owner promises, fixed at opening."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from accountant.amounts import format_units, parse, parse_in, precise, units_down
+from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO, check_delta
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS, Filter, Guarantee
+from accountant.odometers import AnyOdometer
+from accountant.odometers.one_sided_mixture import OneSidedMixture
+
+Neighbours = Literal["add_remove", "replace"]
+"""Which data sets count as neighbours: one unit added or removed, or one replaced."""
+
+DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
+MOST_ALERTS: Final = 20
+MOST_ODOMETERS: Final = 8
+_PARAMETERS: Final = ("order", "orders", "weights", "epsilon_ex_post", "delta_ex_post")
+_HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
+_UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Budget, filter, odometers and thresholds of one dataset.
+
+    Attributes:
+        filter: a name in `filters.FILTERS`.
+        epsilon, rho: the budget in nats; which of them depends on the filter.
+        delta: the whole of delta, 0 <= delta < 1.
+        delta_for_claims: delta'', the part that claims may spend. Its default is the filter's,
+            see `Filter.default_for_claims`.
+        unit: what one neighbour differs in, such as `person`.
+        neighbours: the neighbouring relation.
+        odometers: running bounds to keep. Default: one `one_sided_mixture` tuned to the
+            budget, where the policy has an epsilon and a delta of its own.
+        alert_at: ratios of the additive budget, increasing, in (0, 1].
+        horizon: how long the budget is meant to last, `P365D`.
+        halt_on_refusal: the first refusal for want of budget is the last decision on it.
+        order: of filter renyi. `orders`, `weights`: of renyi_weighted.
+        epsilon_ex_post, delta_ex_post: the second budget of filter split.
+
+    A field of the last three lines that is left out is not written either, so that what was
+    opened before there was such a field reads, and is written, as it was.
+    """
+
+    filter: str = "zcdp_tight"
+    epsilon: str | None = None
+    rho: str | None = None
+    delta: str = "0"
+    delta_for_claims: str | None = None
+    unit: str = "person"
+    neighbours: Neighbours = "add_remove"
+    odometers: tuple[AnyOdometer, ...] | None = None
+    alert_at: tuple[str, ...] = DEFAULT_ALERTS
+    horizon: str | None = None
+    halt_on_refusal: bool | UnsetType = UNSET
+    order: str | UnsetType = UNSET
+    orders: tuple[str, ...] | UnsetType = UNSET
+    weights: tuple[str, ...] | UnsetType = UNSET
+    epsilon_ex_post: str | UnsetType = UNSET
+    delta_ex_post: str | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedBudget:
+    """The amounts of a policy, as `filters.Budget` describes them."""
+
+    epsilon: Decimal | None
+    rho: Decimal | None
+    delta_for_claims: Decimal
+    delta_for_filter: Decimal
+
+
+def filter_of(policy: Policy) -> Filter:
+    """Return the policy's filter with its parameters; the same object for the same ones.
+
+    Raises: RequestInvalid: there is none of that name, or a parameter breaks its rule.
+    """
+    try:
+        kind = FILTERS[policy.filter]
+    except KeyError:
+        rule = f"must be one of {', '.join(FILTERS)}"
+        raise RequestInvalid("policy.filter", rule, policy.filter) from None
+    for field in _PARAMETERS:
+        value = getattr(policy, field)
+        if value is not UNSET and field not in kind.parameters:
+            rule = f"must be left out for filter {kind.name}"
+            raise RequestInvalid(f"policy.{field}", rule, value)
+    given = [(field, getattr(policy, field)) for field in kind.parameters]
+    try:
+        return _made(kind, tuple((f, v) for f, v in given if v is not UNSET and v is not None))
+    except RequestInvalid as error:
+        raise error.under("policy") from None
+
+
+@lru_cache(maxsize=4096)
+def _made(kind: type[Filter], parameters: tuple[tuple[str, Any], ...]) -> Filter:
+    make: Callable[..., Filter] = kind
+    return make(**dict(parameters))
+
+
+def parse_budget(policy: Policy) -> ParsedBudget:
+    """Return the policy's amounts, each within its bounds.
+
+    Raises: RequestInvalid: one of them is not, or is given for a filter that has no use for it.
+    """
+    kind = filter_of(policy)
+    budget_field = _budget_field(policy, kind)
+    delta = check_delta(policy.delta, "policy.delta")
+    if policy.delta_for_claims is None:
+        for_claims = kind.default_for_claims(delta, budget_field=budget_field)
+    else:
+        for_claims = check_delta(policy.delta_for_claims, "policy.delta_for_claims")
+    if for_claims > delta:
+        rule = "must not exceed delta"
+        raise RequestInvalid("policy.delta_for_claims", rule, policy.delta_for_claims)
+    with precise():
+        for_filter = delta - for_claims
+    return ParsedBudget(
+        epsilon=_bounded(policy.epsilon, "epsilon", LEAST_EPSILON, MOST_EPSILON),
+        rho=_bounded(policy.rho, "rho", LEAST_RHO, MOST_RHO),
+        delta_for_claims=for_claims,
+        delta_for_filter=for_filter,
+    )
+
+
+def _budget_field(policy: Policy, kind: Filter) -> str:
+    """Return which field holds the budget; exactly one of those the filter can read does."""
+    fields = {"epsilon": policy.epsilon, "rho": policy.rho}
+    for field, text in fields.items():
+        if text is not None and field not in kind.budget_fields:
+            rule = f"must be left out for filter {kind.name}"
+            raise RequestInvalid(f"policy.{field}", rule, text)
+    given = [field for field in kind.budget_fields if fields[field] is not None]
+    if not given:
+        rule = f"must be given for filter {kind.name}"
+        if len(kind.budget_fields) > 1:
+            rule = f"or {' or '.join(kind.budget_fields[1:])} {rule}"
+        raise RequestInvalid(f"policy.{kind.budget_fields[0]}", rule, None)
+    if len(given) > 1:
+        rule = f"must be left out where {given[0]} is given, for filter {kind.name}"
+        raise RequestInvalid(f"policy.{given[1]}", rule, fields[given[1]])
+    return given[0]
+
+
+def guarantee_of(policy: Policy) -> Guarantee:
+    """Return what a policy promises for ever, whatever is asked.
+
+    Raises: RequestInvalid: a field breaks its rule.
+    """
+    return filter_of(policy).guarantee(parse_budget(policy))
+
+
+def _bounded(text: str | None, field: str, least: Decimal, most: Decimal) -> Decimal | None:
+    if text is None:
+        return None
+    return parse_in(text, field=f"policy.{field}", least=least, most=most, zero=False)
+
+
+def resolve(policy: Policy) -> Policy:
+    """Return the policy with every default written out, each field checked.
+
+    What `opened` records is the resolved policy, so a later default changes no dataset.
+
+    Raises: RequestInvalid: a field breaks its rule.
+    """
+    budget = parse_budget(policy)
+    if _UNIT.fullmatch(policy.unit) is None:
+        rule = "must be 1 to 100 letters, digits, '.', '_' or '-'"
+        raise RequestInvalid("policy.unit", rule, policy.unit)
+    check_alerts(policy.alert_at, field="policy.alert_at")
+    if policy.horizon is not None:
+        check_horizon(policy.horizon, field="policy.horizon")
+    odometers = policy.odometers
+    if odometers is None:
+        odometers = _default_odometers(budget)
+    if len(odometers) > MOST_ODOMETERS:
+        rule = f"must hold at most {MOST_ODOMETERS}"
+        raise RequestInvalid("policy.odometers", rule, f"{len(odometers)} odometers")
+    for i, odometer in enumerate(odometers):
+        try:
+            odometer.boundary()
+        except RequestInvalid as error:
+            raise error.under(f"policy.odometers[{i}]") from None
+    names = [str(odometer.__struct_config__.tag) for odometer in odometers]
+    if len(set(names)) < len(names):
+        raise RequestInvalid("policy.odometers", "must name each type once", ", ".join(names))
+    return msgspec.structs.replace(
+        policy, delta_for_claims=_text(budget.delta_for_claims), odometers=odometers
+    )
+
+
+def horizon_seconds(policy: Policy) -> int | None:
+    """Return the policy's horizon in seconds, None if it has none."""
+    if policy.horizon is None:
+        return None
+    return int(policy.horizon[1:-1]) * 86_400
+
+
+def check_horizon(text: str, *, field: str) -> None:
+    """Raise RequestInvalid unless `text` is a number of days such as P365D."""
+    if _HORIZON.fullmatch(text) is None:
+        raise RequestInvalid(field, "must be a number of days such as P365D", text)
+
+
+def check_alerts(alert_at: tuple[str, ...], *, field: str) -> None:
+    """Raise RequestInvalid unless the ratios increase within (0, 1]."""
+    if len(alert_at) > MOST_ALERTS:
+        raise RequestInvalid(field, f"must hold at most {MOST_ALERTS} ratios", len(alert_at))
+    before = Decimal(0)
+    for i, text in enumerate(alert_at):
+        ratio = parse(text, field=f"{field}[{i}]")
+        if not before < ratio <= 1:
+            rule = "must be above the one before it, above 0 and at most 1"
+            raise RequestInvalid(f"{field}[{i}]", rule, text)
+        before = ratio
+
+
+def _default_odometers(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
+    if not budget.epsilon or not units_down(budget.delta_for_filter):
+        return ()
+    # r = V/(2 ln(1/delta')) is near the best for intrinsic time V, and V at the full budget
+    # is about epsilon^2/(2 ln(1/delta')). Any r > 0 is valid, so three digits do.
+    with precise():
+        log = -budget.delta_for_filter.ln()
+        r = max(budget.epsilon**2 / (4 * log * log), Decimal("1e-25"))
+    return (OneSidedMixture(delta=_text(budget.delta_for_filter), r=_text(Decimal(f"{r:.3g}"))),)
+
+
+def _text(value: Decimal) -> str:
+    return format_units(units_down(value))

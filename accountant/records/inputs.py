@@ -1,0 +1,271 @@
+"""From the bytes of an input record to a checked request, or to what is wrong with them.
+
+Whatever the bytes are, the answer is a value or one of two errors; nothing else may escape.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Final, NoReturn
+
+import msgspec
+
+from accountant.claims import CheckedClaim, checked
+from accountant.errors import BudgetError, RequestInvalid
+from accountant.policy import check_alerts, check_horizon, resolve
+from accountant.policy.compiled import open_plan
+from accountant.records import Amend, Body, Close, MechanismRequest, Open, Source
+from accountant.records.outcomes import Reason
+from accountant.times import issued_at
+
+MOST_BYTES: Final = 65_536
+MOST_NESTED: Final = 16
+MOST_PURPOSE: Final = 200
+_SHOWN: Final = 200
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_LONGEST_NAME: Final = 100
+_NAME_RULE: Final = "must be 1 to 100 letters, digits, '.', '_' or '-'"
+_SPACE: Final = b" \t\r\n"
+
+
+class _NoRequest(msgspec.Struct, tag_field="type", tag="-"):
+    """Makes `type` a field that must be there: a lone kind of record may leave it out."""
+
+
+_DECODERS: Final = {
+    "requests": msgspec.json.Decoder(MechanismRequest | _NoRequest).decode,
+    "admin": msgspec.json.Decoder(Open | Amend | Close).decode,
+}
+_REQUEST_KEYS: Final = 8  # without `purpose`, which may be left out
+
+
+class Undecodable(BudgetError):
+    """The bytes are no JSON object that the log could repeat."""
+
+    def __init__(self, reason: Reason, what: str) -> None:
+        self.reason = reason
+        super().__init__(what)
+
+
+class Checked(msgspec.Struct, frozen=True, gc=False):
+    """A request whose every field obeys its rule.
+
+    Attributes:
+        body: the decoded record.
+        who: the analyst, or the owner.
+        issued: the time in its id, milliseconds since 1970.
+        claim: of a mechanism request, None for an admin record.
+    """
+
+    body: Body
+    who: str
+    issued: int
+    claim: CheckedClaim | None
+
+
+class Input(msgspec.Struct, frozen=True, gc=False):
+    """One record of an input, as the journal hands it over.
+
+    Attributes:
+        source: requests or admin.
+        offset: its place in that input.
+        key: the record's key, None if it has none.
+        value: the body, None if it has none.
+        append_time: when the journal took it in, milliseconds since 1970.
+        checked: what `check` has given for this very value, which is canonical then; None where
+            nobody has asked yet.
+    """
+
+    source: Source
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    append_time: int
+    checked: Checked | None = None
+
+
+def canonical(value: bytes | None) -> bytes:
+    """Return the body without the white space that the log would not keep.
+
+    Raises: Undecodable: nothing there, above 64 KiB, or no UTF-8.
+    """
+    if not value:
+        raise Undecodable(Reason.UNDECODABLE, "the record has no value")
+    if len(value) > MOST_BYTES:
+        raise Undecodable(
+            Reason.OVERSIZE, f"the body must be at most {MOST_BYTES} bytes, got {len(value)}"
+        )
+    try:
+        value.decode()
+    except UnicodeDecodeError as error:
+        raise Undecodable(Reason.UNDECODABLE, f"the body must be UTF-8: {error.reason}") from None
+    value = value.strip(_SPACE)  # first: a line end after it must not change what is within
+    if b"\n" in value or b"\r" in value:
+        # One record stays one line wherever the log is shown or exported.
+        try:
+            value = msgspec.json.format(value, indent=-1)
+        except (msgspec.DecodeError, RecursionError):
+            raise Undecodable(Reason.UNDECODABLE, "the body must be JSON") from None
+    return value
+
+
+def check(source: Source, body: bytes) -> Checked:
+    """Return the checked request in a canonical body.
+
+    Raises:
+        Undecodable: no JSON object, a key twice, or nested too deep.
+        RequestInvalid: a field breaks its rule.
+    """
+    try:
+        decoded = _DECODERS[source](body)
+        if isinstance(decoded, MechanismRequest):
+            return _check_request(decoded, body)
+        if isinstance(decoded, _NoRequest):
+            raise RequestInvalid("type", "must be request", "-")
+        return _check_admin(decoded, body)
+    except RequestInvalid:
+        _parse(body)  # a broken rule is only told of where the whole body is sound
+        raise
+    except msgspec.ValidationError as error:
+        _translate(error, body)
+    except (msgspec.DecodeError, RecursionError):
+        _parse(body)
+        raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
+
+
+def _check_request(request: MechanismRequest, body: bytes) -> Checked:
+    try:
+        claim = checked(request.claim)
+    except RequestInvalid as error:
+        raise error.under("claim") from None
+    issued = _check_names(request.request_id, request.dataset, "analyst", request.analyst)
+    keys = _REQUEST_KEYS + claim.keys
+    if request.purpose:
+        keys += 1
+        if len(request.purpose) > MOST_PURPOSE:
+            rule = f"must be at most {MOST_PURPOSE} characters"
+            raise RequestInvalid("purpose", rule, request.purpose)
+    # Each key takes a colon, so as many colons as there are fields leave none for a second
+    # key of the same name; where text holds colons too, the slow parser looks.
+    if body.count(b":") != keys:
+        _parse(body)
+    return Checked(request, request.analyst, issued, claim)
+
+
+def _check_admin(record: Open | Amend | Close, body: bytes) -> Checked:
+    issued = _check_names(record.request_id, record.dataset, "by", record.by)
+    if len(record.reason) > MOST_PURPOSE:
+        rule = f"must be at most {MOST_PURPOSE} characters"
+        raise RequestInvalid("reason", rule, record.reason)
+    if isinstance(record, Open):
+        open_plan(resolve(record.policy))
+    elif isinstance(record, Amend):
+        if record.alert_at is not None:
+            check_alerts(record.alert_at, field="alert_at")
+        if record.horizon is not None:
+            check_horizon(record.horizon, field="horizon")
+    _parse(body)
+    return Checked(record, record.by, issued, None)
+
+
+def _check_names(request_id: str, dataset: str, who_field: str, who: str) -> int:
+    issued = issued_at(request_id)
+    if issued is None:
+        raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
+    check_name("dataset", dataset)
+    check_name(who_field, who)
+    return issued
+
+
+def check_name(field: str, text: str) -> None:
+    """Check what may name a dataset, an analyst or an owner.
+
+    Raises: RequestInvalid.
+    """
+    # No cache of long texts.
+    if len(text) > _LONGEST_NAME or not is_name(text):
+        raise RequestInvalid(field, _NAME_RULE, text)
+
+
+@lru_cache(maxsize=65_536)
+def is_name(text: str) -> bool:
+    """Tell whether a text may name a dataset, an analyst or an owner."""
+    return _NAME.fullmatch(text) is not None
+
+
+def _parse(body: bytes) -> object:
+    """Return the body as plain values, numbers as their text.
+
+    Raises: Undecodable: it is not JSON, repeats a key, or nests too deep.
+    """
+    try:
+        value = json.loads(
+            body,
+            object_pairs_hook=_without_repeats,
+            parse_int=str,
+            parse_float=str,
+            parse_constant=_no_constant,
+        )
+    except (ValueError, RecursionError) as error:
+        what = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise Undecodable(Reason.UNDECODABLE, f"the body must be JSON: {what}") from None
+    if _nested(value) > MOST_NESTED:
+        rule = f"the body must nest at most {MOST_NESTED} deep"
+        raise Undecodable(Reason.UNDECODABLE, rule)
+    return value
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise ValueError(f"key {name[:80]!r} stands twice in one object")
+            seen.add(name)
+    return value
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _nested(value: object) -> int:
+    level, found = 0, [value]
+    while found:
+        level += 1
+        inner: list[object] = []
+        for item in found:
+            if isinstance(item, dict):
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+        found = inner
+    return level
+
+
+_AT = re.compile(r"(.*?)(?: - at `(?:key in )?\$?\.?(.*?)`)?", re.DOTALL)
+
+
+def _translate(error: msgspec.ValidationError, body: bytes) -> NoReturn:
+    """Raise the RequestInvalid that names field, rule and value."""
+    value: object = _parse(body)
+    match = _AT.fullmatch(str(error))
+    rule, path = (match[1], match[2] or "") if match else (str(error), "")
+    named = re.search(r"field `(.*?)`", rule)
+    if named:
+        path = f"{path}.{named[1]}" if path else named[1]
+        rule = "must be given" if "missing" in rule else "is not a field here"
+    else:
+        rule = f"has the wrong form ({rule[:1].lower()}{rule[1:]})"
+    for part in re.findall(r"[^.\[\]]+", path):
+        if isinstance(value, dict):
+            value = value.get(part, "nothing")
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+    # A field's name may be the sender's: shown in part, or the decision outgrows its record.
+    path, rule = path[:_SHOWN], rule[:_SHOWN]
+    raise RequestInvalid(path or "body", rule, value) from None

@@ -1,0 +1,1 @@
+"""From the log back: refold, audit, sums."""

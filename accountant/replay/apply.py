@@ -1,0 +1,128 @@
+"""One decision's effect on a partition's state, as the log states it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from operator import lt
+from typing import Final
+
+import msgspec
+
+from accountant.errors import LogDamaged
+from accountant.ledger import Ledger
+from accountant.ledger.snapshots import totals_from
+from accountant.partition import Partition
+from accountant.partition.ids import Remembered, decode_identity, id_key
+from accountant.policy.compiled import stored_plan
+from accountant.records import Decision, Source
+from accountant.records.outcomes import Outcome, Reason
+from accountant.times import from_iso, issued_at
+
+_REMEMBERED: Final = frozenset(
+    {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
+)
+
+
+def apply(partition: Partition, decision: Decision, digest: str) -> None:
+    """Take one decision's effect on clock, floor, offsets and ledger, as the log states it.
+
+    Raises: LogDamaged: the decision contradicts its dataset's ledger.
+    """
+    partition.sequence, partition.head = decision.partition_sequence, digest
+    partition.decided_at = from_iso(decision.decided_at)
+    partition.floor = from_iso(decision.floor)
+    source = decision.source
+    if source is not None:
+        partition.next[source_named(source.topic)] = source.offset + 1
+    if decision.sequence is None or decision.dataset is None:
+        return
+    ledger = partition.ledgers.get(decision.dataset)
+    expected = 1 if ledger is None else ledger.sequence + 1
+    if decision.sequence != expected:
+        raise LogDamaged(
+            f"decision {decision.partition_sequence} is number {decision.sequence} of dataset "
+            f"{decision.dataset}, which needs {expected}"
+        )
+    partition.ledgers[decision.dataset] = _after(ledger, decision, partition.decided_at)
+
+
+def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
+    outcome = decision.outcome
+    if outcome in {Outcome.OPENED, Outcome.AMENDED}:
+        if decision.policy is None or decision.budget is None:
+            raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
+        plan = stored_plan(decision.policy, tuple(decision.budget.values()))
+        if ledger is None:
+            return Ledger.opened(str(decision.dataset), plan, at)
+        crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
+        ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
+    if ledger is None:
+        raise LogDamaged(f"decision {decision.partition_sequence} is of a dataset never opened")
+    plan = ledger.plan
+    mechanisms, totals = totals_from(plan, decision.totals or {})
+    if mechanisms < ledger.mechanisms or any(map(lt, totals, ledger.totals)):
+        raise LogDamaged(
+            f"decision {decision.partition_sequence} lowers what was spent of dataset "
+            f"{ledger.dataset}: nothing gives a grant back"
+        )
+    spent = plan.progress(totals)
+    refused = decision.reason is Reason.EXHAUSTED
+    return msgspec.structs.replace(
+        ledger,
+        sequence=ledger.sequence + 1,
+        mechanisms=mechanisms,
+        totals=totals,
+        crossed=ledger.crossed + len(decision.crossed),
+        exhausted=ledger.exhausted
+        or (refused and spent >= plan.nearly)
+        or spent >= plan.capacity[0],
+        closed=ledger.closed or outcome is Outcome.CLOSED,
+        changed_at=at,
+        readings=ledger.readings if totals == ledger.totals else plan.readings(totals),
+        halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
+    )
+
+
+def remember(partition: Partition, decision: Decision, digest: str) -> None:
+    """Remember the id that a decision was about, if its repeats are to be recognised."""
+    if decision.outcome not in _REMEMBERED or decision.reason is Reason.OVERLOADED:
+        return
+    body = bytes(decision.request)
+    if not body or decision.source is None:
+        raise LogDamaged(f"decision {decision.partition_sequence} has no request")
+    identity = decode_identity(body)
+    issued = issued_at(identity.request_id)
+    if issued is None or issued <= partition.floor:
+        return
+    who = identity.analyst or identity.by
+    source = source_named(decision.source.topic)
+    key = id_key(source, identity.dataset, who, identity.request_id)
+    remembered = Remembered(
+        body_hash=hashlib.sha256(body).digest(),
+        hash=bytes.fromhex(digest[7:]),
+        partition_sequence=decision.partition_sequence,
+        decided_at=from_iso(decision.decided_at),
+        outcome=decision.outcome,
+        reason=decision.reason,
+        cost=None if decision.cost is None else _shared(tuple(decision.cost.items())),
+    )
+    partition.ids.add(issued, key, remembered)
+
+
+@lru_cache(maxsize=16_384)
+def _shared(cost: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return one dictionary for all equal costs: a copy each would double what ids take."""
+    return dict(cost)
+
+
+def source_named(topic: str) -> Source:
+    """Return the input that a decision names.
+
+    Raises: LogDamaged: there is none of that name.
+    """
+    if topic == "requests":
+        return "requests"
+    if topic == "admin":
+        return "admin"
+    raise LogDamaged(f"unknown source {topic}")

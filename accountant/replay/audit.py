@@ -1,0 +1,285 @@
+"""Check a partition's decision log from its first record, and decide every request again.
+
+Two independent checks see each record. `log_sums` believes the log's own numbers only as far
+as they add up; deciding again believes its requests only. An edit that is hashed into a new
+chain passes the chain, but has to get past both.
+
+What no reading of a log can show is a missing tail, or a log forged from its start: give the
+head that is expected, from `state` or a witness, to see those too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from accountant.claims import checked
+from accountant.claims.price import price
+from accountant.claims.text import parse_claim
+from accountant.errors import RequestInvalid
+from accountant.ledger import Ledger
+from accountant.partition import NO_PREVIOUS, Draft, Partition, hash_of
+from accountant.partition.decide import decide
+from accountant.records import RULES, VERSION, Decision, Genesis, Source, decode_decision, encode
+from accountant.records.inputs import Input
+from accountant.records.outcomes import Outcome
+from accountant.replay.apply import apply, remember
+from accountant.replay.sums import Finding, Findings, check_odometers, check_record, same
+from accountant.times import from_iso
+
+_FORGET_EVERY: Final = 4096
+_PROGRESS_EVERY: Final = 1000
+# Compared exactly; odometers within rounding, `fits` by whether it does, and of `error` the
+# field: the words of a rule may come from a library.
+_DECIDED: Final = (
+    "outcome",
+    "reason",
+    "dataset",
+    "generation",
+    "sequence",
+    "cost",
+    "asked",
+    "totals",
+    "left",
+    "crossed",
+    "first",
+    "policy",
+    "budget",
+    "decided_at",
+    "floor",
+)
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """The first record that is not what it must be.
+
+    Attributes:
+        partition_sequence: where the record stands, counted from 0.
+        what: the field, or `record` where it cannot be read as one.
+    """
+
+    partition_sequence: int
+    what: str
+    expected: str
+    found: str
+
+
+class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an audit saw, up to the first disagreement.
+
+    Attributes:
+        ok: every record is what it must be.
+        records: how many were found right. `decided_again`: of these, those with a request.
+        granted, refused: how many requests.
+        outcomes, reasons: how many records of each kind.
+        sequence, head: number and hash of the last right record, -1 and zeros for none.
+    """
+
+    ok: bool
+    records: int
+    decided_again: int
+    granted: int
+    refused: int
+    outcomes: dict[str, int]
+    reasons: dict[str, int]
+    datasets: int
+    sequence: int
+    head: str
+    first_disagreement: Disagreement | None = None
+
+
+class _Wrong(Exception):  # leaves `take` at the first finding, however deep
+    def __init__(self, what: str, expected: object, found: object) -> None:
+        self.what, self.expected, self.found = what, str(expected), str(found)
+        super().__init__(what)
+
+
+class Auditor:
+    """Takes a log record by record, in memory of the size of the ledgers and ids.
+
+    Attributes:
+        partition: the state after the records taken so far, None before the first.
+        disagreement: the first one; records after it are not looked at.
+    """
+
+    def __init__(self, *, genesis: Genesis | None = None, most_ids: int | None = None) -> None:
+        """Expect a log that begins with `genesis`, or with any if it is not known.
+
+        Args:
+            most_ids: how many ids the deciding partition remembered.
+        """
+        self.partition: Partition | None = None
+        self.disagreement: Disagreement | None = None
+        self._genesis = genesis
+        self._most_ids = most_ids
+        self._outcomes: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._decided_again = 0
+
+    @property
+    def records(self) -> int:
+        """How many records were found right."""
+        return self._outcomes.total()
+
+    def take(self, value: bytes) -> bool:
+        """Check the next record; False from the first disagreement on."""
+        if self.disagreement is not None:
+            return False
+        try:
+            self._take(value)
+        except _Wrong as wrong:
+            self._disagree(wrong.what, wrong.expected, wrong.found)
+        except Exception as error:
+            # A forged record may break anything that reads it; that too is its disagreement.
+            self._disagree("record", "a decision", f"{type(error).__name__}: {error}")
+        return self.disagreement is None
+
+    def report(self, *, expected_head: tuple[int, str] | None = None) -> AuditReport:
+        """Return what was found.
+
+        Args:
+            expected_head: (sequence, hash) of the log's last record, known from elsewhere.
+        """
+        partition = self.partition
+        sequence, head = (
+            (-1, NO_PREVIOUS) if partition is None else (partition.sequence, partition.head)
+        )
+        if self.disagreement is None and partition is None:
+            self._disagree("genesis", "decision 0", "an empty log")
+        if self.disagreement is None and expected_head not in (None, (sequence, head)):
+            assert expected_head is not None
+            self._disagree("head", " ".join(map(str, expected_head)), f"{sequence} {head}")
+        return AuditReport(
+            ok=self.disagreement is None,
+            records=self.records,
+            decided_again=self._decided_again,
+            granted=self._outcomes[Outcome.GRANTED],
+            refused=self._outcomes[Outcome.REFUSED],
+            outcomes=dict(self._outcomes),
+            reasons=dict(self._reasons),
+            datasets=0 if partition is None else len(partition.ledgers),
+            sequence=sequence,
+            head=head,
+            first_disagreement=self.disagreement,
+        )
+
+    def _disagree(self, what: str, expected: str, found: str) -> None:
+        self.disagreement = Disagreement(
+            partition_sequence=self.records, what=what, expected=expected, found=found
+        )
+
+    def _take(self, value: bytes) -> None:
+        decision = decode_decision(value)
+        partition = self.partition
+        previous = NO_PREVIOUS if partition is None else partition.head
+        _insist(same("partition_sequence", self.records, decision.partition_sequence))
+        _insist(same("previous", previous, decision.previous))
+        _insist(same("version", VERSION, decision.version))
+        # No other rules have ever decided. Who changes them keeps the old ones, to decide again
+        # by: a record that is only added up could have spent next to nothing.
+        _insist(same("rules", RULES, decision.rules))
+        if encode(decision) != value:
+            raise _Wrong("record", "the bytes that a decision is written as", "others")
+        digest = hash_of(value)
+        if partition is None:
+            self._begin(decision)
+        else:
+            self._check(partition, decision)
+        partition = self.partition
+        assert partition is not None
+        apply(partition, decision, digest)
+        remember(partition, decision, digest)
+        if self.records % _FORGET_EVERY == 0 or len(partition.ids) >= partition.ids.most:
+            partition.ids.forget(partition.floor)
+        self._outcomes[str(decision.outcome)] += 1
+        if decision.reason is not None:
+            self._reasons[str(decision.reason)] += 1
+
+    def _begin(self, decision: Decision) -> None:
+        genesis = decision.genesis
+        if genesis is None or decision.outcome is not Outcome.GENESIS:
+            raise _Wrong("genesis", "decision 0", decision.outcome)
+        if self._genesis is not None:
+            _insist(same("genesis", self._genesis, genesis))
+        _insist(same("sequence", None, decision.sequence))
+        self.partition = Partition(genesis, most_ids=self._most_ids)
+
+    def _check(self, partition: Partition, decision: Decision) -> None:
+        if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
+            raise _Wrong("genesis", "one genesis", "another one")
+        _insist(check_record(partition, decision))
+        if bytes(decision.request):
+            _insist(_decide_again(partition, decision))
+            self._decided_again += 1
+
+
+def audit(
+    records: Iterable[bytes],
+    *,
+    expected_head: tuple[int, str] | None = None,
+    genesis: Genesis | None = None,
+    most_ids: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> AuditReport:
+    """Check one partition's log, given as the bytes of its decisions in order.
+
+    Args:
+        expected_head: (sequence, `sha256:...`) of the last record, known from elsewhere;
+            without it a missing tail goes unseen.
+        genesis: what decision 0 must say, if that is known.
+        most_ids: how many ids the deciding partition remembered.
+        progress: called with the number of records, each 1,000 of them.
+    """
+    auditor = Auditor(genesis=genesis, most_ids=most_ids)
+    for value in records:
+        if not auditor.take(value):
+            break
+        if progress is not None and auditor.records % _PROGRESS_EVERY == 0:
+            progress(auditor.records)
+    return auditor.report(expected_head=expected_head)
+
+
+def _insist(findings: Findings) -> None:
+    for finding in findings:
+        raise _Wrong(*finding)
+
+
+def _decide_again(partition: Partition, decision: Decision) -> Findings:
+    source = decision.source
+    assert source is not None
+    at = from_iso(decision.decided_at)
+    topic: Source = "admin" if source.topic == "admin" else "requests"
+    draft = Draft(partition)
+    body = bytes(decision.request)
+    ours = decide(draft, Input(topic, source.offset, None, body, at), at).decision
+    for field in _DECIDED:
+        due, found = getattr(ours, field), getattr(decision, field)
+        if due != found:
+            yield Finding(field, str(due), str(found))
+    yield from same("request", bytes(ours.request), body)
+    yield from same(
+        "error.field", ours.error and ours.error.field, decision.error and decision.error.field
+    )
+    ledger = draft.ledgers.get(str(decision.dataset))
+    if ledger is None:
+        yield from same("odometers", None, decision.odometers)
+        yield from same("fits", None, decision.fits)
+        return
+    yield from check_odometers(ledger.plan, ledger.totals, decision.odometers or {})
+    if ours.fits != decision.fits and not _fits(ledger, decision.fits):
+        yield Finding("fits", str(ours.fits), str(decision.fits))
+
+
+def _fits(ledger: Ledger, text: str | None) -> bool:
+    """Tell whether the claim that a refusal offers would have been granted.
+
+    It is searched for in floats, so another machine may offer another last digit.
+    """
+    try:
+        asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs)
+    except RequestInvalid:
+        return False
+    return ledger.plan.kind.charge(ledger.plan.capacity, ledger.spent, asked) is not None

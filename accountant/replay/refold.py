@@ -1,0 +1,291 @@
+"""From committed records back to a partition's state.
+
+Totals come from the log and are not computed again: a refold gives the same state whatever
+rules are in force today. `audit` is what recomputes them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from accountant.errors import BudgetError, LedgerFault, LogDamaged
+from accountant.ledger.snapshots import restored, snapshot, totals_wire
+from accountant.partition import NO_PREVIOUS, Partition, hash_of
+from accountant.partition.checksum import crc_of_row, text_of
+from accountant.records import (
+    DECODE_ERRORS,
+    RULES,
+    Decision,
+    Genesis,
+    PartitionRow,
+    Source,
+    decode_decision,
+    decode_partition_row,
+    decode_snapshot,
+    encode,
+    partition_row_key,
+)
+from accountant.replay.apply import apply, remember, source_named
+from accountant.replay.state_witness import Seen, check_reaches
+from accountant.times import from_iso
+
+_FORGET_EVERY: Final = 4096
+# What bytes that somebody has changed can make of their reader.
+_UNREADABLE: Final = (
+    *DECODE_ERRORS,
+    BudgetError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+)
+
+
+_FIXED: Final = ("application", "partitions", "window_ms", "skew_ms")  # settings, too
+
+
+class GenesisDiffers(LogDamaged):
+    """The log began with other settings: not the log, but the settings are to be set right."""
+
+
+class StateMismatch(LedgerFault):
+    """The state rows do not agree with the log: refold from decision 0, without them."""
+
+
+class Refold:
+    """Fold state rows, then decisions, into a partition.
+
+    With rows, only the decisions whose ids may still be asked for are needed; without
+    them, every decision from 0. `finish` tells whether it all fits together.
+
+    Args:
+        instead_of: the refold with rows that has failed, where this is the one without. What
+            its sound rows have seen, the log must still hold.
+    """
+
+    def __init__(
+        self,
+        genesis: Genesis,
+        *,
+        most_ids: int | None = None,
+        instead_of: Refold | None = None,
+    ) -> None:
+        self._genesis = genesis
+        self._partition = Partition(genesis, most_ids=most_ids)
+        self._row: PartitionRow | None = None
+        self._expected: tuple[int, str] | None = None
+        self._unreadable: dict[bytes, Exception] = {}
+        self._taken = 0
+        self._seen = None if instead_of is None else instead_of._as_seen()
+        self._last: Decision | None = None
+        self._next: dict[Source, int] = {}
+
+    def take_row(self, key: bytes, value: bytes | None) -> None:
+        """Take a record of `state`; later ones of a key replace earlier ones.
+
+        A row that cannot be read is told of by `start`, unless a later one replaces it.
+        """
+        self._unreadable.pop(key, None)
+        partition = self._partition
+        try:
+            if key == partition_row_key(self._genesis.partition):
+                self._row = decode_partition_row(value or b"")
+            elif value is None:
+                name = key.decode(errors="replace")  # what is no name has no ledger
+                partition.ledgers.pop(name, None)
+                partition.checksum.forget(name)
+            else:
+                ledger = restored(decode_snapshot(value))
+                if ledger.dataset.encode() != key:
+                    raise ValueError(f"it holds dataset {ledger.dataset}")
+                partition.ledgers[ledger.dataset] = ledger
+                partition.checksum.put(ledger.dataset, crc_of_row(value))
+        except _UNREADABLE as error:
+            self._unreadable[key] = error
+
+    @property
+    def start(self) -> int | None:
+        """Time (milliseconds) from which decisions are needed, None for all of them.
+
+        Ids above the floor were decided after floor - skew. To be read after the rows.
+        Raises: StateMismatch: rows are missing, unreadable, or belong to another log.
+        """
+        for key, error in self._unreadable.items():
+            raise StateMismatch(f"row {key[:80]!r} cannot be read: {error}") from error
+        row = self._row
+        if row is None:
+            if self._partition.ledgers:
+                raise StateMismatch("state holds datasets but no partition row")
+            return None
+        if row.genesis != self._genesis:
+            raise StateMismatch(f"state belongs to {row.genesis}, not to {self._genesis}")
+        if row.datasets != len(self._partition.ledgers):
+            raise StateMismatch(
+                f"state holds {len(self._partition.ledgers)} datasets, its row says {row.datasets}"
+            )
+        checksum = text_of(self._partition.checksum.total)
+        if row.checksum is not msgspec.UNSET and row.checksum != checksum:
+            raise StateMismatch(
+                f"the rows of datasets have the checksum {checksum}, the partition's row says "
+                f"{row.checksum}: one of them is older than it, or was changed"
+            )
+        return max(0, row.floor - self._genesis.skew_ms)
+
+    def take_decision(self, value: bytes) -> None:
+        """Take the next decision of the log.
+
+        Raises:
+            GenesisDiffers: it began with other settings.
+            LogDamaged: it cannot be read, or does not continue the chain.
+            StateMismatch: the rows do not agree with it.
+        """
+        after = self._expected[0] - 1 if self._expected else "none"
+        try:
+            self._take(value)
+        except LedgerFault:
+            raise
+        except _UNREADABLE as error:
+            what = f"the record after decision {after} cannot be read: {error}"
+            raise LogDamaged(what) from error
+
+    def _take(self, value: bytes) -> None:
+        decision = decode_decision(value)
+        number = decision.partition_sequence
+        if self._expected is None and self._row is None:
+            self._expected = (0, NO_PREVIOUS)
+        if self._expected is not None and (number, decision.previous) != self._expected:
+            raise LogDamaged(
+                f"decision {number} after {decision.previous} stands where decision "
+                f"{self._expected[0]} after {self._expected[1]} must"
+            )
+        if number == 0:
+            check_genesis(decision.genesis, self._genesis)
+        if decision.rules > RULES:
+            raise LogDamaged(
+                f"decision {number} was made by rules {decision.rules}, this version knows rules "
+                f"{RULES}: run the newer version"
+            )
+        digest = hash_of(value)
+        self._expected = (number + 1, digest)
+        if self._row is None:
+            if self._seen is not None:
+                self._seen.check_head(number, digest)
+            apply(self._partition, decision, digest)
+        elif number > self._row.partition_sequence:
+            raise StateMismatch(
+                f"the log is at decision {number}, state only at {self._row.partition_sequence}"
+            )
+        else:
+            _compare(self._partition, decision)
+            self._last = decision
+            if decision.source is not None:
+                self._next[source_named(decision.source.topic)] = decision.source.offset + 1
+        remember(self._partition, decision, digest)
+        self._taken += 1
+        if self._taken % _FORGET_EVERY == 0:
+            self._partition.ids.forget(from_iso(decision.floor))
+
+    def finish(self) -> Partition:
+        """Return the state, once every record was taken.
+
+        Raises:
+            StateMismatch: the rows are of another log.
+            LogDamaged: the log ends before what the rows have seen, or has no genesis:
+                nothing may be decided here.
+        """
+        partition, row = self._partition, self._row
+        if row is not None:
+            if self._expected is not None:
+                check_reaches(self._expected[0] - 1, row.partition_sequence)
+            if self._expected != (row.partition_sequence + 1, row.head):
+                raise StateMismatch(
+                    f"state ends at decision {row.partition_sequence} with {row.head}, "
+                    f"the log before decision {self._expected}"
+                )
+            self._check_row(row)
+            partition.sequence, partition.head = row.partition_sequence, row.head
+            partition.decided_at, partition.floor = row.decided_at, row.floor
+            partition.next = {"requests": row.next.requests, "admin": row.next.admin}
+        if partition.sequence < 0:
+            raise LogDamaged(
+                "the decision log is empty: run `accountant topics create` if it is new; if it "
+                "held decisions, restore it, for what was spent is only known there"
+            )
+        if self._seen is not None:
+            self._seen.check(partition)
+        partition.ids.forget(partition.floor)
+        return partition
+
+    def _check_row(self, row: PartitionRow) -> None:
+        """Compare what no dataset's row vouches for with the last decision, which it follows."""
+        last = self._last
+        assert last is not None
+        stated = row.decided_at, row.floor
+        due = from_iso(last.decided_at), from_iso(last.floor)
+        followed = {source: getattr(row.next, source) for source in self._next}
+        if stated != due or followed != self._next:
+            raise StateMismatch(
+                f"the partition's row has the times {stated} and the offsets {followed}, "
+                f"decision {last.partition_sequence} makes them {due} and {self._next}"
+            )
+
+    def _as_seen(self) -> Seen:
+        row = self._row
+        if row is not None and row.genesis != self._genesis:
+            return Seen(None, {})
+        return Seen(row, self._partition.ledgers)
+
+
+def check_genesis(found: Genesis | None, wanted: Genesis) -> None:
+    """Check that a log began as the settings say.
+
+    Raises:
+        GenesisDiffers: it began with other settings; the message names each, and what to set.
+        LogDamaged: it has no genesis, or is the log of another partition.
+    """
+    if found is None or found.partition != wanted.partition:
+        raise LogDamaged(f"the log began as {found}, not as {wanted}")
+    differing = [
+        f"with {name} {was}, the setting is {now}: set ACCOUNTANT_{name.upper()}={was}"
+        for name in _FIXED
+        if (was := getattr(found, name)) != (now := getattr(wanted, name))
+    ]
+    if differing:
+        raise GenesisDiffers(f"the log began as one {', and '.join(differing)}")
+
+
+def _compare(partition: Partition, decision: Decision) -> None:
+    """Check the row of a decision's dataset, as far as the decision can tell.
+
+    Raises: StateMismatch: the row is missing, older than the decision, or disagrees with it.
+    """
+    if decision.sequence is None or decision.dataset is None:
+        return
+    ledger = partition.ledgers.get(decision.dataset)
+    if ledger is not None and ledger.sequence > decision.sequence:
+        return
+    if ledger is None or ledger.sequence < decision.sequence:
+        raise StateMismatch(
+            f"the row of dataset {decision.dataset} is older than decision "
+            f"{decision.partition_sequence}"
+        )
+    if decision.totals != totals_wire(ledger):
+        raise StateMismatch(
+            f"the row of dataset {decision.dataset} does not have the totals of decision "
+            f"{decision.partition_sequence}"
+        )
+
+
+def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
+    """Return every row of `state` for a partition, its own row last.
+
+    Equal states give equal bytes, so this is also how two refolds are compared.
+    """
+    rows = [
+        (name.encode(), encode(snapshot(ledger)))
+        for name, ledger in sorted(partition.ledgers.items())
+    ]
+    return [*rows, (partition_row_key(partition.genesis.partition), encode(partition.row()))]

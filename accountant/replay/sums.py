@@ -1,0 +1,170 @@
+"""What the log's own numbers must obey, whatever rules decided: order, sums, budgets.
+
+Nothing here decides a request or prices a claim; see `audit` for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from accountant.amounts import Units, format_units, parse_units
+from accountant.ledger import Ledger
+from accountant.ledger.snapshots import format_reading, totals_from
+from accountant.partition import Partition
+from accountant.policy.compiled import Plan
+from accountant.records import Decision
+from accountant.records.outcomes import Outcome, Reason
+from accountant.times import from_iso
+
+ROUNDING: Final = Decimal("1e-9")
+"""Odometers may differ by this much, relative: they are floats, and machines' logarithms
+differ in the last place. Everything else is exact."""
+
+_NUMBERED: Final = frozenset(
+    {Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED, Outcome.GRANTED, Outcome.REFUSED}
+)
+_NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED})
+_WITHOUT_REQUEST: Final = frozenset(
+    {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.INVALID_FIELD, Reason.INTERNAL_ERROR}
+)
+_OF_A_LEDGER: Final = ("generation", "cost", "asked", "totals", "left", "odometers", "policy")
+
+
+class Finding(NamedTuple):
+    """One thing that is not as it must be."""
+
+    what: str
+    expected: str
+    found: str
+
+
+Findings = Iterator[Finding]
+
+
+def check_record(partition: Partition, decision: Decision) -> Findings:
+    """Yield what is wrong with the next decision, given the state before it."""
+    yield from _check_order(partition, decision)
+    numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
+    if numbered:
+        ledger = partition.ledgers.get(str(decision.dataset))
+        yield from _check_numbered(ledger, decision)
+    else:
+        yield from _check_charges_nothing(decision)
+    if not bytes(decision.request) and decision.reason not in _WITHOUT_REQUEST:
+        yield Finding("request", "the request that was decided", "nothing")
+
+
+def same(what: str, expected: object, found: object) -> Findings:
+    """Yield a finding unless the two are equal."""
+    if expected != found:
+        yield Finding(what, str(expected), str(found))
+
+
+def _check_order(partition: Partition, decision: Decision) -> Findings:
+    source = decision.source
+    if source is None:
+        yield Finding("source", "the place of the input", "nothing")
+        return
+    yield from same("source.partition", partition.genesis.partition, source.partition)
+    due = partition.next["admin" if source.topic == "admin" else "requests"]
+    if source.offset < due:
+        # Offsets may have gaps, but no input is decided twice.
+        yield Finding("source.offset", f"at least {due}", str(source.offset))
+    if from_iso(decision.decided_at) < partition.decided_at:
+        yield Finding("decided_at", f"at least {partition.decided_at} ms", decision.decided_at)
+    floor = from_iso(decision.floor)
+    if floor < partition.floor or (not bytes(decision.request) and floor > partition.floor):
+        yield Finding("floor", f"{partition.floor} ms", decision.floor)
+
+
+def _check_charges_nothing(decision: Decision) -> Findings:
+    yield from same("sequence", None, decision.sequence)
+    for field in _OF_A_LEDGER:
+        yield from same(field, None, getattr(decision, field))
+    yield from same("crossed", (), decision.crossed)
+
+
+def _check_numbered(ledger: Ledger | None, decision: Decision) -> Findings:
+    if decision.outcome is Outcome.OPENED:
+        if ledger is not None:
+            yield Finding("outcome", "one opening of a dataset", "another one")
+        elif decision.policy is None or decision.budget is None:
+            yield Finding("policy", "a policy and its budget", "nothing")
+        return
+    if ledger is None:
+        yield Finding("outcome", "an opened dataset", f"{decision.outcome} before any opening")
+        return
+    yield from same("sequence", ledger.sequence + 1, decision.sequence)
+    yield from same("generation", ledger.generation, decision.generation)
+    if decision.outcome is Outcome.AMENDED:
+        yield from same("budget", ledger.plan.budget_wire, decision.budget)
+    else:
+        yield from same("policy", None, decision.policy)
+    yield from _check_sums(ledger, decision)
+
+
+def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
+    plan = ledger.plan
+    if decision.totals is None:
+        yield Finding("totals", "what the dataset has spent", "nothing")
+        return
+    mechanisms, totals = totals_from(plan, decision.totals)
+    if decision.outcome is Outcome.GRANTED:
+        if ledger.closed:
+            yield Finding("outcome", "no grant after closing", "granted")
+        if ledger.halted:
+            yield Finding("outcome", "no grant after a halt", "granted")
+        if mechanisms <= ledger.mechanisms:
+            yield Finding("mechanisms", f"more than {ledger.mechanisms}", str(mechanisms))
+        cost = decision.cost or {}
+        yield from same("cost", plan.sums, tuple(cost))
+        yield from _check_added(plan, ledger.totals, tuple(cost.values()), totals)
+    else:
+        yield from same("cost", None, decision.cost)
+        yield from same("totals", _wire(ledger.totals), _wire(totals))
+        yield from same("mechanisms", ledger.mechanisms, mechanisms)
+    spent = totals[: plan.width]
+    if not plan.kind.holds(plan.capacity, spent):
+        yield from _over(plan, spent)
+    left = [format_units(amount) for amount in plan.kind.left(plan.capacity, spent)]
+    yield from same("left", dict(zip(plan.kind.sums, left, strict=True)), decision.left)
+    yield from check_odometers(plan, totals, decision.odometers or {})
+
+
+def _over(plan: Plan, spent: tuple[Units, ...]) -> Findings:
+    for name, limit, amount in zip(plan.sums, plan.capacity, spent, strict=False):
+        if amount > limit:
+            yield Finding(name, f"at most {format_units(limit)}", format_units(amount))
+    # Each within its own limit, but not all together; or nothing is found above.
+    yield Finding(plan.sums[0], f"totals that filter {plan.kind.name} admits", str(_wire(spent)))
+
+
+def _check_added(
+    plan: Plan, before: tuple[Units, ...], cost: tuple[str, ...], after: tuple[Units, ...]
+) -> Findings:
+    for i in range(len(before)):
+        due = before[i] + parse_units(cost[i])
+        yield from same(f"totals.{plan.sums[i]}", format_units(due), format_units(after[i]))
+
+
+def check_odometers(plan: Plan, totals: tuple[Units, ...], found: dict[str, str]) -> Findings:
+    """Yield an odometer that is missing or further off than `ROUNDING`."""
+    due = {
+        reader.name: format_reading(value)
+        for reader, value in zip(plan.readers, plan.readings(totals), strict=True)
+    }
+    if due == found:
+        return
+    yield from same("odometers", tuple(due), tuple(found))
+    for name, text in due.items():
+        if text != found[name]:
+            ours, theirs = Decimal(text), Decimal(found[name])
+            finite = ours.is_finite() and theirs.is_finite()
+            if not finite or abs(ours - theirs) > ROUNDING * max(ours, theirs):
+                yield Finding(f"odometers.{name}", text, found[name])
+
+
+def _wire(totals: tuple[Units, ...]) -> list[str]:
+    return [format_units(amount) for amount in totals]

@@ -1,0 +1,240 @@
+"""What people look at: budgets, usage by analyst, alerts. Pure folds of committed decisions.
+
+A view may miss decisions or get them twice: an older one changes nothing, and the next one
+carries the running totals, so what is shown of a budget heals by itself. Counts are of the
+decisions that a view was given, and say so.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from accountant.ledger import Ledger
+from accountant.ledger.snapshots import (
+    left_wire,
+    odometers_wire,
+    restored,
+    totals_from,
+    totals_wire,
+)
+from accountant.policy import Policy
+from accountant.policy.compiled import Plan, stored_plan
+from accountant.records import Decision, Snapshot
+from accountant.records.outcomes import Outcome, Reason
+from accountant.times import from_iso, iso
+
+UNKNOWN: Final = -1
+"""Number of the last partition decision of a view that was made from a snapshot."""
+
+
+class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
+    """One dataset as it stands.
+
+    Attributes:
+        sequence: number of the dataset's last decision.
+        partition_sequence: number of the last partition decision taken in, or `UNKNOWN`.
+        policy: resolved; its epsilon (or rho) and delta are the guarantee, a constant.
+        budget: what the filter's sums may reach, the additive one first.
+        spent_ratio: part of the additive budget that is spent, rounded up, in [0, 1]. It is
+            no epsilon: the filter's formula at the running total bounds nothing.
+        totals, left, odometers: after the last decision, rounded outward.
+        crossed: those of `policy.alert_at` that were crossed.
+        halted: a request did not fit, and the policy lets that be the end: nothing more is
+            granted.
+        outcomes, reasons: how many decisions of each kind this view was given.
+        horizon_ends_at: the day until which the budget is meant to last.
+    """
+
+    dataset: str
+    generation: int
+    sequence: int
+    partition_sequence: int
+    policy: Policy
+    budget: dict[str, str]
+    spent_ratio: float
+    totals: dict[str, str | int]
+    left: dict[str, str]
+    odometers: dict[str, str]
+    crossed: tuple[str, ...]
+    exhausted: bool
+    closed: bool
+    opened_at: str
+    last_decided_at: str
+    horizon_ends_at: str | None = None
+    halted: bool = False
+    outcomes: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset has crossed a threshold.
+
+    Attributes:
+        alert_id: `dataset/generation/threshold`, the same however often it is sent.
+        decided_at: of the decision that was seen to have crossed it.
+    """
+
+    alert_id: str
+    dataset: str
+    generation: int
+    threshold: str
+    spent_ratio: float
+    decided_at: str
+
+
+decode_alert = msgspec.json.Decoder(Alert).decode
+decode_dataset_view = msgspec.json.Decoder(DatasetView).decode
+
+
+def view_of_snapshot(row: Snapshot) -> DatasetView:
+    """Return the view of a dataset's row in `state`; it has counted nothing yet.
+
+    Raises: LogDamaged: the row does not fit its own policy.
+    """
+    return view_of_ledger(restored(row))
+
+
+def view_of_ledger(ledger: Ledger) -> DatasetView:
+    """Return the view of a ledger; it has counted nothing yet."""
+    plan = ledger.plan
+    return DatasetView(
+        dataset=ledger.dataset,
+        generation=ledger.generation,
+        sequence=ledger.sequence,
+        partition_sequence=UNKNOWN,
+        policy=plan.policy,
+        budget=plan.budget_wire,
+        spent_ratio=ledger.spent_ratio,
+        totals=totals_wire(ledger),
+        left=left_wire(ledger),
+        odometers=odometers_wire(ledger),
+        crossed=plan.policy.alert_at[: ledger.crossed],
+        exhausted=ledger.exhausted,
+        closed=ledger.closed,
+        opened_at=iso(ledger.opened_at),
+        last_decided_at=iso(ledger.changed_at),
+        horizon_ends_at=_horizon(plan, ledger.opened_at),
+        halted=ledger.halted,
+    )
+
+
+def fold_snapshot(view: DatasetView | None, row: Snapshot) -> DatasetView:
+    """Return the view with a row taken in; what was counted stays, an older row is nothing."""
+    if view is not None and row.sequence <= view.sequence:
+        return view
+    fresh = view_of_snapshot(row)
+    if view is None:
+        return fresh
+    return msgspec.structs.replace(
+        fresh,
+        partition_sequence=view.partition_sequence,
+        outcomes=view.outcomes,
+        reasons=view.reasons,
+    )
+
+
+def fold_decision(view: DatasetView | None, decision: Decision) -> DatasetView | None:
+    """Return the view with a decision of its dataset taken in, in O(1).
+
+    None as long as neither the opening nor a snapshot was seen. Decisions of no dataset, of
+    a wrong partition, and those already taken in change nothing.
+    """
+    if decision.dataset is None or decision.reason is Reason.WRONG_PARTITION:
+        return view
+    if view is None:
+        return _opened(decision) if decision.outcome is Outcome.OPENED else None
+    if decision.partition_sequence <= view.partition_sequence:
+        return view
+    sequence = decision.sequence
+    if sequence is not None and sequence <= view.sequence:
+        return view
+    counted: dict[str, object] = {
+        "partition_sequence": decision.partition_sequence,
+        "outcomes": _one_more(view.outcomes, decision.outcome),
+        "last_decided_at": decision.decided_at,
+    }
+    if decision.reason is not None:
+        counted["reasons"] = _one_more(view.reasons, decision.reason)
+    counted_view = msgspec.structs.replace(view, **counted)
+    return counted_view if sequence is None else fold_numbered(counted_view, decision)
+
+
+def fold_numbered(view: DatasetView, decision: Decision) -> DatasetView:
+    """Return the view with what a numbered decision says of its dataset, counts aside."""
+    return msgspec.structs.replace(view, **_moved(view, decision))
+
+
+def _opened(decision: Decision) -> DatasetView:
+    assert decision.policy is not None
+    assert decision.budget is not None
+    plan = stored_plan(decision.policy, tuple(decision.budget.values()))
+    ledger = Ledger.opened(str(decision.dataset), plan, from_iso(decision.decided_at))
+    return msgspec.structs.replace(
+        view_of_ledger(ledger),
+        partition_sequence=decision.partition_sequence,
+        outcomes={str(Outcome.OPENED): 1},
+    )
+
+
+def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
+    """Return the fields that a numbered decision of the dataset sets, all from the decision."""
+    assert decision.totals is not None
+    plan = stored_plan(decision.policy or view.policy, tuple(view.budget.values()))
+    _, totals = totals_from(plan, decision.totals)
+    spent = plan.progress(totals)
+    halts = bool(plan.policy.halt_on_refusal)
+    ran_out = decision.reason is Reason.EXHAUSTED and spent >= plan.nearly
+    exhausted = view.exhausted or ran_out or spent >= plan.capacity[0]
+    moved: dict[str, object] = {
+        "sequence": decision.sequence,
+        "spent_ratio": plan.spent_ratio(totals),
+        "totals": decision.totals,
+        "left": decision.left,
+        "odometers": decision.odometers or {},
+        # From the totals and not from `decision.crossed`, which a lost decision may have had.
+        "crossed": plan.policy.alert_at[: plan.count_crossed(spent, exhausted=exhausted)],
+        "exhausted": exhausted,
+        "closed": view.closed or decision.outcome is Outcome.CLOSED,
+        # A lost refusal shows in those after it.
+        "halted": view.halted
+        or decision.reason is Reason.HALTED
+        or (halts and decision.reason is Reason.EXHAUSTED),
+    }
+    if decision.policy is not None:
+        moved["policy"] = plan.policy
+        moved["horizon_ends_at"] = _horizon(plan, from_iso(view.opened_at))
+    return moved
+
+
+def alerts(before: DatasetView | None, after: DatasetView) -> tuple[Alert, ...]:
+    """Return an alert for each threshold that `after` has crossed and `before` had not.
+
+    Without `before`, for each that is crossed: what to send again after a start.
+    """
+    known = () if before is None or before.generation != after.generation else before.crossed
+    return tuple(
+        [
+            Alert(
+                alert_id=f"{after.dataset}/{after.generation}/{threshold}",
+                dataset=after.dataset,
+                generation=after.generation,
+                threshold=threshold,
+                spent_ratio=after.spent_ratio,
+                decided_at=after.last_decided_at,
+            )
+            for threshold in after.crossed
+            if threshold not in known
+        ]
+    )
+
+
+def _one_more(counts: dict[str, int], kind: Outcome | Reason) -> dict[str, int]:
+    name = str(kind)
+    return {**counts, name: counts.get(name, 0) + 1}
+
+
+def _horizon(plan: Plan, opened_at: int) -> str | None:
+    seconds = plan.horizon_seconds
+    return None if seconds is None else iso(opened_at + seconds * 1000)

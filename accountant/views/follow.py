@@ -1,0 +1,211 @@
+"""Budgets and usage of many datasets, kept by following their decisions.
+
+Every decision carries running totals, so of a run of them on one dataset only the last is
+decoded whole; the others are counted by the few fields of a `Counted`. What a run comes down to
+is what `views.fold_decision` gives for one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from accountant.amounts import parse_units
+from accountant.records import NO_REQUEST, Origin, Snapshot, decode_decision
+from accountant.records.decided import Counted
+from accountant.records.outcomes import Outcome, Reason
+from accountant.times import from_iso, iso
+from accountant.views.datasets import (
+    Alert,
+    DatasetView,
+    alerts,
+    fold_decision,
+    fold_numbered,
+    fold_snapshot,
+)
+from accountant.views.usage import Rows, Vacancies, analyst_in, row_of
+
+
+class Line(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
+    """The fields of a decision that counting takes; see `records.Decision`."""
+
+    partition_sequence: int
+    decided_at: str
+    outcome: Outcome
+    reason: Reason | None = None
+    dataset: str | None = None
+    sequence: int | None = None
+    cost: dict[str, str] | None = None
+    crossed: tuple[str, ...] = ()
+    request: msgspec.Raw = NO_REQUEST
+    source: Origin | None = None
+
+
+decode_line = msgspec.json.Decoder(Line).decode
+
+
+C = TypeVar("C", bound=Counted)
+
+Run = Sequence[Counted]
+"""Decisions on one dataset in the order of the log."""
+
+
+def counted(line: Line, value: bytes) -> Counted:
+    """Return a decision that was read, as far as counting takes it."""
+    analyst, charged = None, None
+    granted = line.outcome is Outcome.GRANTED
+    if line.sequence is not None and (granted or line.outcome is Outcome.REFUSED):
+        analyst = analyst_in(line.request)
+        if granted:
+            # The sum that is the budget's first is the first of a cost, too.
+            charged = parse_units(next(iter((line.cost or {}).values()), "0"))
+    return Counted(
+        line.partition_sequence,
+        line.outcome,
+        line.reason,
+        line.dataset,
+        line.sequence,
+        from_iso(line.decided_at),
+        value,
+        analyst,
+        charged,
+        bool(line.crossed),
+    )
+
+
+def runs(decided: Iterable[C]) -> Mapping[str, Sequence[C]]:
+    """Return decisions of one partition by dataset, without those that have none."""
+    found: dict[str, list[C]] = {}
+    for each in decided:
+        if each.dataset is not None:
+            found.setdefault(each.dataset, []).append(each)
+    return found
+
+
+def runs_of(values: Iterable[bytes]) -> Mapping[str, Run]:
+    """As `runs`, of decisions as the log has them."""
+    return runs([counted(decode_line(value), value) for value in values])
+
+
+class Following:
+    """Views of every dataset of some partitions, each partition's log read in its order.
+
+    Args:
+        budgets: by dataset.
+        usage: by dataset, then by analyst; of the decisions that were taken in.
+        vacancies: for rows of `usage`.
+    """
+
+    def __init__(
+        self,
+        budgets: MutableMapping[str, DatasetView],
+        usage: MutableMapping[str, Rows],
+        vacancies: Vacancies | None = None,
+    ) -> None:
+        self.budgets = budgets
+        self.usage = usage
+        self._vacancies = vacancies or Vacancies()
+
+    def take_row(self, row: Snapshot) -> tuple[Alert, ...]:
+        """Take in a dataset's row; return the thresholds newly seen to be crossed."""
+        before = self.budgets.get(row.dataset)
+        after = fold_snapshot(before, row)
+        if after is before:
+            return ()
+        self.budgets[row.dataset] = after
+        return alerts(before, after)
+
+    def take_run(self, dataset: str, run: Run) -> list[Alert]:
+        """Take in a run; return the thresholds newly seen to be crossed, in their order."""
+        before = self.budgets.get(dataset)
+        crossed: list[Alert] = []
+        view = before
+        for after in fold_run(view, run):
+            crossed += alerts(view, after)
+            view = after
+        if view is None:
+            return crossed
+        if view is not before:
+            self.budgets[dataset] = view
+        self._count(dataset, view, run)
+        return crossed
+
+    def _count(self, dataset: str, view: DatasetView, run: Run) -> None:
+        rows: Rows | None = None  # to look in one of Faust's tables takes a microsecond
+        unit = next(iter(view.budget))
+        for each in run:
+            analyst, sequence = each.analyst, each.sequence
+            if analyst is None or sequence is None:
+                continue  # an owner's record
+            if rows is None:
+                rows = self._rows(dataset)
+            row = row_of(rows, analyst, self._vacancies, unit=unit, generation=view.generation)
+            row.take(sequence, each.decided_at, each.charged)
+
+    def _rows(self, dataset: str) -> Rows:
+        rows = self.usage.get(dataset)
+        if rows is None:
+            rows = self.usage[dataset] = {}
+        return rows
+
+
+def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:
+    """Yield the view after each decision that may change more than sums, and after the last."""
+    plain: list[Counted] = []
+    for each in run:
+        if view is not None and not _is_special(view, each):
+            plain.append(each)
+            continue
+        if plain:
+            assert view is not None
+            view = _fold_plain(view, plain)
+            yield view
+            plain = []
+        after = fold_decision(view, decode_decision(each.value))
+        if after is not None:
+            yield after
+        view = after
+    if plain:
+        assert view is not None
+        yield _fold_plain(view, plain)
+
+
+def _is_special(view: DatasetView, each: Counted) -> bool:
+    if each.crossed:
+        return True
+    if each.outcome is Outcome.REFUSED:
+        # The first that do not fit may exhaust the dataset, or halt it.
+        return each.reason is Reason.EXHAUSTED and not view.exhausted
+    return each.sequence is not None and each.outcome is not Outcome.GRANTED
+
+
+def _fold_plain(view: DatasetView, plain: Run) -> DatasetView:
+    outcomes, reasons = dict(view.outcomes), dict(view.reasons)
+    last_number, last_sequence = view.partition_sequence, view.sequence
+    at, last = 0, None
+    for each in plain:
+        sequence = each.sequence
+        if (
+            each.reason is Reason.WRONG_PARTITION
+            or each.partition_sequence <= last_number
+            or (sequence is not None and sequence <= last_sequence)
+        ):
+            continue
+        last_number, at = each.partition_sequence, each.decided_at
+        outcomes[each.outcome.value] = outcomes.get(each.outcome.value, 0) + 1
+        if each.reason is not None:
+            reasons[each.reason.value] = reasons.get(each.reason.value, 0) + 1
+        if sequence is not None:
+            last_sequence, last = sequence, each.value
+    if last_number == view.partition_sequence:
+        return view
+    moved = msgspec.structs.replace(
+        view,
+        partition_sequence=last_number,
+        outcomes=outcomes,
+        reasons=reasons,
+        last_decided_at=iso(at),
+    )
+    return moved if last is None else fold_numbered(moved, decode_decision(last))

@@ -1,0 +1,71 @@
+"""Alerts of a ledger whose every decision is at hand, as the process has that decides.
+
+Its state says at once which datasets crossed anything; only their decisions are folded, by the
+same fold as where decisions are all there is to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from accountant.ledger import Ledger
+from accountant.records.decided import Encoded
+from accountant.views.datasets import Alert, alerts, fold_decision, view_of_ledger
+from accountant.views.follow import runs
+
+
+class Crossings:
+    """Tells of each threshold once, whatever is begun or taken in again."""
+
+    def __init__(self) -> None:
+        self._ledgers: dict[str, Ledger] = {}
+        self._told: set[str] = set()
+
+    def begin(self, ledgers: Mapping[str, Ledger]) -> list[Alert]:
+        """Go on from a state that was read back; return what it has crossed, not told before."""
+        self._ledgers = dict(ledgers)
+        return self._new(crossed(ledgers))
+
+    def take(self, records: Sequence[Encoded], ledgers: Mapping[str, Ledger]) -> list[Alert]:
+        """Take in the decisions of one commit; return the thresholds that they crossed.
+
+        Args:
+            records: in the order of the log.
+            ledgers: as the commit left them.
+        """
+        found: list[Alert] = []
+        for name, run in runs(records).items():
+            after = ledgers.get(name)
+            if after is None:
+                continue
+            before = self._ledgers.get(name)
+            self._ledgers[name] = after
+            if before is None or before.crossed != after.crossed or before.plan is not after.plan:
+                found += _folded(before, run)
+        return self._new(found) if found else found
+
+    def _new(self, found: Sequence[Alert]) -> list[Alert]:
+        new = [alert for alert in found if alert.alert_id not in self._told]
+        self._told.update([alert.alert_id for alert in new])
+        return new
+
+
+def crossed(ledgers: Mapping[str, Ledger]) -> list[Alert]:
+    """Return an alert for each threshold that some state has crossed."""
+    return [
+        alert
+        for ledger in ledgers.values()
+        if ledger.crossed
+        for alert in alerts(None, view_of_ledger(ledger))
+    ]
+
+
+def _folded(before: Ledger | None, records: Sequence[Encoded]) -> list[Alert]:
+    view = None if before is None else view_of_ledger(before)
+    found: list[Alert] = []
+    for record in records:
+        after = fold_decision(view, record.decision)
+        if after is not None:
+            found += alerts(view, after)
+        view = after
+    return found

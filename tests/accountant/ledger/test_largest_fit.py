@@ -1,0 +1,110 @@
+"""What a refusal offers fits, and what is a little larger does not."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from accountant import claims as c
+from accountant.amounts import UNIT, Units
+from accountant.claims import checked
+from accountant.claims.price import price
+from accountant.claims.text import parse_claim
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.ledger.largest_fit import largest
+from accountant.policy.compiled import Plan
+from tests.accountant.filters.policies import POLICIES, plan_of
+from tests.accountant.strategies import atoms, ex_posts
+
+
+def fits(claim: c.Claim, plan: Plan, spent: tuple[Units, ...]) -> bool:
+    asked = price(checked(claim), plan.kind.needs)
+    return plan.kind.charge(plan.capacity, spent, asked) is not None
+
+
+def after(plan: Plan, times: int) -> tuple[Units, ...]:
+    """Return what is spent after as many small claims as fit, at most `times`."""
+    kind, nothing = plan.kind, (0,) * plan.width
+    small = c.ExPost("0.001") if plan.policy.filter == "ex_post" else c.Pure("0.001")
+    most = kind.count(plan.capacity, nothing, price(checked(small), kind.needs))
+    times = min(times, most or 0)
+    if not times:
+        return nothing
+    spent = kind.charge(plan.capacity, nothing, price(checked(c.Repeat(small, times)), kind.needs))
+    assert spent is not None
+    return spent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(FILTERS))
+@settings(max_examples=50, deadline=None)
+@given(data=st.data(), times=st.integers(0, 100_000))
+def test_what_is_offered_fits_and_the_next_larger_does_not(
+    name: str, data: st.DataObject, times: int
+) -> None:
+    plan = plan_of(POLICIES[name])
+    kinds = ex_posts(-4, 2) if name == "ex_post" else atoms(small=-4, large=2)
+    claim = data.draw(kinds)
+    spent = after(plan, times)
+    assume(plan.kind.accepts(price(checked(claim), plan.kind.needs)))
+    assume(not fits(claim, plan, spent))
+    offered = largest(claim, plan.kind, plan.capacity, spent)
+    if offered is None:  # not even the smallest of the kind fits
+        assert not fits_at_its_least(claim, plan, spent)
+        return
+    found = parse_claim(offered)
+    assert type(found) is type(claim)
+    assert fits(found, plan, spent)
+    # Four digits are offered: one part in a thousand more is too much.
+    knob = Fraction(getattr(found, found.knob))
+    more = Decimal(float(knob * (1 + Fraction(found.knob_sign, 500))))
+    text = f"{more:.6e}".replace("e+", "e")
+    assert not fits(msgspec.structs.replace(found, **{found.knob: text}), plan, spent)
+
+
+def fits_at_its_least(claim: c.Claim, plan: Plan, spent: tuple[Units, ...]) -> bool:
+    """Tell whether a claim fits with its knob nearly as far as the wire lets it be turned."""
+    if claim.knob_sign > 0:
+        least = "1.1e-25" if claim.knob == "rho" else "1.1e-12"
+    elif isinstance(claim, c.Brownian) and isinstance(claim.previous, str):
+        least = f"{Decimal(claim.previous) * Decimal('0.9989'):.4e}".replace("e+", "e")
+    else:
+        least = "9e8"
+    smallest = msgspec.structs.replace(claim, **{claim.knob: least})
+    try:
+        return fits(checked(smallest).claim, plan, spent)
+    except RequestInvalid:  # so small a cost is not on the wire
+        return False
+
+
+@pytest.mark.parametrize("name", sorted(FILTERS))
+def test_a_repeat_is_offered_the_exact_number_that_fits(name: str) -> None:
+    plan = plan_of(POLICIES[name])
+    nothing = (0,) * plan.width
+    one = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
+    offered = largest(c.Repeat(one, 1_000_000), plan.kind, plan.capacity, nothing)
+    assert offered is not None
+    found = parse_claim(offered)
+    assert isinstance(found, c.Repeat)
+    assert fits(found, plan, nothing)
+    assert not fits(c.Repeat(found.claim, found.times + 1), plan, nothing)
+
+
+def test_nothing_is_offered_where_nothing_fits() -> None:
+    basic, pure = FILTERS["basic"](), c.Pure("1")
+    assert largest(pure, basic, (UNIT, UNIT), (UNIT, 0)) is None
+    assert largest(c.Repeat(pure, 3), basic, (UNIT, UNIT), (UNIT, 0)) is None
+    assert largest(pure, basic, (10**27, UNIT), (0, 0)) is None  # below 1e-12
+    # No epsilon makes up for a delta that does not fit.
+    assert largest(c.Approximate("1", "0.1"), basic, (UNIT, 0), (0, 0)) is None
+
+
+def test_a_batch_is_offered_nothing() -> None:
+    batch = c.AllOf((c.Pure("1"), c.Pure("2")))
+    assert largest(batch, FILTERS["basic"](), (UNIT, UNIT), (0, 0)) is None

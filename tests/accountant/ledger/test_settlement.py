@@ -1,0 +1,308 @@
+"""What a reservation returns, and what goes wrong where it returns more."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import claims as c
+from accountant.amounts import UNIT, Units
+from accountant.claims import checked
+from accountant.claims.price import price
+from accountant.conversions.gdp import mu_of_pure
+from accountant.filters import FILTERS
+from accountant.ledger.adjudicate import adjudicate
+from accountant.ledger.settlement import (
+    Ruling,
+    Settlement,
+    noise_reduction_cost,
+    settle_brownian,
+    settle_ex_post,
+    settle_in_full,
+    void,
+    voidable_price,
+)
+from accountant.policy import Policy
+from accountant.policy.compiled import Plan
+from accountant.records import decode_policy
+from accountant.records.outcomes import Outcome
+from tests.accountant import exact
+from tests.accountant.filters.policies import POLICIES, opened, plan_of
+
+EVERY_ODOMETER = (
+    {"type": "basic"},
+    {"type": "mixture", "delta": "1e-6", "r": "0.01"},
+)
+SESSION = c.Brownian("400", "1", "2500")
+SHOWN = c.ExPost("0.25", "1e-8")
+RESIDUE = POLICIES["gdp_residue"]
+
+
+def grown(policy: Policy, claim: c.Claim) -> tuple[Plan, tuple[Units, ...]]:
+    """Return the plan and what its totals grow by when a claim is granted."""
+    ledger = opened(policy)
+    ledger, verdict = adjudicate(ledger, checked(claim), "person", "add_remove", 1)
+    assert verdict.outcome is Outcome.GRANTED
+    return ledger.plan, ledger.totals
+
+
+def by_name(plan: Plan, settlement: Settlement) -> dict[str, Units]:
+    return {n: a for n, a in zip(plan.sums, settlement.returned, strict=True) if a}
+
+
+class TestExPost:
+    @pytest.mark.parametrize(
+        ("name", "sums"),
+        [
+            ("basic", {"epsilon"}),
+            ("ex_post", {"ex_post_only"}),
+            ("split", {"ex_post_epsilon", "loss_ex_post"}),
+        ],
+    )
+    def test_the_filters_that_settle_return_what_was_not_paid(
+        self, name: str, sums: set[str]
+    ) -> None:
+        plan, _ = grown(POLICIES[name], SHOWN)
+        settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), begun=True)
+        assert settled.ruling is Ruling.SETTLED
+        assert by_name(plan, settled) == dict.fromkeys(sums, 15 * UNIT // 100)
+
+    @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"basic", "ex_post", "split"}))
+    def test_every_other_filter_returns_nothing(self, name: str) -> None:
+        plan = plan_of(POLICIES[name])
+        settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), begun=True)
+        assert (settled.ruling, by_name(plan, settled)) == (Ruling.SETTLED, {})
+
+    def test_odometers_get_back_what_was_not_paid_too(self) -> None:
+        wire = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": EVERY_ODOMETER}
+        policy = decode_policy(msgspec.json.encode(wire))
+        plan, totals = grown(policy, SHOWN)
+        settled = settle_ex_post(plan, SHOWN, paid=Fraction(1, 10), begun=True)
+        assert set(by_name(plan, settled)) == {"epsilon", "loss_epsilon", "loss_ex_post"}
+        after = tuple(a - b for a, b in zip(totals, settled.returned, strict=True))
+        basic, mixture = plan.readings(after)
+        assert basic == pytest.approx(0.1, rel=1e-12)
+        before = plan.readings(totals)[1]
+        assert mixture == pytest.approx(before - 0.15, rel=1e-12)
+        # Of the deltas nothing comes back.
+        assert after[plan.sums.index("delta")] == UNIT // 10**8
+
+    @settings(max_examples=100)
+    @given(st.fractions(0, Fraction("0.25")))
+    def test_what_stays_charged_is_what_was_paid_rounded_up(self, paid: Fraction) -> None:
+        plan, totals = grown(POLICIES["ex_post"], SHOWN)
+        kept = int(totals[0]) - int(settle_ex_post(plan, SHOWN, paid=paid, begun=True).returned[0])
+        assert paid <= Fraction(kept, UNIT) <= paid * (1 + Fraction(1, 10**12)) + Fraction(1, UNIT)
+
+    @pytest.mark.parametrize("paid", [Fraction("0.25") + Fraction(1, 10**30), Fraction(-1, 10**30)])
+    def test_more_than_the_maximum_is_refused_and_closes_the_dataset(self, paid: Fraction) -> None:
+        plan = plan_of(POLICIES["basic"])
+        settled = settle_ex_post(plan, SHOWN, paid=paid, begun=True)
+        assert (settled.ruling, by_name(plan, settled)) == (Ruling.CLOSE, {})
+        assert settled.why is not None
+
+    def test_what_never_began_is_not_settled(self) -> None:
+        plan = plan_of(POLICIES["basic"])
+        assert settle_ex_post(plan, SHOWN, paid=Fraction(0), begun=False).ruling is Ruling.REFUSED
+
+    def test_noise_reduction_pays_for_the_last_scale_shown(self) -> None:
+        assert noise_reduction_cost(sensitivity=Fraction(2), scale=Fraction(16)) == Fraction(1, 8)
+
+
+class TestBrownian:
+    @pytest.mark.parametrize("name", ["zcdp", "zcdp_tight", "unified_brownian", "split"])
+    def test_a_session_returns_the_rho_of_what_it_did_not_show(self, name: str) -> None:
+        plan, totals = grown(POLICIES[name], SESSION)
+        settled = settle_brownian(plan, SESSION, shown="1000", begun=True)
+        assert settled.ruling is Ruling.SETTLED
+        assert settled.returned[0] == (Fraction(1, 800) - Fraction(1, 2000)) * UNIT
+        kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
+        assert kept == Fraction(1, 2000) - Fraction(1, 5000)
+
+    def test_fully_adaptive_returns_twice_that(self) -> None:
+        plan = plan_of(POLICIES["fully_adaptive"])
+        settled = settle_brownian(plan, SESSION, shown="1000", begun=True)
+        assert settled.returned[0] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
+
+    def test_gdp_residue_returns_mu_squared(self) -> None:
+        plan, totals = grown(RESIDUE, SESSION)
+        settled = settle_brownian(plan, SESSION, shown="1000", begun=True)
+        assert by_name(plan, settled)["mu_squared"] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
+        kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
+        assert kept == Fraction(1, 1000) - Fraction(1, 2500)
+
+    def test_a_session_that_showed_next_to_nothing_pays_next_to_nothing(self) -> None:
+        plan, totals = grown(POLICIES["zcdp_tight"], SESSION)
+        shown = "2499.999999999999999999999999999999"
+        settled = settle_brownian(plan, SESSION, shown=shown, begun=True)
+        assert settled.ruling is Ruling.SETTLED
+        due = (1 / Fraction(shown) - Fraction(1, 2500)) / 2
+        kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
+        assert due <= kept < due + Fraction(1, UNIT)
+
+    def test_to_the_end_nothing_comes_back(self) -> None:
+        plan = plan_of(POLICIES["zcdp_tight"])
+        settled = settle_brownian(plan, SESSION, shown="400", begun=True)
+        assert (settled.ruling, by_name(plan, settled)) == (Ruling.SETTLED, {})
+
+    def test_less_noise_than_reserved_is_refused_and_closes_the_dataset(self) -> None:
+        plan = plan_of(POLICIES["zcdp_tight"])
+        settled = settle_brownian(plan, SESSION, shown="399.999", begun=True)
+        assert (settled.ruling, by_name(plan, settled)) == (Ruling.CLOSE, {})
+
+    @pytest.mark.parametrize(("shown", "begun"), [("2500", True), ("9000", True), ("1000", False)])
+    def test_what_this_session_cannot_have_shown_is_refused(self, shown: str, begun: bool) -> None:
+        plan = plan_of(POLICIES["zcdp_tight"])
+        settled = settle_brownian(plan, SESSION, shown=shown, begun=begun)
+        assert (settled.ruling, by_name(plan, settled)) == (Ruling.REFUSED, {})
+
+    def test_sessions_telescope_however_they_are_cut(self) -> None:
+        """From nothing to 2500, reserved to 400 and stopped at 1000, on to 400."""
+        plan, first = grown(POLICIES["zcdp"], c.Brownian("2500", "1"))
+        _, second = grown(POLICIES["zcdp"], SESSION)
+        back = settle_brownian(plan, SESSION, shown="1000", begun=True).returned
+        _, third = grown(POLICIES["zcdp"], c.Brownian("400", "1", "1000"))
+        total = int(first[0]) + int(second[0]) - int(back[0]) + int(third[0])
+        assert total == Fraction(1, 800) * UNIT
+
+
+class TestVoiding:
+    @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"gdp_residue"}))
+    def test_before_it_began_all_comes_back(self, name: str) -> None:
+        claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
+        plan, totals = grown(POLICIES[name], claim)
+        voided = void(plan, checked(claim), totals, begun=False)
+        assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
+        assert voidable_price(plan, checked(claim)) is price(checked(claim), plan.priced)
+
+    @pytest.mark.parametrize("name", sorted(FILTERS))
+    def test_after_a_look_nothing_does(self, name: str) -> None:
+        claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
+        plan, totals = grown(POLICIES[name], claim)
+        voided = void(plan, checked(claim), totals, begun=True)
+        assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
+
+    def test_gdp_residue_returns_a_gaussian(self) -> None:
+        plan, totals = grown(RESIDUE, SESSION)
+        voided = void(plan, checked(SESSION), totals, begun=False)
+        assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
+
+    def test_gdp_residue_never_returns_what_the_state_has_charged(self) -> None:
+        claim = c.Pure("0.01")
+        plan, totals = grown(RESIDUE, claim)
+        voided = void(plan, checked(claim), totals, begun=False)
+        assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
+
+    def test_gdp_residue_returns_a_pure_claim_that_was_charged_as_a_gaussian(self) -> None:
+        claim = checked(c.Pure("0.01"))
+        plan = plan_of(RESIDUE)
+        asked = voidable_price(plan, claim)
+        nothing = (0,) * plan.width
+        spent = plan.kind.charge(plan.capacity, nothing, asked)
+        assert spent is not None
+        mu = mu_of_pure(Fraction(1, 100))
+        assert 0 <= Fraction(int(spent[0]), UNIT) - Fraction(mu) ** 2 <= Fraction(1, 10**20)
+        at_cost = plan.kind.charge(plan.capacity, nothing, price(claim, plan.priced))
+        assert at_cost is not None
+        assert at_cost[0] < spent[0]
+        charged = spent + asked.amounts[plan.needed :]
+        voided = void(plan, claim, charged, begun=False)
+        assert (voided.ruling, voided.returned) == (Ruling.VOIDED, charged)
+
+    def test_what_expired_or_settles_in_full_returns_nothing(self) -> None:
+        plan = plan_of(POLICIES["zcdp_tight"])
+        assert by_name(plan, settle_in_full(plan)) == {}
+
+
+def hockey_stick_of_settling_by_outcome() -> mpmath.mpf:
+    """Outcome a with P = .01, L = -3, or b, each settled at its own epsilon tanh(epsilon/2).
+
+    Asked again and again while its maximum fits what is left of (20.55, 1e-6).
+    """
+    capacity = exact.units(plan_of(Policy(epsilon="20.55", delta="1e-6")).capacity[0])
+    rare = mpmath.mpf("0.01")
+    loss = mpmath.log((1 - rare) / (1 - rare * mpmath.exp(3)))
+    most, least = (x * mpmath.tanh(x / 2) for x in (mpmath.mpf(3), loss))
+    found = mpmath.mpf(0)
+    going = {0: mpmath.mpf(1)}  # by how often a came
+    for rounds in range(400):
+        further: defaultdict[int, mpmath.mpf] = defaultdict(mpmath.mpf)
+        for a, probability in going.items():
+            b = rounds - a
+            if a * most + b * least + most <= capacity:
+                further[a + 1] += probability * rare
+                further[a] += probability * (1 - rare)
+            else:
+                over = 1 - mpmath.exp(mpmath.mpf("20.55") - (b * loss - 3 * a))
+                found += probability * max(over, 0)
+        going = dict(further)
+    assert not going
+    return found
+
+
+def test_settling_rho_by_outcome_would_give_away_a_fifth() -> None:
+    assert hockey_stick_of_settling_by_outcome() == pytest.approx(0.21, abs=0.005)
+
+
+@pytest.mark.parametrize("name", sorted(FILTERS))
+def test_so_no_pure_or_zcdp_claim_settles_below_its_maximum(name: str) -> None:
+    plan = plan_of(POLICIES[name])
+    assert set(settle_in_full(plan).returned) == {0}
+
+
+def normal_hockey_stick(mu: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
+    return mpmath.ncdf(mu / 2 - x / mu) - mpmath.exp(x) * mpmath.ncdf(-mu / 2 - x / mu)
+
+
+def randomized_hockey_stick(epsilon: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
+    p = 1 / (1 + mpmath.exp(-epsilon))
+    return max(p - mpmath.exp(x) * (1 - p), 0) + max(1 - p - mpmath.exp(x) * p, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("returned", ["residue cost", "mu squared"])
+def test_returning_the_residue_cost_would_cost_1_08_delta(returned: str) -> None:
+    """Reserve a pure mechanism; a Gaussian takes all the rest; void or run by what it showed.
+
+    What was charged out of a full state and comes back to an empty one is a Gaussian there,
+    and its hockey-stick is above randomized response's at some of the Gaussian's outcomes.
+    """
+    epsilon = "0.0756"
+    plan = plan_of(Policy(filter="gdp_residue", epsilon="1", delta="1e-6"))
+    claim = checked(c.Pure(epsilon))
+    by_state = returned == "residue cost"
+    asked = price(claim, plan.priced) if by_state else voidable_price(plan, claim)
+    spent = plan.kind.charge(plan.capacity, (0, 0), asked)
+    assert spent is not None
+    with mpmath.workdps(25):
+        back = mpmath.sqrt(exact.units(spent[0]))
+        rest = mpmath.sqrt(exact.units(plan.capacity[0]) - back**2)
+
+        def best(y: mpmath.mpf) -> mpmath.mpf:
+            x = 1 - y
+            run = randomized_hockey_stick(mpmath.mpf(epsilon), x)
+            return mpmath.npdf(y, rest**2 / 2, rest) * max(run, normal_hockey_stick(back, x))
+
+        edges = [mpmath.mpf(k) / 50 for k in range(25, 76)]
+        spent_delta = mpmath.quad(best, [mpmath.mpf("0.2"), *edges, mpmath.mpf("1.8"), 3])
+    if by_state:
+        assert spent_delta / mpmath.mpf("1e-6") == pytest.approx(1.081, abs=0.002)
+    else:
+        assert spent_delta <= mpmath.mpf("1e-6")
+
+
+def test_what_rounding_puts_above_the_reservation_returns_nothing() -> None:
+    # The reservation lies on the grid; what was paid lies below it, and 20 digits of it above.
+    most = "0.1000000000000000000000000000000000000001"
+    plan = plan_of(Policy(filter="basic", epsilon=most))
+    paid = Fraction(1, 10) + Fraction(1, 3 * 10**40)
+    settled = settle_ex_post(plan, c.ExPost(most), paid=paid, begun=True)
+    assert settled.ruling is Ruling.SETTLED
+    assert set(settled.returned) == {0}

@@ -1,0 +1,60 @@
+"""The ids of a window: which are kept, and what forgetting the others costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.partition.ids import IdTable, Remembered
+from accountant.records.outcomes import Outcome
+
+KNOWN = Remembered(b"", b"", 1, 0, Outcome.GRANTED, None, None)
+TIMES = st.integers(0, 9_999)
+
+
+class Second(int):
+    """Counts how often any is compared."""
+
+    compared = 0
+
+    def __lt__(self, other: Any) -> bool:
+        Second.compared += 1
+        return int(self) < int(other)
+
+
+class Issued(int):
+    def __floordiv__(self, other: int) -> Second:
+        return Second(int(self) // other)
+
+
+def test_to_forget_nothing_costs_the_same_however_long_the_window() -> None:
+    compared = {}
+    for seconds in (10, 86_400):
+        table = IdTable()
+        for second in range(1, seconds + 1):
+            table.add(Issued(second * 1000), f"id {second}", KNOWN)
+        Second.compared = 0
+        table.forget(1_999)  # the first second; a commit asks for this again and again
+        for _ in range(10):
+            table.forget(1_999)
+        compared[seconds] = Second.compared
+        assert len(table) == seconds - 1
+    # Taking one off the heap compares its logarithm: some 16 more, once.
+    assert compared[86_400] < compared[10] + 50
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "forget"]), TIMES), max_size=60))
+def test_it_keeps_the_ids_of_each_second_that_has_not_ended(steps: list[tuple[str, int]]) -> None:
+    table, kept = IdTable(), dict[str, int]()
+    for step, time in steps:
+        if step == "add":
+            table.add(time, f"id {time}", KNOWN)
+            kept[f"id {time}"] = time
+        else:
+            table.forget(time)
+            kept = {key: at for key, at in kept.items() if (at // 1000 + 1) * 1000 - 1 > time}
+        assert len(table) == len(kept)
+    for time in range(10_000):
+        assert (table.get(time, f"id {time}") is KNOWN) == (f"id {time}" in kept)

@@ -1,0 +1,168 @@
+"""Fields that break their rules: each named, with its rule and value, and nothing charged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from accountant.records.outcomes import Outcome
+from tests.accountant.world import World, code, opened
+
+PURE = b'{"type": "pure", "epsilon": "0.01"}'
+
+
+def body(world: World, claim: bytes) -> bytes:
+    return world.request().replace(PURE, claim)
+
+
+BAD_NUMBERS = [
+    "1e-400",
+    "1e999",
+    "NaN",
+    "nan",
+    "Infinity",
+    "-0",
+    "-1",
+    "+1",
+    "0x1p3",
+    " 1",
+    "1 ",
+    "1_000",
+    "01",
+    ".5",
+    "5.",
+    "1E3",
+    "1e+3",
+    "1e003",
+    "",
+    "1" * 100_00,
+    "0." + "1" * 41,
+    "١",
+    "1\n",
+    "1e10",
+    "9999999999",
+    "1e-13",
+    "1001",
+    "1,5",
+]
+
+
+@pytest.mark.parametrize("number", BAD_NUMBERS)
+def test_a_number_that_is_no_plain_decimal_is_refused_by_field_rule_and_value(number: str) -> None:
+    world = opened()
+    decision = world.ask({"type": "pure", "epsilon": number})
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field == "claim.epsilon"
+    assert decision.error.rule.startswith("must be")
+    assert decision.error.value[:80] == number[:80]
+    assert world.ledger().mechanisms == 0
+
+
+@pytest.mark.parametrize(
+    "raw", [b"1", b"0.1", b"1e400", b"NaN", b"-Infinity", b"1" * 60_000, b"true", b"null", b"[]"]
+)
+def test_a_number_that_is_no_string_is_refused(raw: bytes) -> None:
+    world = opened()
+    decision = world.send("requests", body(world, PURE.replace(b'"0.01"', raw)))
+    assert decision.outcome is Outcome.INVALID
+    assert world.ledger().mechanisms == 0
+
+
+@pytest.mark.parametrize("number", ["1e-12", "0.1e1", "1.0", "0.0", "0", "0e5", "1e-6", "0.10"])
+def test_plain_decimals_are_taken(number: str) -> None:
+    world = opened(filter="basic", epsilon="2")
+    assert code(world.ask({"type": "pure", "epsilon": number})) == "granted"
+
+
+INVALID_CLAIMS: list[tuple[dict[str, object], str]] = [
+    ({"type": "laplace", "scale": "0", "sensitivity": "1"}, "claim.scale"),
+    ({"type": "gaussian", "sigma": "0", "sensitivity": "1"}, "claim.sigma"),
+    (
+        {"type": "gaussian", "sigma": "1e-9", "sensitivity": "1"},
+        "claim.sensitivity^2 / (2 sigma^2)",
+    ),
+    ({"type": "laplace", "scale": "1e9", "sensitivity": "1e-9"}, "claim.sensitivity / scale"),
+    ({"type": "approximate", "epsilon": "0.1", "delta": "1"}, "claim.delta"),
+    ({"type": "repeat", "times": 0, "claim": {"type": "pure", "epsilon": "0.1"}}, "claim.times"),
+    (
+        {"type": "repeat", "times": 1_000_001, "claim": {"type": "pure", "epsilon": "0.1"}},
+        "claim.times",
+    ),
+    (
+        {"type": "repeat", "times": 2, "claim": {"type": "pure", "epsilon": "x"}},
+        "claim.claim.epsilon",
+    ),
+    ({"type": "all_of", "claims": []}, "claim.claims"),
+    ({"type": "all_of", "claims": [{"type": "zcdp", "rho": "0.1"}] * 101}, "claim.claims"),
+    (
+        {"type": "all_of", "claims": [{"type": "zcdp", "rho": "0"}, {"type": "gdp", "mu": "-1"}]},
+        "claim.claims[1].mu",
+    ),
+    ({"type": "pure"}, "claim.epsilon"),
+    ({"type": "pure", "epsilon": "1", "delta": "0"}, "claim.delta"),
+    ({"type": "psychic", "epsilon": "1"}, "claim.type"),
+    ({"epsilon": "1"}, "claim.type"),
+]
+
+
+@pytest.mark.parametrize(("claim", "field"), INVALID_CLAIMS)
+def test_a_claim_that_breaks_a_rule_names_its_field(claim: dict[str, object], field: str) -> None:
+    decision = opened().ask(claim)
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field == field
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("dataset", "a b"),
+        ("dataset", ""),
+        ("dataset", "x" * 101),
+        ("dataset", "-x"),
+        ("dataset", "census/1"),
+        ("dataset", "census\n"),
+        ("analyst", "é"),
+        ("analyst", None),
+        ("request_id", "01a1fd8c-6900-4d4c-8e1f-5f3c2b1a0d9e"),
+        ("request_id", "01A1FD8C-6900-7D4C-8E1F-5F3C2B1A0D9E"),
+        ("request_id", "x"),
+        ("version", 2),
+        ("version", 1.0),
+        ("version", "1"),
+        ("type", "open"),
+        ("type", "-"),
+        ("neighbours", "both"),
+        ("purpose", "x" * 201),
+        ("extra", 1),
+    ],
+)
+def test_a_field_that_breaks_its_rule_is_named(field: str, value: object) -> None:
+    decision = opened().ask(**{field: value})
+    assert (decision.outcome, code(decision)) == (Outcome.INVALID, "invalid_field")
+    assert decision.error is not None
+    assert decision.error.field == field
+
+
+@pytest.mark.parametrize(
+    "field", ["version", "type", "request_id", "analyst", "dataset", "claim", "unit", "neighbours"]
+)
+def test_every_field_but_purpose_must_be_given(field: str) -> None:
+    world = opened()
+    request = json.loads(world.request())
+    del request[field]
+    decision = world.send("requests", json.dumps(request).encode())
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field == field
+    assert decision.error.rule == "must be given"
+
+
+def test_an_owners_reason_is_at_most_200_characters() -> None:
+    world = opened()
+    assert code(world.amend(reason="x" * 200, horizon="P1D")) == "amended"
+    decision = world.amend(reason="x" * 201, horizon="P1D")
+    assert decision.error is not None
+    assert decision.error.field == "reason"

@@ -1,0 +1,211 @@
+"""Views kept by following whole runs of decisions."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import astuple
+
+from accountant.records import decode_decision, encode
+from accountant.records.decided import Counted
+from accountant.views.datasets import DatasetView, alerts, fold_decision
+from accountant.views.follow import Following, counted, decode_line, fold_run, runs_of
+from accountant.views.usage import (
+    MOST_ANALYSTS,
+    OTHERS,
+    UsageView,
+    Vacancies,
+    decode_usage_view,
+    views_of,
+)
+from tests.accountant.histories import worlds
+from tests.accountant.views.test_datasets import BASIC
+from tests.accountant.world import World, opened
+
+
+def followed(values: list[bytes], cuts: list[int]) -> tuple[Following, list[str]]:
+    """Take a log in, cut into runs at some places; return the alerts' ids, too."""
+    following, sent = Following({}, {}), []
+    edges = [0, *sorted(cut % (len(values) + 1) for cut in cuts), len(values)]
+    for begin, end in itertools.pairwise(edges):
+        for dataset, run in runs_of(values[begin:end]).items():
+            sent += [alert.alert_id for alert in following.take_run(dataset, run)]
+    return following, sent
+
+
+def one_by_one(values: list[bytes]) -> tuple[dict[str, DatasetView], list[str]]:
+    views: dict[str, DatasetView] = {}
+    sent = []
+    for value in values:
+        decision = decode_decision(value)
+        if decision.dataset is None:
+            continue
+        before = views.get(decision.dataset)
+        after = fold_decision(before, decision)
+        if after is not None:
+            views[decision.dataset] = after
+            sent += [alert.alert_id for alert in alerts(before, after)]
+    return views, sent
+
+
+def used(following: Following) -> dict[str, list[UsageView]]:
+    return {name: views_of(name, rows) for name, rows in following.usage.items()}
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds(), st.lists(st.integers(0, 1000), max_size=6))
+def test_runs_come_down_to_one_after_another(
+    history: tuple[World, list[bytes]], cuts: list[int]
+) -> None:
+    values = history[0].log
+    following, sent = followed(values, cuts)
+    views, sent_singly = one_by_one(values)
+    assert following.budgets == views
+    assert sorted(sent) == sorted(sent_singly)
+
+
+@settings(max_examples=50, deadline=None)
+@given(worlds(), st.lists(st.integers(0, 1000), max_size=3))
+def test_what_is_read_again_changes_nothing(
+    history: tuple[World, list[bytes]], cuts: list[int]
+) -> None:
+    values = history[0].log
+    following, _ = followed(values, cuts)
+    before, before_used = following.budgets.copy(), used(following)
+    for dataset, run in runs_of(values).items():
+        assert following.take_run(dataset, run) == []
+    assert following.budgets == before
+    assert used(following) == before_used
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds())
+def test_what_was_decided_here_is_counted_as_what_was_read(
+    history: tuple[World, list[bytes]],
+) -> None:
+    for made in history[0].encoded:
+        read = counted(decode_line(made.value), made.value)
+        assert astuple(read) == astuple(made)[: len(Counted.__struct_fields__)]
+
+
+def test_a_run_before_the_opening_was_seen_is_no_view() -> None:
+    world = opened(**BASIC)
+    world.ask("pure:0.1")
+    late = runs_of(world.log[2:])["census"]
+    assert list(fold_run(None, late)) == []
+    assert Following({}, {}).take_run("census", late) == []
+
+
+def test_a_threshold_crossed_within_a_run_is_told_with_its_own_time() -> None:
+    world = opened(**BASIC)
+    for claim in ("pure:0.3", "pure:0.3", "pure:0.1"):
+        world.now += 1000
+        world.ask(claim)
+    following = Following({}, {})
+    (alert,) = following.take_run("census", runs_of(world.log)["census"])
+    assert alert.alert_id == "census/1/0.5"
+    assert alert.decided_at == world.decisions[-2].decided_at
+
+
+def usage(world: World, analyst: str) -> UsageView:
+    following, _ = followed(world.log, [])
+    return following.usage["census"][analyst].view("census", analyst)
+
+
+def test_usage_is_what_was_granted_for_one_analyst() -> None:
+    world = opened(**BASIC)
+    for analyst, claim in [
+        ("ana", "pure:0.1"),
+        ("bob", "pure:0.3"),
+        ("ana", "2*pure:0.1"),
+        ("ana", "pure:5"),
+        ("eve", "zcdp:1"),
+    ]:
+        world.ask(claim, analyst=analyst)
+    world.close()
+    ana, eve = usage(world, "ana"), usage(world, "eve")
+    assert (ana.granted, ana.refused, ana.unit, ana.spent) == (2, 1, "epsilon", "0.3")
+    assert (eve.granted, eve.refused, eve.spent) == (0, 1, "0")
+    assert decode_usage_view(encode(ana)) == ana
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds())
+def test_usage_of_all_analysts_adds_up_to_the_total(history: tuple[World, list[bytes]]) -> None:
+    world, _ = history
+    world.commit()
+    following, _ = followed(world.log, [])
+    views = views_of("census", following.usage.get("census", {}))
+    spent = sum((Fraction(view.spent) for view in views), Fraction(0))
+    assert spent == Fraction(int(world.ledger().totals[0]), 10**40)
+
+
+@pytest.fixture(scope="module")
+def crowd() -> World:
+    """Return a log of four analysts more than are told apart, each of whom asks twice."""
+    world = World(batch=500)
+    world.open(**BASIC)
+    names = [f"a{number}" for number in range(MOST_ANALYSTS + 4)]
+    for claim in ("pure:0.00001", "pure:5"):
+        for name in names:
+            world.ask(claim, analyst=name)
+        world.now += 1000
+    world.commit()
+    return world
+
+
+def test_analysts_beyond_the_most_are_counted_together(crowd: World) -> None:
+    following, _ = followed(crowd.log, [5_000, 12_000])
+    views = views_of("census", following.usage["census"])
+    assert len(views) == MOST_ANALYSTS + 1
+    assert {(view.granted, view.refused) for view in views[:-1]} == {(1, 1)}
+    assert not {f"a{MOST_ANALYSTS + i}" for i in range(4)} & {view.analyst for view in views}
+    others, last = views[-1], crowd.decisions[-1]
+    assert (others.analyst, others.granted, others.refused) == (OTHERS, 4, 4)
+    assert others.spent == "0.00004"
+    assert (others.sequence, others.last_decided_at) == (last.sequence, last.decided_at)
+
+
+def test_what_is_read_again_is_not_counted_twice_among_the_others(crowd: World) -> None:
+    following, _ = followed(crowd.log, [])
+    before = used(following)
+    assert before["census"][-1].analyst == OTHERS
+    again = crowd.log[-6_000:]
+    for dataset, run in runs_of(again).items():
+        following.take_run(dataset, run)
+    assert used(following) == before
+
+
+def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> None:
+    world = World()
+    for dataset in ("census", "adult"):
+        world.open(dataset, **BASIC)
+    for dataset, analysts in (
+        ("census", "abc"),
+        ("adult", "ab"),
+        ("census", "ad"),
+        ("adult", "ac"),
+    ):
+        for analyst in analysts:
+            world.ask("pure:0.01", dataset=dataset, analyst=analyst)
+    following = Following({}, {}, Vacancies(4))
+
+    def counted() -> dict[str, dict[str, int]]:
+        for value in world.log:
+            for dataset, run in runs_of([value]).items():
+                following.take_run(dataset, run)
+        return {
+            dataset: {view.analyst: view.granted for view in views}
+            for dataset, views in used(following).items()
+        }
+
+    found = counted()
+    assert found == {
+        "census": {"a": 2, "b": 1, "c": 1, OTHERS: 1},
+        "adult": {"a": 2, OTHERS: 2},
+    }
+    assert counted() == found  # what is read again finds its own row
