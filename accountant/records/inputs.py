@@ -269,3 +269,13 @@ def _translate(error: msgspec.ValidationError, body: bytes) -> NoReturn:
     # A field's name may be the sender's: shown in part, or the decision outgrows its record.
     path, rule = path[:_SHOWN], rule[:_SHOWN]
     raise RequestInvalid(path or "body", rule, value) from None
+
+
+def check_body(source: Source, body: bytes) -> Checked:
+    """Return what a body asks for, checked by the very rules of the processor.
+
+    Raises:
+        Undecodable: no JSON object, a key twice, too long or nested too deep.
+        RequestInvalid: a field breaks its rule.
+    """
+    return check(source, canonical(body))

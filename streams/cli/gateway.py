@@ -21,9 +21,10 @@ def gateway(
 
     Follows all decisions before it listens. Exit code 3 if the broker does not answer.
     """
+    from streams.address import ledger_url
     from streams.gateway.server import serve_kafka
     from streams.logs import configure
-    from streams.settings import ledger_url, load
+    from streams.settings import load
 
     with explained():
         if ledger_url(url).kind != "kafka":

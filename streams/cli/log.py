@@ -96,8 +96,9 @@ def restore(
 
 
 def _deployment(url: str) -> Deployment:
+    from streams.address import ledger_url
     from streams.kafka.deployment import deployment_of
-    from streams.settings import ledger_url, load
+    from streams.settings import load
 
     kind = ledger_url(url).kind
     if kind == "sqlite":

@@ -40,9 +40,10 @@ def serve(
     Makes the file if it is not there. Other commands with the same --url find the server.
     Prints its address once it listens. Exit code 4 if the start is refused.
     """
+    from streams.address import ledger_url
     from streams.gateway.server import serve as serve_ledger
     from streams.logs import configure
-    from streams.settings import ledger_url, load
+    from streams.settings import load
 
     with explained():
         if ledger_url(url).kind != "sqlite":

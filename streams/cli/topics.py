@@ -133,8 +133,9 @@ def accept_lost_inputs(
 
 def deployment(url: str, partitions: int | None, replication: int | None) -> Deployment:
     """Return the deployment that an address and the settings name."""
+    from streams.address import ledger_url
     from streams.kafka.deployment import deployment_of
-    from streams.settings import ledger_url, load
+    from streams.settings import load
 
     if ledger_url(url).kind != "kafka":
         fail(Exit.USAGE, f"topics are on Kafka, and {url} is not", hint="--url kafka://HOST:PORT")

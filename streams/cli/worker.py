@@ -36,7 +36,8 @@ def worker(
     its port is taken, or another worker has its name; a log that is not as it must be halts its
     partition, and /readyz says why.
     """
-    from streams.settings import ledger_url, load
+    from streams.address import ledger_url
+    from streams.settings import load
 
     with explained():
         if ledger_url(url).kind != "kafka":

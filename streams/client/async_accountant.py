@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from accountant.records import Decision, decode_decision
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
-from streams.client.connect import AbsentLedger, connect_here, connect_kafka
+from streams.client.connect import AbsentLedger, connect_here
 from streams.client.methods import Asking
 from streams.client.requests import (
     GRACE_S,
@@ -23,6 +23,7 @@ from streams.client.requests import (
 )
 from streams.clock import Clock, SystemClock
 from streams.errors import Unavailable
+from streams.kafka.connect import connect_kafka
 from streams.service import Answer, Service
 from streams.settings import Settings, load
 

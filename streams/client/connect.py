@@ -1,4 +1,4 @@
-"""From an address to a service: in process, over HTTP, or on Kafka."""
+"""From an address to a service: in process, or over HTTP."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from streams.clock import Clock
 from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
-from streams.service import Answer, Readiness, Service
+from streams.service import Answer, Readiness
 from streams.settings import Settings
 
-_LEAST_S: Final = 2.0
-"""Connecting to a broker that is well takes about a second, whatever the caller's patience."""
 _HELD_LOOK_S: Final = 0.05
 
 
@@ -118,15 +116,3 @@ def _connect_once(
     if owner is None and not make and not path.exists():
         return AbsentLedger(path)
     return EmbeddedService.open(path, settings, clock=clock)
-
-
-async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
-    """Return the service of a ledger on Kafka, connected within `wait` seconds, at least 2.
-
-    Raises: Unavailable: the broker does not answer.
-    """
-    # The Kafka client takes a third of a second to import, which the others need not pay.
-    from streams.kafka.deployment import deployment_of
-    from streams.kafka.service import KafkaService
-
-    return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S))

@@ -25,7 +25,7 @@ from accountant.records import (
     Source,
     encode,
 )
-from accountant.records.inputs import Checked, Undecodable, canonical, check
+from accountant.records.inputs import Checked, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import issued_at, uuid7
 from streams.clock import Clock
@@ -102,16 +102,6 @@ class _Kind(msgspec.Struct):
 
 
 _decode_kind = msgspec.json.Decoder(_Kind).decode
-
-
-def check_body(source: Source, body: bytes) -> Checked:
-    """Return what a body asks for, checked by the very rules of the processor.
-
-    Raises:
-        Undecodable: no JSON object, a key twice, too long or nested too deep.
-        RequestInvalid: a field breaks its rule.
-    """
-    return check(source, canonical(body))
 
 
 def source_of(body: bytes) -> Source:

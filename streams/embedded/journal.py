@@ -13,7 +13,6 @@ from accountant.records import Source
 from accountant.records.inputs import Input
 from streams.embedded.checkpoints import NO_END, Checkpoints, End
 from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
-from streams.embedded.inbox import Inputs
 from streams.embedded.ledger_file import (
     ROWS,
     connect_writer,
@@ -21,6 +20,7 @@ from streams.embedded.ledger_file import (
     flaw_of_row,
     numbered_decisions,
 )
+from streams.embedded.queue import Handoff
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
 
@@ -42,7 +42,7 @@ class SqliteJournal:
             `own`.
     """
 
-    def __init__(self, path: Path, *, inbox: Inputs, file: FileIdentity | None = None) -> None:
+    def __init__(self, path: Path, *, inbox: Handoff, file: FileIdentity | None = None) -> None:
         self._path = path
         self._inbox = inbox
         self._file = file

@@ -33,8 +33,8 @@ from streams.embedded.queue import BlockingTicket, Entry, Handoff, LoopTicket
 from streams.embedded.writer import Writer, pause
 from streams.errors import Refused, Unavailable
 from streams.metrics.live_ledgers import Standing
-from streams.metrics.snapshot import Lag
-from streams.processing.processor import Committed, Decide, Entitlement, Observer, Processor
+from streams.processing.observers import Committed, Entitlement, Lag, Observer
+from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Readiness
 from streams.settings import PREFIX, Settings
 

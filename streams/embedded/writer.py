@@ -23,7 +23,8 @@ from streams.embedded.queue import Entry, Handoff, Wanted
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
 from streams.loggers import get_logger
 from streams.metrics.live_ledgers import Standing
-from streams.processing.processor import AlwaysEntitled, Committed, Entitlement, Observer, Processor
+from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
+from streams.processing.processor import Processor
 
 _log = get_logger(__name__)
 _STOP_S: Final = 10.0

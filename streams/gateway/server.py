@@ -15,7 +15,6 @@ from typing import Final
 from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
-from streams.client.connect import connect_kafka
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import explained
 from streams.errors import Refused
@@ -23,6 +22,7 @@ from streams.gateway.app import create_app
 from streams.gateway.connections import BoundedServer
 from streams.gateway.context import Context
 from streams.gateway.host_header import is_loopback
+from streams.kafka.connect import connect_kafka
 from streams.loggers import get_logger
 from streams.metrics.registry import make_registry
 from streams.processing.garbage import collect_less

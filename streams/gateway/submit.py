@@ -11,9 +11,8 @@ from litestar.params import FromPath
 
 from accountant.errors import RequestInvalid
 from accountant.records import Amend, Close, FieldError, MechanismRequest, Open, Source, encode
-from accountant.records.inputs import Checked
+from accountant.records.inputs import Checked, check_body
 from accountant.records.outcomes import Outcome, Reason
-from streams.client.requests import check_body
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.openapi import AmendOperation, CloseOperation, OpenOperation, RequestOperation
 from streams.gateway.prefer import wait_of

@@ -18,7 +18,7 @@ from streams.kafka.wire.connecting import hurried
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import stop
 from streams.loggers import get_logger
-from streams.metrics.snapshot import Lag
+from streams.processing.observers import Lag
 
 _log = get_logger(__name__)
 

@@ -13,9 +13,9 @@ from accountant.views.datasets import UNKNOWN, DatasetView, view_of_ledger
 from accountant.views.usage import UsageView, views_of
 from streams.clock import Clock, SystemClock
 from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
-from streams.metrics.snapshot import Lag, PartitionView, Snapshot
+from streams.metrics.snapshot import PartitionView, Snapshot
 from streams.metrics.usage import UsageTable, uses_of
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed, Lag
 
 _Counts = tuple[dict[str, int], dict[str, int]]
 

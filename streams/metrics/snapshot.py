@@ -8,6 +8,7 @@ from typing import Protocol
 
 from accountant.ledger import Ledger
 from streams.metrics.histogram import Buckets
+from streams.processing.observers import Lag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +42,6 @@ class PartitionView:
     decision_seconds: Buckets
     commit_seconds: Buckets
     commit_records: Buckets
-
-
-@dataclass(frozen=True, slots=True)
-class Lag:
-    """How many records of one input wait to be decided."""
-
-    topic: str
-    partition: int
-    records: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from accountant.errors import LedgerFault, LogDamaged
 from accountant.partition import Draft, Partition
@@ -17,9 +17,10 @@ from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from accountant.replay.refold import Refold, StateMismatch, state_rows
 from streams.clock import CheckedClock, Clock, SystemClock
-from streams.errors import CommitRejected, Fenced, Refused, Unavailable
+from streams.errors import CommitRejected, Refused, Unavailable
 from streams.loggers import get_logger
 from streams.processing.journal import Commit, DeadLetter, Journal
+from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
 from streams.processing.poison import Poison
 
 _log = get_logger(__name__)
@@ -35,62 +36,6 @@ _TURN_S: Final = 0.02  # longest time of deciding before other tasks get their t
 _PAUSES: Final = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds, before owning again
 
 Decide = Callable[[Draft, Input, int], Encoded]
-
-
-class Committed(NamedTuple):
-    """What one commit made visible.
-
-    Attributes:
-        partition: the state after it; to be read, never kept.
-        records: the inputs and their decisions, in order.
-        seconds: how long the commit took.
-    """
-
-    partition: Partition
-    records: Sequence[tuple[Input, Encoded]]
-    seconds: float
-
-
-class Observer(Protocol):
-    """Who is told what becomes of a partition. Calls must return at once and not raise."""
-
-    def refolded(self, partition: Partition, seconds: float) -> None:
-        """The state was read back; it holds until `dropped`."""
-
-    def committed(self, committed: Committed) -> None:
-        """Decisions became visible."""
-
-    def dropped(self, partition: int, error: BaseException | None) -> None:
-        """The state is no longer valid, for a while or for ever."""
-
-    def halted(self, partition: int, error: BaseException) -> None:
-        """Nothing more will be decided here until an operator acts."""
-
-
-class Entitlement(Protocol):
-    """Whether a processor may own its partition (again)."""
-
-    async def may_own(self, fault: BaseException | None) -> bool:
-        """Return once it may, or False if it never may again.
-
-        Args:
-            fault: why it lost the partition, None the first time.
-        """
-        ...
-
-    def holds(self) -> bool:
-        """Tell whether it still may. Asked before each read and each commit."""
-        ...
-
-
-class AlwaysEntitled:
-    """For a journal that only one process can open."""
-
-    async def may_own(self, fault: BaseException | None) -> bool:
-        return not isinstance(fault, Fenced)
-
-    def holds(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from streams.errors import CommitUnknown
 from streams.processing.memory_journal import MemoryJournal, MemoryLog
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed
 
 __all__ = ["Crash", "CrashPoints", "ManualClock", "MemoryJournal", "MemoryLog", "RecordingObserver"]
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from accountant.partition import Partition
 from accountant.records.decided import Encoded
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed
 
 MOST_WAITING: Final = 20_000
 """Decisions of one partition, about a kilobyte each."""

@@ -19,10 +19,10 @@ from streams.kafka.journal import KafkaJournal
 from streams.kafka.membership import Membership
 from streams.kafka.probe import Probe
 from streams.loggers import get_logger
-from streams.metrics.snapshot import Lag
-from streams.processing.processor import Decide, Observer, Processor, Tuning, nowhere
+from streams.processing.observers import Lag, Observer, Observers
+from streams.processing.processor import Decide, Processor, Tuning, nowhere
 from streams.worker.lease import Lease
-from streams.worker.status import Observers, Status
+from streams.worker.status import Status
 
 _log = get_logger(__name__)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from accountant.replay.refold import GenesisDiffers
 from streams.errors import Fenced
-from streams.processing.processor import Committed, Observer
+from streams.processing.observers import Committed
 from streams.service import Readiness
 
 
@@ -89,26 +89,3 @@ class Status:
         if isinstance(error, LogDamaged) and not isinstance(error, GenesisDiffers):
             hint = ". Run `accountant audit`: it names the first record that disagrees"
         self._waiting[partition] = f"partition {partition} halted: {error}{hint}"
-
-
-class Observers:
-    """Several observers as one."""
-
-    def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = tuple(observers)
-
-    def refolded(self, partition: Partition, seconds: float) -> None:
-        for observer in self._observers:
-            observer.refolded(partition, seconds)
-
-    def committed(self, committed: Committed) -> None:
-        for observer in self._observers:
-            observer.committed(committed)
-
-    def dropped(self, partition: int, error: BaseException | None) -> None:
-        for observer in self._observers:
-            observer.dropped(partition, error)
-
-    def halted(self, partition: int, error: BaseException) -> None:
-        for observer in self._observers:
-            observer.halted(partition, error)

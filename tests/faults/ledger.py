@@ -21,7 +21,7 @@ from accountant.records.inputs import Input
 from accountant.times import uuid7
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed
 from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.oracle import Follower, Place, Verdict

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from streams.address import AddressInvalid, ledger_url
 from streams.errors import Refused
-from streams.settings import AddressInvalid, ledger_url, load
+from streams.settings import load
 
 
 @pytest.mark.parametrize(

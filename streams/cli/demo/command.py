@@ -141,7 +141,7 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
 
 def _say_what_stays(console: Console, url: str, suffix: str) -> None:
     """Say what the demo leaves in a ledger of others, and what it cannot do there."""
-    from streams.settings import ledger_url
+    from streams.address import ledger_url
 
     with explained():
         where = ledger_url(url)
@@ -168,9 +168,9 @@ async def _show(ledger: AsyncAccountant, names: set[str], screen: Screen, day: i
 
 
 def _audited(where: str) -> tuple[str, int]:
+    from streams.address import ledger_url
     from streams.cli.audit import audited
     from streams.cli.reading.log_reader import log_source
-    from streams.settings import ledger_url
 
     if ledger_url(where).kind == "http":
         return "skipped", 0

@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from accountant.errors import BudgetError, LogDamaged, RequestInvalid
 from accountant.records.inputs import Undecodable
 from accountant.replay.refold import GenesisDiffers
+from streams.address import AddressInvalid
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, Refused
-from streams.settings import PREFIX, AddressInvalid
+from streams.settings import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -147,7 +147,7 @@ def open_views(url: str) -> Views:
 
     Raises: AddressInvalid, Unavailable, NoSuchLedger, Refused.
     """
-    from streams.settings import ledger_url
+    from streams.address import ledger_url
 
     where = ledger_url(url)
     if where.kind == "sqlite":

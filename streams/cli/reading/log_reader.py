@@ -207,7 +207,8 @@ def log_source(address: str) -> LogSource:
 
     Raises: AddressInvalid: it names none; NoSuchLedger, Refused: of an address; FileNotFoundError.
     """
-    from streams.settings import ledger_url, load
+    from streams.address import ledger_url
+    from streams.settings import load
 
     if "://" not in address:
         return _of_file(Path(address))

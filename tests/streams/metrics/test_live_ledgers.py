@@ -14,7 +14,7 @@ from accountant.views.datasets import UNKNOWN
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import Standing
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed
 from streams.worker.status import Status
 from tests.streams.gateway.door import TestClock, opening, request
 

@@ -13,7 +13,7 @@ from accountant.records.inputs import Input
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import Standing
 from streams.metrics.registry import exposition
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed
 from tests.streams.gateway.door import TestClock, opening, request
 from tests.streams.metrics.test_live_ledgers import partition
 

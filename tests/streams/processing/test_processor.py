@@ -15,7 +15,8 @@ from accountant.partition.decide import decide
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from streams.errors import ClockOutOfRange, Fenced, Unavailable
-from streams.processing.processor import AlwaysEntitled, Processor, Tuning
+from streams.processing.observers import AlwaysEntitled
+from streams.processing.processor import Processor, Tuning
 from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
 from tests.streams.processing.stage import Sleeps, Stage, outcomes, play
 

@@ -13,7 +13,7 @@ from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from accountant.views.follow import Following, runs
 from accountant.views.usage import views_of
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed
 from streams.worker.own_decisions import OwnDecisions
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
