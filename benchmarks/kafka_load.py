@@ -17,7 +17,7 @@ from benchmarks import requests
 from streams.errors import Refused
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed
 from streams.testing import LocalBroker
 
 

@@ -18,7 +18,7 @@ from benchmarks.kafka_load import Counter, ask_all, deploy, open_all
 from benchmarks.measure import Row, Scale, best_of
 from streams.metrics.live_ledgers import Standing
 from streams.metrics.registry import exposition, make_registry
-from streams.processing.processor import Committed
+from streams.processing.observers import Committed
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 
