@@ -1,0 +1,125 @@
+"""What version 0.1.0 wrote is read as it was, and the same inputs still give the same bytes.
+
+`inputs.jsonl`: 820 inputs of one partition, every filter and every outcome among them, each with
+the clock that decided it. `decided.json`: the chain's head after each batch, which covers every
+byte of the log, and a hash of the rows of `state` at the end. `ledger.db`: the file that an
+embedded ledger made of the first 119 of the inputs that are text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from accountant.partition.decide import decide, decide_internal_error
+from accountant.partition.ids import decode_identity
+from accountant.records import decode_decision
+from accountant.records.inputs import Input
+from accountant.records.outcomes import Outcome
+from accountant.replay.audit import audit
+from accountant.replay.refold import Refold, state_rows
+from accountant.times import from_iso, issued_at
+from streams.embedded.ledger_file import numbered_decisions
+from streams.embedded.service import EmbeddedService
+from streams.settings import Settings
+from streams.testing import ManualClock
+from tests.accountant.world import World
+
+HERE = Path(__file__).parent
+DECIDED = json.loads((HERE / "decided.json").read_text())
+INPUTS = [json.loads(line) for line in (HERE / "inputs.jsonl").read_text().splitlines()]
+REMEMBERED = {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
+
+
+def body_of(line: dict[str, Any]) -> bytes | None:
+    value = line["value"]
+    if isinstance(value, dict):
+        return base64.b64decode(value["base64"])
+    return None if value is None else value.encode()
+
+
+@pytest.fixture(scope="module")
+def played() -> World:
+    world = World(batch=DECIDED["batch"], most_ids=DECIDED["most_ids"])
+    for line in INPUTS:
+        source, clock = line["source"], line["clock"]
+        record = Input(source, world.draft.next[source], b"key", body_of(line), clock)
+        how = decide_internal_error if line.get("internal_error") else decide
+        world.took(how(world.draft, record, clock))
+    world.commit()
+    return world
+
+
+def test_the_same_inputs_give_the_same_bytes(played: World) -> None:
+    # The genesis is the first record, and no input.
+    heads = ["sha256:" + hashlib.sha256(value).hexdigest() for value in played.log[1:]]
+    every = len(INPUTS) // len(DECIDED["heads"])
+    assert heads[every - 1 :: every][: len(DECIDED["heads"])] == DECIDED["heads"]
+
+
+def test_state_is_the_same_bytes(played: World) -> None:
+    found = hashlib.sha256()
+    for key, value in played.rows():
+        found.update(key + b"\0" + value + b"\n")
+    assert found.hexdigest() == DECIDED["rows_sha256"]
+
+
+def test_the_log_refolds_and_audits(played: World) -> None:
+    assert state_rows(played.refolded()) == played.rows()
+    assert audit(played.log, genesis=played.genesis, most_ids=DECIDED["most_ids"]).ok
+
+
+def test_state_and_the_end_of_the_log_refold(played: World) -> None:
+    refold = Refold(played.genesis, most_ids=DECIDED["most_ids"])
+    for key, value in played.rows():
+        refold.take_row(key, value)
+    for value in played.log:
+        if decode_decision(value).decided_at >= played.decisions[-1].floor:
+            refold.take_decision(value)
+    assert state_rows(refold.finish()) == played.rows()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    copy = tmp_path / "ledger.db"
+    shutil.copy(HERE / "ledger.db", copy)
+    return copy
+
+
+def test_a_file_of_before_opens_and_repeats_what_it_decided(file: Path) -> None:
+    db = apsw.Connection(str(file))
+    log = [value for _, value in numbered_decisions(db, first=0)]
+    db.close()
+    assert audit(log).ok
+    decisions = [decode_decision(value) for value in log]
+    clock = ManualClock(INPUTS[119]["clock"])
+    service = EmbeddedService.open(file, Settings(), clock=clock)
+    try:
+        seen = 0
+        for decision in decisions:
+            if decision.outcome not in REMEMBERED or decision.source is None:
+                continue
+            source = "requests" if decision.source.topic == "requests" else "admin"
+            answer = service.submit_sync(source, bytes(decision.request), 5)
+            assert answer.decision is not None
+            again = decode_decision(answer.decision)
+            issued = issued_at(decode_identity(bytes(decision.request)).request_id)
+            if issued is not None and issued <= from_iso(again.floor):
+                assert again.outcome is Outcome.EXPIRED
+                continue
+            assert again.outcome is Outcome.REPEATED
+            assert again.first is not None
+            assert again.first.outcome == decision.outcome
+            assert again.first.partition_sequence == decision.partition_sequence
+            seen += 1
+        assert seen > 40
+    finally:
+        service.close_sync()
