@@ -2,7 +2,7 @@
 
 `inputs.jsonl`: 820 inputs of one partition, every filter and every outcome among them, each with
 the clock that decided it. `decided.json`: the chain's head after each batch, which covers every
-byte of the log, and a hash of the rows of `state` at the end. `ledger.db`: the file that an
+byte of the log, and a hash of the rows of `state` at the end. `ledger.sqlite`: the file that an
 embedded ledger made of the first 119 of the inputs that are text.
 """
 
@@ -90,7 +90,7 @@ def test_state_and_the_end_of_the_log_refold(played: World) -> None:
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
     copy = tmp_path / "ledger.db"
-    shutil.copy(HERE / "ledger.db", copy)
+    shutil.copy(HERE / "ledger.sqlite", copy)
     return copy
 
 
