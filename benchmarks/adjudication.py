@@ -11,7 +11,7 @@ from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import Plan, open_plan
+from accountant.policy.compiled import CompiledPolicy, open_plan
 from accountant.records import decode_policy
 from benchmarks.measure import Row, Scale, best_of
 
@@ -31,12 +31,12 @@ _FILTERS = {
 _MICROSECONDS = 1e6
 
 
-def _plan(policy: object) -> Plan:
+def _plan(policy: object) -> CompiledPolicy:
     decoded: Policy = decode_policy(msgspec.json.encode(policy))
     return open_plan(resolve(decoded))
 
 
-def _past(plan: Plan, requests: int) -> Ledger:
+def _past(plan: CompiledPolicy, requests: int) -> Ledger:
     """Return a ledger on which so many requests were decided."""
     ledger = Ledger.opened("census", plan, 0)
     claim = checked(parse_claim("pure:0.0001"))

@@ -12,7 +12,7 @@ from accountant.claims.price import Price, price
 from accountant.claims.text import parse_claim
 from accountant.filters import FILTERS
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import Plan, open_plan
+from accountant.policy.compiled import CompiledPolicy, open_plan
 from accountant.records import decode_policy
 from benchmarks.measure import Row, Scale, best_of
 
@@ -31,13 +31,13 @@ _AT_MOST_RESIDUE = 30  # it solves an equation where others add
 _MICROSECONDS = 1e6
 
 
-def _plan(name: str) -> Plan:
+def _plan(name: str) -> CompiledPolicy:
     wire = {"filter": name, **_POLICIES.get(name, _EPSILON)}
     decoded: Policy = decode_policy(msgspec.json.encode(wire))
     return open_plan(resolve(decoded))
 
 
-def _after(plan: Plan, kind: str, part: float) -> tuple[Units, ...]:
+def _after(plan: CompiledPolicy, kind: str, part: float) -> tuple[Units, ...]:
     """Return totals that small claims have brought to a part of the budget."""
     nothing: tuple[Units, ...] = (0,) * plan.width
     small = parse_claim(f"{kind}:1e-4")
@@ -51,7 +51,9 @@ def _after(plan: Plan, kind: str, part: float) -> tuple[Units, ...]:
     return spent
 
 
-def _microseconds(plan: Plan, spent: tuple[Units, ...], asked: list[Price], count: int) -> float:
+def _microseconds(
+    plan: CompiledPolicy, spent: tuple[Units, ...], asked: list[Price], count: int
+) -> float:
     charge, capacity = plan.kind.charge, plan.capacity
 
     def work() -> None:

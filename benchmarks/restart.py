@@ -22,7 +22,7 @@ from benchmarks.kafka_load import Counter, deploy, producer
 from benchmarks.measure import Row, Scale
 from streams.embedded import ledger_file
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.queue import Handoff
+from streams.embedded.queue import InputQueue
 from streams.embedded.service import EmbeddedService
 from streams.kafka.deployment import Deployment
 from streams.kafka.journal import KafkaJournal
@@ -103,7 +103,7 @@ async def _in_memory(genesis: Genesis, decisions: list[Encoded], rows: _Rows) ->
 
 
 async def _fill(path: Path, decisions: list[Encoded], rows: _Rows) -> None:
-    journal = SqliteJournal(path, inbox=Handoff(1))
+    journal = SqliteJournal(path, inbox=InputQueue(1))
     await journal.own()
     await journal.commit(Commit(decisions, rows, [], {}, 0))
     await journal.drop()

@@ -16,7 +16,7 @@ from accountant.replay.refold import Refold
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, ask_all, deploy, open_all
 from benchmarks.measure import Row, Scale, best_of
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.registry import exposition, make_registry
 from streams.processing.observers import Committed
 from streams.testing import LocalBroker
@@ -54,14 +54,14 @@ class _Log:
             yield Committed(self.partition, decided, 0.002)
 
 
-def _count(log: _Log, standing: Standing, names: list[str], count: int) -> float:
+def _count(log: _Log, live_ledgers: LiveLedgers, names: list[str], count: int) -> float:
     """Return the processor time that the observer took for each decision, in seconds."""
     drawn = requests.any_of(names, 1, count)
     bodies = (requests.request(name, log.now, i) for i, name in enumerate(drawn))
     spent = []
     for committed in log.batches("requests", bodies):
         started = time.process_time()
-        standing.committed(committed)
+        live_ledgers.committed(committed)
         spent.append((time.process_time() - started) / len(committed.records))
     warm = spent[_WARM:] or spent
     return sum(warm) / len(warm)
@@ -69,12 +69,12 @@ def _count(log: _Log, standing: Standing, names: list[str], count: int) -> float
 
 def rows(scale: Scale) -> Iterator[Row]:
     """Yield the cost of counting a decision, and of a scrape after all, some, no changes."""
-    log, standing = _Log(), Standing()
-    standing.refolded(log.partition, 0.1)
+    log, live_ledgers = _Log(), LiveLedgers()
+    live_ledgers.refolded(log.partition, 0.1)
     names = requests.names(_DATASETS)
     for committed in log.batches("admin", [requests.opening(name, log.now) for name in names]):
-        standing.committed(committed)
-    registry = make_registry(standing)
+        live_ledgers.committed(committed)
+    registry = make_registry(live_ledgers)
 
     def scrape() -> int:
         return len(exposition(registry, _OPENMETRICS)[0])
@@ -84,7 +84,7 @@ def rows(scale: Scale) -> Iterator[Row]:
     first = time.perf_counter() - started
     note = f"{_DATASETS:,} datasets, {size / 1e6:.1f} MB"
     yield Row(name="scrape, all new", value=first, unit="s", at_most=1.0, note=note)
-    each = _count(log, standing, names[:1_000], scale.of(_DECISIONS))
+    each = _count(log, live_ledgers, names[:1_000], scale.of(_DECISIONS))
     note = f"{scale.of(_DECISIONS):,} decisions, {_BATCH} a commit; processor time"
     yield Row(name="counting", value=each * 1e6, unit="us/decision", at_most=1.0, note=note)
     gc.collect()
@@ -97,8 +97,8 @@ def rows(scale: Scale) -> Iterator[Row]:
     yield asyncio.run(_watched(scale.of(200_000)))
 
 
-class _Timed(Standing):
-    """Standing, and the processor time that it took in the thread that decides."""
+class _Timed(LiveLedgers):
+    """LiveLedgers, and the processor time that it took in the thread that decides."""
 
     spent = 0.0
 
@@ -111,9 +111,9 @@ class _Timed(Standing):
 class _Scraper(threading.Thread):
     """Scrapes beside a worker, and keeps the processor time that it took."""
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, live_ledgers: LiveLedgers) -> None:
         super().__init__()
-        self._registry = make_registry(standing)
+        self._registry = make_registry(live_ledgers)
         self._enough = threading.Event()
         self.spent = 0.0
         self.scrapes = 0
@@ -143,24 +143,24 @@ async def _watched(count: int) -> Row:
     with LocalBroker() as broker:
         deployment = await deploy(broker, "s.", 4)
         await open_all(deployment, names)
-        standing, counter = _Timed(), Counter()
-        worker = Worker(deployment, instance_id="bench", observers=[standing, counter])
-        scraper = _Scraper(standing)
+        live_ledgers, counter = _Timed(), Counter()
+        worker = Worker(deployment, instance_id="bench", observers=[live_ledgers, counter])
+        scraper = _Scraper(live_ledgers)
         await worker.start()
         try:
             await counter.reach(len(names))
             await worker.stop()
             await ask_all(deployment, names, count, 1)
-            standing, counter = _Timed(), Counter()
-            worker = Worker(deployment, instance_id="bench", observers=[standing, counter])
+            live_ledgers, counter = _Timed(), Counter()
+            worker = Worker(deployment, instance_id="bench", observers=[live_ledgers, counter])
             await worker.start()
             await counter.reach(1)
-            scraper = _Scraper(standing)
+            scraper = _Scraper(live_ledgers)
             scraper.start()
-            busy, before, first = time.process_time(), standing.spent, counter.decisions
+            busy, before, first = time.process_time(), live_ledgers.spent, counter.decisions
             await counter.reach(count)
             busy = time.process_time() - busy
-            decided, counted = counter.decisions - first, standing.spent - before
+            decided, counted = counter.decisions - first, live_ledgers.spent - before
         finally:
             await asyncio.to_thread(scraper.stop) if scraper.is_alive() else None
             await worker.stop()

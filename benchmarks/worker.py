@@ -26,7 +26,7 @@ _PARTITIONS = 4
 _DATASETS = 1_000
 _SAMPLE = 20_000
 _ROUNDS = 3
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _PATIENCE_S = 40.0
 _QUIET_S = 3.0  # after which a worker has decided all there is
 
@@ -59,7 +59,7 @@ async def _decide(deployment: Deployment, *, read_side: bool) -> float:
             first = last = None
             given_up = time.perf_counter() + _PATIENCE_S
             while last is None or time.perf_counter() - last[0] < _QUIET_S:
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_POLL_S)
                 # Each transaction's marker takes an offset, too: one in some five hundred.
                 come = sum((await follower.end_offsets(decisions)).values())
                 if come > before and (last is None or come > last[1]):

@@ -34,7 +34,7 @@ _SLOW = (
     _HERE / "streams/processing/test_side_by_side.py",
 )
 
-_AGAIN_S: Final = 5.0
+_RETRY_S: Final = 5.0
 _FAULTS_S: Final = 300  # the longest takes 90 s, and starts a broker of its own
 
 
@@ -69,7 +69,7 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Setting
             raise TimeLimit(f"{item.nodeid} takes longer than {settings.timeout:g} s")
 
     signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, settings.timeout, _AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, settings.timeout, _RETRY_S)
     return True
 
 

@@ -22,7 +22,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.policy import Policy, parse_budget, resolve
-from accountant.policy.compiled import Plan, open_plan
+from accountant.policy.compiled import CompiledPolicy, open_plan
 
 Curve = Callable[[Decimal], Fraction]
 
@@ -47,7 +47,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class FilterChoice:
     """One filter's answer.
 
     Attributes:
@@ -59,7 +59,7 @@ class Choice:
     """
 
     name: str
-    plan: Plan | None = None
+    plan: CompiledPolicy | None = None
     fit: Fit | None = None
     chosen: bool = False
     why_not: str = ""
@@ -76,7 +76,7 @@ def mix(claims: list[Claim]) -> Claim:
     return claims[0] if len(claims) == 1 else AllOf(tuple(claims))
 
 
-def choose(name: str, options: Options, claim: Claim) -> Choice:
+def choose(name: str, options: Options, claim: Claim) -> FilterChoice:
     """Return how often a claim fits a new budget under one filter.
 
     Raises: RequestInvalid: an option breaks a rule, or is not for this filter.
@@ -95,16 +95,16 @@ def choose(name: str, options: Options, claim: Claim) -> Choice:
         options = replace(options, orders=_orders(options, claim))
     plan = open_plan(resolve(_policy(name, options)))
     found = fit(claim, unspent(plan))
-    return Choice(name=name, plan=plan, fit=found, chosen=needs_order or needs_orders)
+    return FilterChoice(name=name, plan=plan, fit=found, chosen=needs_order or needs_orders)
 
 
-def choose_all(options: Options, claim: Claim) -> list[Choice]:
+def choose_all(options: Options, claim: Claim) -> list[FilterChoice]:
     """Return every filter's answer; each is given those of the options that it takes."""
     found = []
     for name, kind in FILTERS.items():
         given = [field for field in kind.budget_fields if getattr(options, field) is not None]
         if not given:
-            found.append(Choice(name=name, why_not=f"needs --{kind.budget_fields[0]}"))
+            found.append(FilterChoice(name=name, why_not=f"needs --{kind.budget_fields[0]}"))
             continue
         others = {field for field in _PARAMETERS if field not in kind.parameters}
         left_out: dict[str, Any] = dict.fromkeys(others | ({"epsilon", "rho"} - {given[0]}))
@@ -113,7 +113,7 @@ def choose_all(options: Options, claim: Claim) -> list[Choice]:
             found.append(choose(name, own, claim))
         except RequestInvalid as error:
             option = "--" + error.field.removeprefix("policy.").replace("_", "-")
-            found.append(Choice(name=name, why_not=f"{option} {error.rule}"))
+            found.append(FilterChoice(name=name, why_not=f"{option} {error.rule}"))
     return found
 
 

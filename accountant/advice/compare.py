@@ -27,7 +27,7 @@ _PARAMETERS: Final = ("order", "orders", "weights", "epsilon_ex_post", "delta_ex
 
 
 @dataclass(slots=True)
-class Standing:
+class Tally:
     """What one alternative did on one dataset.
 
     Attributes:
@@ -63,7 +63,7 @@ class Alternative:
         settings: its parameters, as text.
         why_not: why it is no alternative to the policy; empty if it is one.
         decides: it has counts; an odometer has none where the policy promises no epsilon.
-        standings: by dataset.
+        tallies: by dataset.
     """
 
     kind: Kind
@@ -72,10 +72,10 @@ class Alternative:
     settings: str = ""
     why_not: str = ""
     decides: bool = True
-    standings: dict[str, Standing] = field(default_factory=dict)
+    tallies: dict[str, Tally] = field(default_factory=dict)
 
-    def at(self, dataset: str) -> Standing:
-        return self.standings.setdefault(dataset, Standing())
+    def at(self, dataset: str) -> Tally:
+        return self.tallies.setdefault(dataset, Tally())
 
 
 class Comparison:
@@ -131,7 +131,7 @@ class Comparison:
     def alternatives(self) -> tuple[Alternative, ...]:
         """Return them all as they stand, filters first."""
         for alternative, ledger in self._filters:
-            for dataset, standing in alternative.standings.items():
+            for dataset, standing in alternative.tallies.items():
                 stands = ledger.ledger(dataset)
                 standing.spent_ratio = 0.0 if stands is None else stands.spent_ratio
         filters = [alternative for alternative, _ in self._filters]

@@ -8,7 +8,7 @@ from accountant.amounts import Units, format_units
 from accountant.claims import Claim, checked
 from accountant.claims.price import price
 from accountant.ledger.snapshots import totals_from
-from accountant.policy.compiled import Plan, stored_plan
+from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.views.datasets import DatasetView
 
 
@@ -22,7 +22,7 @@ class Budget:
         closed: nothing more is granted, whatever is left.
     """
 
-    plan: Plan
+    plan: CompiledPolicy
     spent: tuple[Units, ...]
     closed: bool = False
 
@@ -45,7 +45,7 @@ class Fit:
     unit: str
 
 
-def unspent(plan: Plan) -> Budget:
+def unspent(plan: CompiledPolicy) -> Budget:
     """Return a plan's budget as it is at opening."""
     return Budget(plan, (0,) * plan.width)
 

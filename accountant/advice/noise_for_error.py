@@ -28,7 +28,7 @@ _SAFER: Final = 1 - 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class NoiseChoice:
     """One mechanism that meets the wanted error.
 
     Attributes:
@@ -85,7 +85,7 @@ def wanted(*, error: str, confidence: str, sensitivity: str | None, people: int 
     return Wanted(error=most, confidence=sure, sensitivity=change, people=people)
 
 
-def choices(wish: Wanted) -> tuple[Choice, ...]:
+def choices(wish: Wanted) -> tuple[NoiseChoice, ...]:
     """Return the mechanisms that meet the error, Laplace and Gaussian first.
 
     Raises: RequestInvalid: the noise that the error asks for makes no claim within its range.
@@ -101,7 +101,7 @@ def choices(wish: Wanted) -> tuple[Choice, ...]:
     return tuple(found)
 
 
-def _check(choice: Choice, wish: Wanted) -> None:
+def _check(choice: NoiseChoice, wish: Wanted) -> None:
     """Raise RequestInvalid, naming what was wished, where no claim can speak of the noise."""
     try:
         checked(choice.claim)
@@ -175,9 +175,9 @@ def response_epsilon(*, error: Decimal, confidence: Decimal, people: int) -> Dec
     return _UP.create_decimal_from_float(high)
 
 
-def _laplace(wish: Wanted, scale: Decimal) -> Choice:
+def _laplace(wish: Wanted, scale: Decimal) -> NoiseChoice:
     noise = laplace_scale(error=wish.error * scale, confidence=wish.confidence)
-    return Choice(
+    return NoiseChoice(
         mechanism="laplace",
         noise=f"scale {plain(noise)}",
         claim=Laplace(scale=plain(noise), sensitivity=plain(wish.sensitivity)),
@@ -185,9 +185,9 @@ def _laplace(wish: Wanted, scale: Decimal) -> Choice:
     )
 
 
-def _gaussian(wish: Wanted, scale: Decimal) -> Choice:
+def _gaussian(wish: Wanted, scale: Decimal) -> NoiseChoice:
     noise = gaussian_sigma(error=wish.error * scale, confidence=wish.confidence)
-    return Choice(
+    return NoiseChoice(
         mechanism="gaussian",
         noise=f"sigma {plain(noise)}",
         claim=Gaussian(sigma=plain(noise), sensitivity=plain(wish.sensitivity)),
@@ -195,14 +195,14 @@ def _gaussian(wish: Wanted, scale: Decimal) -> Choice:
     )
 
 
-def _randomized_response(wish: Wanted, people: int) -> Choice | None:
+def _randomized_response(wish: Wanted, people: int) -> NoiseChoice | None:
     epsilon = response_epsilon(error=wish.error, confidence=wish.confidence, people=people)
     if epsilon is None:
         return None
     half = float(epsilon) / 2
     # The variance of one answer is p(1-p), and sqrt(p(1-p))/(2p-1) = 1/(2 sinh(eps/2)).
     deviation = 1 / (2 * math.sinh(half) * math.sqrt(people))
-    return Choice(
+    return NoiseChoice(
         mechanism="randomized_response",
         noise=f"truth with {1 / (1 + math.exp(-2 * half)):.6g}",
         claim=RandomizedResponse(epsilon=plain(epsilon)),

@@ -12,7 +12,7 @@ from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.ledger import Ledger
 from accountant.ledger.largest_fit import largest
-from accountant.policy.compiled import Plan
+from accountant.policy.compiled import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
@@ -95,7 +95,9 @@ def adjudicate(
     return granted, Verdict(Outcome.GRANTED, None, asked, crossed, None, cost)
 
 
-def _grown(plan: Plan, before: tuple[Units, ...], after: tuple[Units, ...]) -> dict[str, str]:
+def _grown(
+    plan: CompiledPolicy, before: tuple[Units, ...], after: tuple[Units, ...]
+) -> dict[str, str]:
     """Return what each total has grown by; one that became infinite grew by that."""
     grown = [b if b == INFINITE else b - a for a, b in zip(before, after, strict=True)]
     return dict(zip(plan.sums, map(format_units, grown), strict=True))

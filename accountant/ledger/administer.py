@@ -7,7 +7,7 @@ import msgspec
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import resolve
-from accountant.policy.compiled import Plan, open_plan
+from accountant.policy.compiled import CompiledPolicy, open_plan
 from accountant.records import AdminRecord, Amend, Open
 from accountant.records.outcomes import Outcome, Reason
 
@@ -47,13 +47,13 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
         alert_at=before.alert_at if record.alert_at is None else record.alert_at,
         horizon=before.horizon if record.horizon is None else record.horizon,
     )
-    plan = Plan(policy, ledger.plan.capacity)
+    plan = CompiledPolicy(policy, ledger.plan.capacity)
     crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
     amended = _moved(ledger, at, plan=plan, crossed=crossed)
     return amended, Verdict(Outcome.AMENDED), _written(plan)
 
 
-def _written(plan: Plan) -> dict[str, object]:
+def _written(plan: CompiledPolicy) -> dict[str, object]:
     return {"policy": plan.policy, "budget": plan.budget_wire}
 
 

@@ -7,7 +7,7 @@ from typing import Self
 import msgspec
 
 from accountant.amounts import Units
-from accountant.policy.compiled import Plan
+from accountant.policy.compiled import CompiledPolicy
 
 
 class Ledger(msgspec.Struct, frozen=True, gc=False):
@@ -29,7 +29,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     """
 
     dataset: str
-    plan: Plan
+    plan: CompiledPolicy
     sequence: int
     mechanisms: int
     totals: tuple[Units, ...]
@@ -43,7 +43,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     halted: bool = False
 
     @classmethod
-    def opened(cls, dataset: str, plan: Plan, at: int) -> Self:
+    def opened(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:
         """Return a new ledger with nothing spent."""
         zero: tuple[Units, ...] = (0,) * len(plan.sums)
         return cls(dataset, plan, 1, 0, zero, 0, False, False, at, at, 1, plan.readings(zero))

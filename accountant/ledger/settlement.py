@@ -25,7 +25,7 @@ from accountant.claims.price import Price, amount, price
 from accountant.claims.promises import Promise, promise
 from accountant.conversions.gdp import mu_of_pure
 from accountant.filters.summed import SummedFilter
-from accountant.policy.compiled import Plan
+from accountant.policy.compiled import CompiledPolicy
 
 _PAID_EX_POST: Final = frozenset(
     {"epsilon", "ex_post_only", "ex_post_epsilon", "loss_epsilon", "loss_ex_post"}
@@ -60,7 +60,7 @@ class Settlement(msgspec.Struct, frozen=True):
 
 
 def settle_ex_post(
-    plan: Plan, reserved: ExPost, *, paid: Decimal | Fraction, begun: bool
+    plan: CompiledPolicy, reserved: ExPost, *, paid: Decimal | Fraction, begun: bool
 ) -> Settlement:
     """Return the ruling on an ex-post reservation that is settled at E(y).
 
@@ -86,7 +86,9 @@ def settle_ex_post(
     return Settlement(Ruling.SETTLED, returned)
 
 
-def settle_brownian(plan: Plan, reserved: Brownian, *, shown: str, begun: bool) -> Settlement:
+def settle_brownian(
+    plan: CompiledPolicy, reserved: Brownian, *, shown: str, begun: bool
+) -> Settlement:
     """Return the ruling on a Brownian reservation that ended at a variance above its own.
 
     Args:
@@ -111,13 +113,13 @@ def settle_brownian(plan: Plan, reserved: Brownian, *, shown: str, begun: bool) 
     return Settlement(Ruling.SETTLED, tuple(map(_less, before, after)))
 
 
-def settle_in_full(plan: Plan) -> Settlement:
+def settle_in_full(plan: CompiledPolicy) -> Settlement:
     """Return the ruling on any other reservation that has run, and on each that expired."""
     return Settlement(Ruling.SETTLED, _nothing(plan))
 
 
 def void(
-    plan: Plan, reserved: CheckedClaim, charged: tuple[Units, ...], *, begun: bool
+    plan: CompiledPolicy, reserved: CheckedClaim, charged: tuple[Units, ...], *, begun: bool
 ) -> Settlement:
     """Return the ruling on a reservation that is taken back before it ran.
 
@@ -137,7 +139,7 @@ def void(
     return Settlement(Ruling.VOIDED, tuple([0 if a == INFINITE else a for a in charged]))
 
 
-def voidable_price(plan: Plan, claim: CheckedClaim) -> Price:
+def voidable_price(plan: CompiledPolicy, claim: CheckedClaim) -> Price:
     """Return the price of a reservation that may be voided.
 
     Under gdp_residue a pure mechanism is priced as the Gaussian that dominates it, of
@@ -166,7 +168,7 @@ def _dominated(worth: Promise) -> Promise:
     return replace(worth, mu_squared=mu**2, pure_epsilon=None)
 
 
-def _in_sums(plan: Plan, parts: Parts) -> tuple[Units, ...]:
+def _in_sums(plan: CompiledPolicy, parts: Parts) -> tuple[Units, ...]:
     """Return what mechanisms add to each total; under gdp_residue, Gaussian mechanisms.
 
     A Gaussian takes mu^2 off that filter's state wherever it stands.
@@ -179,13 +181,13 @@ def _less(before: Units, after: Units) -> Units:
     return 0 if before == INFINITE else max(0, before - after)
 
 
-def _nothing(plan: Plan) -> tuple[Units, ...]:
+def _nothing(plan: CompiledPolicy) -> tuple[Units, ...]:
     return (0,) * len(plan.sums)
 
 
-def _refused(plan: Plan, why: str) -> Settlement:
+def _refused(plan: CompiledPolicy, why: str) -> Settlement:
     return Settlement(Ruling.REFUSED, _nothing(plan), why)
 
 
-def _beyond(plan: Plan, why: str) -> Settlement:
+def _beyond(plan: CompiledPolicy, why: str) -> Settlement:
     return Settlement(Ruling.CLOSE, _nothing(plan), why)

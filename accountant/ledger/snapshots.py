@@ -9,7 +9,7 @@ import msgspec
 from accountant.amounts import Units, format_units, parse_units
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.policy.compiled import Plan, stored_plan
+from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision, Snapshot, decode_policy
 
 
@@ -73,7 +73,7 @@ def totals_wire(ledger: Ledger) -> dict[str, str | int]:
     return wire
 
 
-def totals_from(plan: Plan, wire: dict[str, str | int]) -> tuple[int, tuple[Units, ...]]:
+def totals_from(plan: CompiledPolicy, wire: dict[str, str | int]) -> tuple[int, tuple[Units, ...]]:
     """Return (mechanisms, totals) of what `totals_wire` wrote.
 
     Raises: LogDamaged: a total is missing or is no amount.

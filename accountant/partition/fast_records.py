@@ -14,7 +14,7 @@ from accountant.amounts import format_units
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import format_reading, snapshot
-from accountant.policy.compiled import Plan
+from accountant.policy.compiled import CompiledPolicy
 from accountant.records import encode
 
 _PLANS: Final = 4096
@@ -40,7 +40,7 @@ Amounts = tuple[str, ...]
 
 
 @lru_cache(maxsize=_PLANS)
-def form(plan: Plan) -> Form:
+def form(plan: CompiledPolicy) -> Form:
     """Return the texts of a plan. Names of sums and odometers need no escapes."""
     totals = _object('"mechanisms":%s', *[f'"{name}":"%s"' for name in plan.sums])
     left = _object(*[f'"{name}":"%s"' for name in plan.kind.sums])

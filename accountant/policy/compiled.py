@@ -23,7 +23,7 @@ _ENCODE = msgspec.json.encode
 _NEARLY: Final = (19, 20)
 
 
-class Plan:
+class CompiledPolicy:
     """What the datasets with one policy and one stored budget share.
 
     Attributes:
@@ -120,7 +120,7 @@ def _thresholds(alert_at: tuple[str, ...], capacity: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def open_plan(policy: Policy) -> Plan:
+def open_plan(policy: Policy) -> CompiledPolicy:
     """Return the plan of a resolved policy, its budget computed and rounded down.
 
     Raises: RequestInvalid: the policy's budget is none for its filter.
@@ -133,10 +133,10 @@ def open_plan(policy: Policy) -> Plan:
     if capacity[0] <= 0:
         rule = f"must leave filter {kind.name} a budget of at least 1e-40"
         raise RequestInvalid("policy", rule, format_units(capacity[0]))
-    return Plan(policy, capacity)
+    return CompiledPolicy(policy, capacity)
 
 
 @lru_cache(maxsize=4096)
-def stored_plan(policy: Policy, budget: tuple[str, ...]) -> Plan:
+def stored_plan(policy: Policy, budget: tuple[str, ...]) -> CompiledPolicy:
     """Return the plan with the budget that was stored at opening, never computed again."""
-    return Plan(policy, tuple(parse_units(text) for text in budget))
+    return CompiledPolicy(policy, tuple(parse_units(text) for text in budget))

@@ -9,7 +9,7 @@ from accountant.records import Decision, decode_decision
 from accountant.records.outcomes import Outcome, Reason
 
 
-class Counted(msgspec.Struct, gc=False):
+class CountedDecision(msgspec.Struct, gc=False):
     """One decision, as far as the busiest readers look at it: those who count.
 
     Attributes:
@@ -34,7 +34,7 @@ class Counted(msgspec.Struct, gc=False):
     crossed: bool
 
 
-class Encoded(Counted, gc=False):
+class Encoded(CountedDecision, gc=False):
     """One decision as it goes into the log; the next one's hash covers its `value`.
 
     Attributes:

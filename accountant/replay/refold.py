@@ -28,7 +28,7 @@ from accountant.records import (
     partition_row_key,
 )
 from accountant.replay.apply import apply, remember, source_named
-from accountant.replay.state_witness import Seen, check_reaches
+from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.times import from_iso
 
 _FORGET_EVERY: Final = 4096
@@ -232,11 +232,11 @@ class Refold:
                 f"decision {last.partition_sequence} makes them {due} and {self._next}"
             )
 
-    def _as_seen(self) -> Seen:
+    def _as_seen(self) -> StateWitness:
         row = self._row
         if row is not None and row.genesis != self._genesis:
-            return Seen(None, {})
-        return Seen(row, self._partition.ledgers)
+            return StateWitness(None, {})
+        return StateWitness(row, self._partition.ledgers)
 
 
 def check_genesis(found: Genesis | None, wanted: Genesis) -> None:

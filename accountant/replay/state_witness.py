@@ -15,7 +15,7 @@ _RESTORE: Final = (
 )
 
 
-class Seen:
+class StateWitness:
     """What the sound rows of a `state` that is given up prove of the log.
 
     Rows and decisions are written in one transaction, so a log that holds less has lost

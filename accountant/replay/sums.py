@@ -13,7 +13,7 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import format_reading, totals_from
 from accountant.partition import Partition
-from accountant.policy.compiled import Plan
+from accountant.policy.compiled import CompiledPolicy
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso
@@ -133,7 +133,7 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     yield from check_odometers(plan, totals, decision.odometers or {})
 
 
-def _over(plan: Plan, spent: tuple[Units, ...]) -> Findings:
+def _over(plan: CompiledPolicy, spent: tuple[Units, ...]) -> Findings:
     for name, limit, amount in zip(plan.sums, plan.capacity, spent, strict=False):
         if amount > limit:
             yield Finding(name, f"at most {format_units(limit)}", format_units(amount))
@@ -142,14 +142,16 @@ def _over(plan: Plan, spent: tuple[Units, ...]) -> Findings:
 
 
 def _check_added(
-    plan: Plan, before: tuple[Units, ...], cost: tuple[str, ...], after: tuple[Units, ...]
+    plan: CompiledPolicy, before: tuple[Units, ...], cost: tuple[str, ...], after: tuple[Units, ...]
 ) -> Findings:
     for i in range(len(before)):
         due = before[i] + parse_units(cost[i])
         yield from same(f"totals.{plan.sums[i]}", format_units(due), format_units(after[i]))
 
 
-def check_odometers(plan: Plan, totals: tuple[Units, ...], found: dict[str, str]) -> Findings:
+def check_odometers(
+    plan: CompiledPolicy, totals: tuple[Units, ...], found: dict[str, str]
+) -> Findings:
     """Yield an odometer that is missing or further off than `ROUNDING`."""
     due = {
         reader.name: format_reading(value)

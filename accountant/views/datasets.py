@@ -20,7 +20,7 @@ from accountant.ledger.snapshots import (
     totals_wire,
 )
 from accountant.policy import Policy
-from accountant.policy.compiled import Plan, stored_plan
+from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision, Snapshot
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
@@ -235,6 +235,6 @@ def _one_more(counts: dict[str, int], kind: Outcome | Reason) -> dict[str, int]:
     return {**counts, name: counts.get(name, 0) + 1}
 
 
-def _horizon(plan: Plan, opened_at: int) -> str | None:
+def _horizon(plan: CompiledPolicy, opened_at: int) -> str | None:
     seconds = plan.horizon_seconds
     return None if seconds is None else iso(opened_at + seconds * 1000)

@@ -1,8 +1,8 @@
 """Budgets and usage of many datasets, kept by following their decisions.
 
 Every decision carries running totals, so of a run of them on one dataset only the last is
-decoded whole; the others are counted by the few fields of a `Counted`. What a run comes down to
-is what `views.fold_decision` gives for one after another.
+decoded whole; the others are counted by the few fields of a `CountedDecision`. What a run
+comes down to is what `views.fold_decision` gives for one after another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from accountant.amounts import parse_units
 from accountant.records import NO_REQUEST, Origin, Snapshot, decode_decision
-from accountant.records.decided import Counted
+from accountant.records.decided import CountedDecision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
@@ -28,7 +28,7 @@ from accountant.views.datasets import (
 from accountant.views.usage import Rows, Vacancies, analyst_in, row_of
 
 
-class Line(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
+class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     """The fields of a decision that counting takes; see `records.Decision`."""
 
     partition_sequence: int
@@ -43,16 +43,16 @@ class Line(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     source: Origin | None = None
 
 
-decode_line = msgspec.json.Decoder(Line).decode
+decode_line = msgspec.json.Decoder(LogLine).decode
 
 
-C = TypeVar("C", bound=Counted)
+C = TypeVar("C", bound=CountedDecision)
 
-Run = Sequence[Counted]
+Run = Sequence[CountedDecision]
 """Decisions on one dataset in the order of the log."""
 
 
-def counted(line: Line, value: bytes) -> Counted:
+def counted(line: LogLine, value: bytes) -> CountedDecision:
     """Return a decision that was read, as far as counting takes it."""
     analyst, charged = None, None
     granted = line.outcome is Outcome.GRANTED
@@ -61,7 +61,7 @@ def counted(line: Line, value: bytes) -> Counted:
         if granted:
             # The sum that is the budget's first is the first of a cost, too.
             charged = parse_units(next(iter((line.cost or {}).values()), "0"))
-    return Counted(
+    return CountedDecision(
         line.partition_sequence,
         line.outcome,
         line.reason,
@@ -89,7 +89,7 @@ def runs_of(values: Iterable[bytes]) -> Mapping[str, Run]:
     return runs([counted(decode_line(value), value) for value in values])
 
 
-class Following:
+class ViewFolder:
     """Views of every dataset of some partitions, each partition's log read in its order.
 
     Args:
@@ -153,7 +153,7 @@ class Following:
 
 def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:
     """Yield the view after each decision that may change more than sums, and after the last."""
-    plain: list[Counted] = []
+    plain: list[CountedDecision] = []
     for each in run:
         if view is not None and not _is_special(view, each):
             plain.append(each)
@@ -172,7 +172,7 @@ def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:
         yield _fold_plain(view, plain)
 
 
-def _is_special(view: DatasetView, each: Counted) -> bool:
+def _is_special(view: DatasetView, each: CountedDecision) -> bool:
     if each.crossed:
         return True
     if each.outcome is Outcome.REFUSED:

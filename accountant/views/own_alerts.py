@@ -14,7 +14,7 @@ from accountant.views.datasets import Alert, alerts, fold_decision, view_of_ledg
 from accountant.views.follow import runs
 
 
-class Crossings:
+class OwnAlerts:
     """Tells of each threshold once, whatever is begun or taken in again."""
 
     def __init__(self) -> None:

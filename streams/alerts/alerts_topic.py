@@ -12,7 +12,7 @@ from accountant.records import DECODE_ERRORS
 from accountant.views.datasets import Alert, decode_alert
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.raw_fetch import UNREADABLE, read_on
 from streams.kafka.wire.reader import stop
@@ -20,7 +20,7 @@ from streams.loggers import get_logger
 
 _log = get_logger(__name__)
 
-_AGAIN_S: Final = 1.0
+_RETRY_S: Final = 1.0
 _REFUSED_S: Final = 60.0
 _START_S: Final = 10.0
 _AT_A_TIME: Final = 200
@@ -68,7 +68,7 @@ class AlertTopic:
                 await self._follow()
             except JournalFault as error:
                 _log.warning("alerts_interrupted", why=str(error))
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
             except Refused as error:
                 # Without the right to read, what is there is sent again: better than not at all.
                 _log.warning("alerts_unread", why=str(error), then="alerts may be repeated")
@@ -81,7 +81,7 @@ class AlertTopic:
             TopicPartition(self._deployment.topics.alerts, i)
             for i in range(self._deployment.partitions)
         ]
-        follower: Any = hurried(
+        follower: Any = with_short_connect(
             AIOKafkaConsumer(
                 bootstrap_servers=self._deployment.bootstrap,
                 isolation_level="read_committed",

@@ -17,7 +17,7 @@ from streams.alerts.seen_alerts import Once
 from streams.alerts.webhook import Trying, Webhook
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.raw_fetch import UNREADABLE, read_on
 from streams.kafka.wire.reader import stop
@@ -25,7 +25,7 @@ from streams.loggers import get_logger
 
 _log = get_logger(__name__)
 
-_AGAIN_S: Final = 5.0
+_RETRY_S: Final = 5.0
 _AT_A_TIME: Final = 20  # each may take 10 s, and the group wants to hear of us within 300 s
 _LOOK_MS: Final = 500
 _MOVED: Final = (kafka.CommitFailedError, kafka.IllegalStateError)
@@ -72,13 +72,13 @@ class WebhookFeed:
                     await self._consume()
                 except (JournalFault, Refused) as error:
                     _log.warning("webhook_interrupted", why=str(error))
-                    await asyncio.sleep(_AGAIN_S)
+                    await asyncio.sleep(_RETRY_S)
         finally:
             await self._webhook.close()
 
     async def _consume(self) -> None:
         group = f"{self._deployment.application}-webhook"
-        consumer: Any = hurried(
+        consumer: Any = with_short_connect(
             AIOKafkaConsumer(
                 bootstrap_servers=self._deployment.bootstrap,
                 group_id=group,

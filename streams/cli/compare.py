@@ -15,7 +15,7 @@ from streams.cli.reading.options import Json
 from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
-    from accountant.advice.compare import Alternative, Comparison, Standing
+    from accountant.advice.compare import Alternative, Comparison, Tally
     from accountant.records import Decision
 
 _OWNERS = {"open", "amend"}
@@ -153,7 +153,7 @@ def _request_in(line: bytes) -> bytes | None:
 
 
 def _datasets(alternatives: Iterable[Alternative]) -> list[str]:
-    return sorted({name for alternative in alternatives for name in alternative.standings})
+    return sorted({name for alternative in alternatives for name in alternative.tallies})
 
 
 def _print_json(alternatives: tuple[Alternative, ...], of_input: dict[str, Any]) -> None:
@@ -230,6 +230,6 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
             stdout().print(line, soft_wrap=True)
 
 
-def _counts(stands: Standing) -> tuple[str, str, str, str]:
+def _counts(stands: Tally) -> tuple[str, str, str, str]:
     first = "–" if stands.first_refusal is None else str(stands.first_refusal)
     return str(stands.admitted), str(stands.refused), str(stands.not_taken or "–"), first

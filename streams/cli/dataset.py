@@ -22,7 +22,7 @@ from streams.cli.reading.policy_options import excluded, named_options, policy_i
 
 if TYPE_CHECKING:
     from accountant.policy import Policy
-    from accountant.policy.compiled import Plan
+    from accountant.policy.compiled import CompiledPolicy
     from accountant.records import Decision
 
 app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is_help=True)
@@ -115,7 +115,7 @@ def open_(
     _tell(decision, json)
 
 
-def _preview(name: str, plan: Plan, json: bool) -> None:
+def _preview(name: str, plan: CompiledPolicy, json: bool) -> None:
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.preview import preview_json, preview_table
 

@@ -13,7 +13,7 @@ from streams.cli.reading.options import Json, NeighboursOption
 from streams.cli.reading.policy_options import named_options
 
 if TYPE_CHECKING:
-    from accountant.advice.choose_filter import Choice, Options
+    from accountant.advice.choose_filter import FilterChoice, Options
     from accountant.claims import Claim
 
 _ORDERS: Final = ("order", "orders", "weights")
@@ -126,7 +126,7 @@ def _with(policy: Any, field: str, text: str) -> Any:
     return msgspec.structs.replace(policy, **{field: text})
 
 
-def _row(choice: Choice, claim: Claim) -> dict[str, Any]:
+def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
     """Return a filter's answer as JSON."""
     from accountant.amounts import format_units
     from accountant.claims import checked
@@ -151,7 +151,7 @@ def _row(choice: Choice, claim: Claim) -> dict[str, Any]:
     return row | {field: value for field, value in given.items() if value}
 
 
-def _print_one(choice: Choice, claim: Claim, *, json: bool) -> None:
+def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
     from streams.cli.printing.output import print_json
 
     assert choice.fit is not None
@@ -166,7 +166,7 @@ def _print_one(choice: Choice, claim: Claim, *, json: bool) -> None:
         _explain_delta(choice, claim)
 
 
-def _at(choice: Choice) -> str:
+def _at(choice: FilterChoice) -> str:
     """Return the Renyi orders of a policy, as words."""
     policy = choice.policy
     if isinstance(policy.order, str):
@@ -175,7 +175,7 @@ def _at(choice: Choice) -> str:
     return f"order{'s' * (len(orders) > 1)} {', '.join(orders)}"
 
 
-def _fail_not_taken(choice: Choice, claim: Claim) -> None:
+def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
     from accountant.amounts import INFINITE
     from accountant.claims import checked
     from accountant.claims.price import is_too_much, price
@@ -200,7 +200,7 @@ def _fail_not_taken(choice: Choice, claim: Claim) -> None:
     )
 
 
-def _explain_delta(choice: Choice, claim: Claim) -> None:
+def _explain_delta(choice: FilterChoice, claim: Claim) -> None:
     """Say so where a claim's delta is all that keeps it from fitting."""
     from accountant.amounts import format_units
     from accountant.claims import checked
@@ -220,7 +220,7 @@ def _explain_delta(choice: Choice, claim: Claim) -> None:
         )
 
 
-def _print_all(found: list[Choice], claim: Claim, *, json: bool) -> None:
+def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -248,7 +248,7 @@ def _print_all(found: list[Choice], claim: Claim, *, json: bool) -> None:
     stdout().print(table)
 
 
-def _most(found: list[Choice]) -> set[str]:
+def _most(found: list[FilterChoice]) -> set[str]:
     """Return which filters admit most, of those that guarantee just the epsilon asked for."""
     from math import inf
 
@@ -264,7 +264,7 @@ def _most(found: list[Choice]) -> set[str]:
     return {name for name, count in counts.items() if count == most > 0}
 
 
-def _guarantee(choice: Choice) -> str:
+def _guarantee(choice: FilterChoice) -> str:
     from accountant.policy import guarantee_of
 
     name, amount, delta = guarantee_of(choice.policy)

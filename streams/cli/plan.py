@@ -13,7 +13,7 @@ from streams.cli.reading.policy_options import excluded, named_options, policy_i
 
 if TYPE_CHECKING:
     from accountant.advice.fit import Budget, Fit
-    from accountant.advice.noise_for_error import Choice
+    from accountant.advice.noise_for_error import NoiseChoice
     from accountant.claims import Claim
 
 
@@ -60,7 +60,7 @@ def plan(
     from accountant.advice.fit import fit
     from accountant.advice.noise_for_error import choices, wanted
 
-    rows: list[tuple[Choice, Fit | None]]
+    rows: list[tuple[NoiseChoice, Fit | None]]
     with explained():
         if dataset is not None:
             why = "the budget is what is left of the dataset's"
@@ -130,7 +130,7 @@ def _of_dataset(name: str, url: str) -> Budget:
 
 
 def _print_json(
-    rows: list[tuple[Choice, Fit | None]], kind: str, error: str, confidence: str
+    rows: list[tuple[NoiseChoice, Fit | None]], kind: str, error: str, confidence: str
 ) -> None:
     from accountant.claims.text import claim_text
     from streams.cli.printing.output import print_json
@@ -151,7 +151,7 @@ def _print_json(
 
 
 def _print_table(
-    rows: list[tuple[Choice, Fit | None]], error: str, confidence: str, people: int | None
+    rows: list[tuple[NoiseChoice, Fit | None]], error: str, confidence: str, people: int | None
 ) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

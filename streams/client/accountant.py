@@ -12,11 +12,11 @@ from accountant.views.usage import UsageView
 from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
 from streams.client.connect import connect_here
-from streams.client.loop_thread import Portal
-from streams.client.methods import Asking
+from streams.client.loop_thread import LoopThread
+from streams.client.methods import LedgerMethods
 from streams.client.requests import (
-    Call,
     Patience,
+    PreparedRequest,
     is_echo,
     unanswered,
     undecided,
@@ -30,7 +30,7 @@ from streams.settings import Settings
 T = TypeVar("T")
 
 
-class Accountant(Asking[Decision]):
+class Accountant(LedgerMethods[Decision]):
     """A ledger, for notebooks and scripts; connected once made, let go by `disconnect`.
 
     The same as `AsyncAccountant` without an event loop. With a sqlite URL the ledger runs in
@@ -50,7 +50,7 @@ class Accountant(Asking[Decision]):
     ) -> None:
         self._client = AsyncAccountant(url, settings=settings, clock=clock, wait=wait)
         self.clock = self._client.clock
-        self._portal: Portal | None = None
+        self._portal: LoopThread | None = None
         self._connected = False
         here = connect_here(self._client.settings, self.clock, wait=wait)
         self._client.attach(here or self._call(self._client.connect_kafka()))
@@ -113,7 +113,7 @@ class Accountant(Asking[Decision]):
             if isinstance(events, Subscription):  # a generator ends with its last reader
                 events.close()
 
-    def decided(self, call: Call, wait: float) -> Decision:
+    def decided(self, call: PreparedRequest, wait: float) -> Decision:
         """Send a call until it is answered, the same bytes each time.
 
         Raises: Unanswered: it never was, or not in time.
@@ -130,7 +130,7 @@ class Accountant(Asking[Decision]):
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._portal is None:
-            self._portal = Portal()
+            self._portal = LoopThread()
         return self._portal.call(coroutine)
 
 
@@ -138,7 +138,9 @@ async def _next(events: AsyncIterator[T]) -> T:
     return await anext(events)
 
 
-def _in_process(ledger: EmbeddedService, call: Call, wait: float) -> tuple[Decision | None, bool]:
+def _in_process(
+    ledger: EmbeddedService, call: PreparedRequest, wait: float
+) -> tuple[Decision | None, bool]:
     """Decide in this thread; tell also whether it took a retry."""
     patience = Patience(wait)
     retried = False

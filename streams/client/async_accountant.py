@@ -11,11 +11,11 @@ from accountant.records import Decision, decode_decision
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
 from streams.client.connect import AbsentLedger, connect_here
-from streams.client.methods import Asking
+from streams.client.methods import LedgerMethods
 from streams.client.requests import (
     GRACE_S,
-    Call,
     Patience,
+    PreparedRequest,
     is_echo,
     unanswered,
     undecided,
@@ -30,7 +30,7 @@ from streams.settings import Settings, load
 CONNECT_S: Final = 10.0
 
 
-class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
+class AsyncAccountant(LedgerMethods[Coroutine[Any, Any, Decision]]):
     """A ledger, for programs with an event loop; use it as an `async with` context.
 
     Outcomes are values: a refusal is a `Decision` with a reason, and `fits` says what would
@@ -143,7 +143,7 @@ class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
         """Yield thresholds as they are crossed; those crossed before are in the datasets."""
         return self.look().alerts()
 
-    async def decided(self, call: Call, wait: float) -> Decision:
+    async def decided(self, call: PreparedRequest, wait: float) -> Decision:
         """Send a call until it is answered, the same bytes each time.
 
         Raises: Unanswered: it never was, or not in time.
@@ -157,7 +157,7 @@ class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
             return await self._first(call) or decision
         return decision
 
-    async def _first(self, call: Call) -> Decision | None:
+    async def _first(self, call: PreparedRequest) -> Decision | None:
         try:
             async with asyncio.timeout(GRACE_S):
                 return await self.decision(call.dataset, call.who, call.request_id)
@@ -165,7 +165,7 @@ class AsyncAccountant(Asking[Coroutine[Any, Any, Decision]]):
             return None
 
 
-async def _answer(service: Service, call: Call, wait: float) -> tuple[Answer, bool]:
+async def _answer(service: Service, call: PreparedRequest, wait: float) -> tuple[Answer, bool]:
     """Submit until there is an answer; tell also whether it took a retry."""
     patience = Patience(wait)
     trouble, retried = "nothing was heard", False

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Portal:
+class LoopThread:
     """Runs coroutines in its own thread's event loop; made running, ended by `close`."""
 
     def __init__(self) -> None:

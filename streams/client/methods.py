@@ -8,13 +8,13 @@ from typing import Any, Final, Generic, TypeVar
 from accountant.claims import Claim
 from accountant.policy import Neighbours, Policy
 from streams.client.requests import (
-    Call,
-    amend_call,
-    call_of,
-    close_call,
+    PreparedRequest,
     new_id,
-    open_call,
-    request_call,
+    prepare_amend,
+    prepare_close,
+    prepare_open,
+    prepare_request,
+    prepared,
 )
 from streams.clock import Clock
 
@@ -23,7 +23,7 @@ WAIT_S: Final = 5.0
 T = TypeVar("T")
 
 
-class Asking(Generic[T]):
+class LedgerMethods(Generic[T]):
     """Requests and owners' records, each sent by `decided`.
 
     `T` is a decision, or what is awaited for one. What is wrong with a call is raised by the
@@ -35,7 +35,7 @@ class Asking(Generic[T]):
 
     clock: Clock
 
-    def decided(self, call: Call, wait: float) -> T:
+    def decided(self, call: PreparedRequest, wait: float) -> T:
         """Send a call until it is answered, the same bytes each time."""
         raise NotImplementedError
 
@@ -65,7 +65,7 @@ class Asking(Generic[T]):
                 then takes at most about two more.
         Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
         """
-        call = request_call(
+        call = prepare_request(
             dataset,
             claim,
             analyst=analyst,
@@ -78,7 +78,7 @@ class Asking(Generic[T]):
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> T:
         """Send a body of your own, a request or an admin record; retries send the same bytes."""
-        return self.decided(call_of(body), wait)
+        return self.decided(prepared(body), wait)
 
     def open(
         self,
@@ -97,7 +97,7 @@ class Asking(Generic[T]):
             by: its owner.
         """
         request_id = request_id or new_id(self.clock)
-        call = open_call(dataset, policy, by=by, reason=reason, request_id=request_id)
+        call = prepare_open(dataset, policy, by=by, reason=reason, request_id=request_id)
         return self.decided(call, wait)
 
     def amend(
@@ -119,7 +119,7 @@ class Asking(Generic[T]):
             horizon: how long the budget is to last, such as `P365D`; None keeps it.
             by: its owner.
         """
-        call = amend_call(
+        call = prepare_amend(
             dataset,
             alert_at=alert_at,
             horizon=horizon,
@@ -140,5 +140,5 @@ class Asking(Generic[T]):
     ) -> T:
         """Close a dataset: nothing more is granted."""
         request_id = request_id or new_id(self.clock)
-        call = close_call(dataset, by=by, reason=reason, request_id=request_id)
+        call = prepare_close(dataset, by=by, reason=reason, request_id=request_id)
         return self.decided(call, wait)

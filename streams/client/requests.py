@@ -78,7 +78,7 @@ class Patience:
         return None if pause >= self.left else pause
 
 
-class Call(NamedTuple):
+class PreparedRequest(NamedTuple):
     """One body, checked, and where its decision can be looked up.
 
     Attributes:
@@ -116,7 +116,7 @@ def source_of(body: bytes) -> Source:
         raise Undecodable(Reason.UNDECODABLE, what) from None
 
 
-def call_of(body: bytes) -> Call:
+def prepared(body: bytes) -> PreparedRequest:
     """Return the call that a body is.
 
     Raises: Undecodable, RequestInvalid.
@@ -132,7 +132,9 @@ def call_of(body: bytes) -> Call:
         checked = check(source, body)
     request = checked.body
     opens = isinstance(request, Open)
-    return Call(source, body, request.dataset, checked.who, request.request_id, opens, checked)
+    return PreparedRequest(
+        source, body, request.dataset, checked.who, request.request_id, opens, checked
+    )
 
 
 def new_id(clock: Clock) -> str:
@@ -140,7 +142,7 @@ def new_id(clock: Clock) -> str:
     return uuid7(clock.now(), os.urandom(10))
 
 
-def request_call(
+def prepare_request(
     dataset: str,
     claim: object,  # whatever a notebook hands over
     *,
@@ -149,7 +151,7 @@ def request_call(
     unit: str,
     neighbours: Neighbours,
     request_id: str,
-) -> Call:
+) -> PreparedRequest:
     """Return the call that asks to run one mechanism.
 
     Raises: RequestInvalid.
@@ -161,7 +163,7 @@ def request_call(
     if issued_at(request_id) is None:
         raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
     body = before + request_id.encode() + after
-    return Call("requests", body, dataset, analyst, request_id)
+    return PreparedRequest("requests", body, dataset, analyst, request_id)
 
 
 _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
@@ -199,9 +201,9 @@ def _around_id(
     return before, after
 
 
-def open_call(
+def prepare_open(
     dataset: str, policy: Policy | Mapping[str, Any], *, by: str, reason: str, request_id: str
-) -> Call:
+) -> PreparedRequest:
     """Return the call that opens a dataset.
 
     Raises: RequestInvalid.
@@ -217,7 +219,7 @@ def open_call(
     }
     body = encode(record)
     check_body("admin", body)
-    return Call("admin", body, dataset, by, request_id, opens=True)
+    return PreparedRequest("admin", body, dataset, by, request_id, opens=True)
 
 
 def _given(policy: Policy | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -230,7 +232,7 @@ def _given(policy: Policy | Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
-def amend_call(
+def prepare_amend(
     dataset: str,
     *,
     alert_at: Sequence[str] | None,
@@ -238,7 +240,7 @@ def amend_call(
     by: str,
     reason: str,
     request_id: str,
-) -> Call:
+) -> PreparedRequest:
     """Return the call that changes a dataset's thresholds or horizon.
 
     Raises: RequestInvalid: also where neither is given.
@@ -256,10 +258,10 @@ def amend_call(
     )
     body = encode(record)
     check_body("admin", body)
-    return Call("admin", body, dataset, by, request_id)
+    return PreparedRequest("admin", body, dataset, by, request_id)
 
 
-def close_call(dataset: str, *, by: str, reason: str, request_id: str) -> Call:
+def prepare_close(dataset: str, *, by: str, reason: str, request_id: str) -> PreparedRequest:
     """Return the call that closes a dataset.
 
     Raises: RequestInvalid.
@@ -267,10 +269,10 @@ def close_call(dataset: str, *, by: str, reason: str, request_id: str) -> Call:
     record = Close(version=VERSION, request_id=request_id, dataset=dataset, by=by, reason=reason)
     body = encode(record)
     check_body("admin", body)
-    return Call("admin", body, dataset, by, request_id)
+    return PreparedRequest("admin", body, dataset, by, request_id)
 
 
-def undecided(call: Call, wait: float) -> Unanswered:
+def undecided(call: PreparedRequest, wait: float) -> Unanswered:
     """Return the error of a call that was taken in, but not decided in time."""
     return Unanswered(
         f"not decided within {wait:g} s",
@@ -280,7 +282,7 @@ def undecided(call: Call, wait: float) -> Unanswered:
     )
 
 
-def unanswered(call: Call, why: str) -> Unanswered:
+def unanswered(call: PreparedRequest, why: str) -> Unanswered:
     """Return the error of a call of which nothing is known."""
     return Unanswered(
         why,

@@ -16,7 +16,7 @@ from streams.embedded.inode_lock import InodeLock
 from streams.errors import Refused
 
 _LOOKS: Final = 20
-_LOOK_S: Final = 0.01
+_POLL_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class FileLock:
                 # Somebody who asks for the owner holds the lock too, for a moment.
                 if not again or self.owner() is not None:
                     raise
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def publish(self, address: str | None) -> None:
         """Write down who holds the lock and where it answers."""

@@ -20,7 +20,7 @@ from streams.embedded.ledger_file import (
     flaw_of_row,
     numbered_decisions,
 )
-from streams.embedded.queue import Handoff
+from streams.embedded.queue import InputQueue
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
 
@@ -42,7 +42,7 @@ class SqliteJournal:
             `own`.
     """
 
-    def __init__(self, path: Path, *, inbox: Handoff, file: FileIdentity | None = None) -> None:
+    def __init__(self, path: Path, *, inbox: InputQueue, file: FileIdentity | None = None) -> None:
         self._path = path
         self._inbox = inbox
         self._file = file

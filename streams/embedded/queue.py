@@ -15,7 +15,7 @@ from accountant.records.inputs import Checked, Input
 from streams.errors import Unavailable
 
 
-class Ticket(Protocol):
+class Waiter(Protocol):
     """Someone who waits for one decision."""
 
     def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
@@ -23,7 +23,7 @@ class Ticket(Protocol):
         ...
 
 
-class BlockingTicket:
+class ThreadWaiter:
     """A thread that waits."""
 
     __slots__ = ("_decided", "_error", "_settled", "offset")
@@ -53,7 +53,7 @@ class BlockingTicket:
         return self._decided
 
 
-class LoopTicket:
+class LoopWaiter:
     """A coroutine that waits, in whatever event loop it runs."""
 
     __slots__ = ("future", "loop", "offset")
@@ -78,13 +78,13 @@ class LoopTicket:
             self.future.set_result(b"" if decided is None else decided.value)
 
 
-_Settled = tuple[LoopTicket, Encoded | None, Exception | None]
+_Settled = tuple[LoopWaiter, Encoded | None, Exception | None]
 
 
 def _call(loop: asyncio.AbstractEventLoop, settled: list[_Settled]) -> None:
     def settle() -> None:
-        for ticket, decided, error in settled:
-            ticket.set(decided, error)
+        for waiter, decided, error in settled:
+            waiter.set(decided, error)
 
     try:
         loop.call_soon_threadsafe(settle)
@@ -92,7 +92,7 @@ def _call(loop: asyncio.AbstractEventLoop, settled: list[_Settled]) -> None:
         return  # the loop is closed, and nobody waits in it any more
 
 
-class Entry(NamedTuple):
+class QueuedBody(NamedTuple):
     """A body as it was received.
 
     Attributes:
@@ -103,11 +103,11 @@ class Entry(NamedTuple):
     source: Source
     body: bytes
     received: int
-    ticket: Ticket
+    waiter: Waiter
     checked: Checked | None = None
 
 
-class Wanted:
+class NextBatch:
     """What the journal waits for: at most `most` entries, the first within `wait` seconds.
 
     Awaiting it suspends the processor; whoever runs it on sends it the entries.
@@ -119,11 +119,11 @@ class Wanted:
         self.most = most
         self.wait = wait
 
-    def __await__(self) -> Generator[Wanted, Sequence[Entry], Sequence[Entry]]:
+    def __await__(self) -> Generator[NextBatch, Sequence[QueuedBody], Sequence[QueuedBody]]:
         return (yield self)
 
 
-class Handoff:
+class InputQueue:
     """Bodies waiting to be decided, numbered as they are taken out.
 
     What waits here was acknowledged to nobody, so losing it in a crash loses nothing.
@@ -134,14 +134,14 @@ class Handoff:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._waiting: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
-        self._taken: deque[tuple[int, Ticket]] = deque()
+        self._waiting: queue.SimpleQueue[QueuedBody | None] = queue.SimpleQueue()
+        self._taken: deque[tuple[int, Waiter]] = deque()
         self._next: dict[Source, int] = {"requests": 0, "admin": 0}
 
     def __len__(self) -> int:
         return self._waiting.qsize()
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: QueuedBody) -> None:
         """Queue a body.
 
         Raises: Unavailable: too many are waiting.
@@ -154,9 +154,9 @@ class Handoff:
         """Let `gather` return early."""
         self._waiting.put(None)
 
-    def gather(self, wanted: Wanted) -> list[Entry]:
+    def gather(self, wanted: NextBatch) -> list[QueuedBody]:
         """Return what waits, blocking this thread until there is something or time is up."""
-        entries: list[Entry] = []
+        entries: list[QueuedBody] = []
         try:
             entry = self._waiting.get(timeout=wanted.wait)
             while entry is not None:
@@ -175,10 +175,10 @@ class Handoff:
     async def take(self, most: int, wait: float) -> list[Input]:
         """Return the next inputs; suspends until the writer brings some, or none."""
         records: list[Input] = []
-        for source, body, received, ticket, checked in await Wanted(most, wait):
+        for source, body, received, waiter, checked in await NextBatch(most, wait):
             offset = self._next[source]
             self._next[source] = offset + 1
-            self._taken.append((offset, ticket))
+            self._taken.append((offset, waiter))
             records.append(Input(source, offset, None, body, received, checked))
         return records
 
@@ -186,20 +186,20 @@ class Handoff:
         """Tell whoever waits for the inputs taken last that they were decided, in order."""
         by_loop: dict[asyncio.AbstractEventLoop, list[_Settled]] = {}
         for _, encoded in decided:
-            offset, ticket = self._taken.popleft()
-            if isinstance(ticket, LoopTicket):
-                ticket.offset = offset
-                by_loop.setdefault(ticket.loop, []).append((ticket, encoded, None))
+            offset, waiter = self._taken.popleft()
+            if isinstance(waiter, LoopWaiter):
+                waiter.offset = offset
+                by_loop.setdefault(waiter.loop, []).append((waiter, encoded, None))
             else:
-                ticket.settle(offset, encoded, None)
+                waiter.settle(offset, encoded, None)
         for loop, settled in by_loop.items():
             _call(loop, settled)
 
     def fail_taken(self, error: Exception) -> None:
         """Tell those whose outcome is unknown."""
         while self._taken:
-            offset, ticket = self._taken.popleft()
-            ticket.settle(offset, None, error)
+            offset, waiter = self._taken.popleft()
+            waiter.settle(offset, None, error)
 
     def fail_waiting(self, error: Exception) -> None:
         """Tell those still queued, which were not decided."""
@@ -209,4 +209,4 @@ class Handoff:
             except queue.Empty:
                 return
             if entry is not None:
-                entry.ticket.settle(None, None, error)
+                entry.waiter.settle(None, None, error)

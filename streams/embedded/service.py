@@ -17,7 +17,7 @@ from accountant.records import Decision, Genesis, Source
 from accountant.records.inputs import Checked
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.own_alerts import Crossings, crossed
+from accountant.views.own_alerts import OwnAlerts, crossed
 from accountant.views.usage import UsageView
 from streams.alerts.counts import AlertCounts
 from streams.alerts.delivered_ids import Delivered
@@ -29,10 +29,10 @@ from streams.embedded import file_names, ledger_file
 from streams.embedded.file_identity import FileIdentity
 from streams.embedded.file_lock import FileLock
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.queue import BlockingTicket, Entry, Handoff, LoopTicket
+from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Refused, Unavailable
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Readiness
@@ -63,14 +63,14 @@ class EmbeddedService:
         self._path = path
         self._lock = lock
         self._clock = clock
-        self._inbox = Handoff(settings.most_waiting)
+        self._inbox = InputQueue(settings.most_waiting)
         self._events = Broadcast[Decision]()
         self._alerts = Broadcast[Alert]()
-        self._crossings = Crossings()
+        self._crossings = OwnAlerts()
         self._reader = _Reader(path)
         self.alert_counts = AlertCounts()
         self._outbox = self._make_outbox(settings)
-        self.standing = Standing(
+        self.live_ledgers = LiveLedgers(
             clock, lags=self._lags, usage=True, analysts=settings.metrics_analysts
         )
 
@@ -89,7 +89,7 @@ class EmbeddedService:
             )
 
         self._writer = Writer(
-            make, self._inbox, self.standing, clock, begun=self._begun, publish=self._publish
+            make, self._inbox, self.live_ledgers, clock, begun=self._begun, publish=self._publish
         )
 
     def _make_outbox(self, settings: Settings) -> Outbox | None:
@@ -156,11 +156,11 @@ class EmbeddedService:
 
         Raises: Unavailable: as `submit`.
         """
-        ticket = BlockingTicket()
-        self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=True)
-        decided = ticket.wait(wait)
+        waiter = ThreadWaiter()
+        self._writer.submit(QueuedBody(source, body, self._clock.now(), waiter), here=True)
+        decided = waiter.wait(wait)
         value = None if decided is None else decided.value
-        return Answer(decision=value, partition=0, offset=ticket.offset)
+        return Answer(decision=value, partition=0, offset=waiter.offset)
 
     def decide_sync(
         self, source: Source, body: bytes, wait: float, *, checked: Checked | None = None
@@ -170,21 +170,21 @@ class EmbeddedService:
         Args:
             checked: what `inputs.check` has given for this body, if it was asked.
         """
-        ticket = BlockingTicket()
-        entry = Entry(source, body, self._clock.now(), ticket, checked)
+        waiter = ThreadWaiter()
+        entry = QueuedBody(source, body, self._clock.now(), waiter, checked)
         self._writer.submit(entry, here=True)
-        decided = ticket.wait(wait)
+        decided = waiter.wait(wait)
         return None if decided is None else decided.decision
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
-        ticket = LoopTicket()
-        self._writer.submit(Entry(source, body, self._clock.now(), ticket), here=False)
+        waiter = LoopWaiter()
+        self._writer.submit(QueuedBody(source, body, self._clock.now(), waiter), here=False)
         if wait <= 0:
             return Answer(decision=None, partition=0)
         # `asyncio.wait` leaves the future alone when time is up: the decision still comes.
-        await asyncio.wait([ticket.future], timeout=wait)
-        decision = ticket.future.result() if ticket.future.done() else None
-        return Answer(decision=decision, partition=0, offset=ticket.offset)
+        await asyncio.wait([waiter.future], timeout=wait)
+        decision = waiter.future.result() if waiter.future.done() else None
+        return Answer(decision=decision, partition=0, offset=waiter.offset)
 
     def find_sync(self, dataset: str, who: str, request_id: str) -> bytes | None:
         """Do as `find` does, in this thread."""
@@ -206,15 +206,15 @@ class EmbeddedService:
     async def datasets(self) -> list[DatasetView]:
         self._check_readable()
         # Of very many it takes a quarter of a second, in which the loop has requests to answer.
-        return list((await asyncio.to_thread(self.standing.datasets)).values())
+        return list((await asyncio.to_thread(self.live_ledgers.datasets)).values())
 
     async def dataset(self, name: str) -> DatasetView | None:
         self._check_readable()
-        return self.standing.dataset(name)
+        return self.live_ledgers.dataset(name)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         self._check_readable()
-        return await asyncio.to_thread(self.standing.usage, dataset)
+        return await asyncio.to_thread(self.live_ledgers.usage, dataset)
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()

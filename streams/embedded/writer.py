@@ -19,16 +19,16 @@ import apsw
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock, Clock
-from streams.embedded.queue import Entry, Handoff, Wanted
+from streams.embedded.queue import InputQueue, NextBatch, QueuedBody
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
 from streams.loggers import get_logger
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
 from streams.processing.processor import Processor
 
 _log = get_logger(__name__)
 _STOP_S: Final = 10.0
-_LOOK_S: Final = 0.5
+_POLL_S: Final = 0.5
 _PATIENCE_S: Final = 10.0
 
 
@@ -69,7 +69,7 @@ class Writer:
         make: makes the processor, given its observer and entitlement; its `sleep` must be
             `pause` and its journal must read from `inbox`.
         inbox: where the callers' bodies wait.
-        standing: what readers see; told before the callers are answered.
+        live_ledgers: what readers see; told before the callers are answered.
         begun: given the state, each time that it was read back.
         publish: given the decisions of each commit.
 
@@ -81,8 +81,8 @@ class Writer:
     def __init__(
         self,
         make: Callable[[Observer, Entitlement], Processor],
-        inbox: Handoff,
-        standing: Standing,
+        inbox: InputQueue,
+        live_ledgers: LiveLedgers,
         clock: Clock,
         *,
         begun: Callable[[Partition], None],
@@ -90,14 +90,14 @@ class Writer:
     ) -> None:
         self._make = make
         self._inbox = inbox
-        self._standing = standing
+        self._live_ledgers = live_ledgers
         self._clock = CheckedClock(clock)
         self._begun = begun
         self._publish = publish
         self._baton = threading.Lock()
         self._run = self._begin()
-        self._at: Wanted | Pause | None = Pause(0)
-        self._gathered: deque[Entry] = deque()
+        self._at: NextBatch | Pause | None = Pause(0)
+        self._gathered: deque[QueuedBody] = deque()
         self._began = threading.Event()
         self._stopping = threading.Event()
         self._on_end: list[Callable[[BaseException], None]] = []
@@ -117,8 +117,8 @@ class Writer:
         self._thread.start()
         # A refold takes as long as it takes; a fault may pass, but is not waited for for ever.
         waited = 0.0
-        while not self._began.wait(_LOOK_S):
-            waited += _LOOK_S
+        while not self._began.wait(_POLL_S):
+            waited += _POLL_S
             if self._trouble is not None and waited >= _PATIENCE_S:
                 self.stop()
                 raise self._trouble
@@ -144,8 +144,8 @@ class Writer:
             self._thread.join(_STOP_S)
         self._fail_all(Unavailable("the ledger is closed"))
 
-    def submit(self, entry: Entry, *, here: bool) -> None:
-        """Have a body decided; its ticket is settled then.
+    def submit(self, entry: QueuedBody, *, here: bool) -> None:
+        """Have a body decided; its waiter is settled then.
 
         Args:
             here: in this thread, before this returns, if nobody else is at it.
@@ -158,7 +158,7 @@ class Writer:
             raise Unavailable(explained(trouble))
         if here and not len(self._inbox) and self._baton.acquire(blocking=False):
             try:
-                if isinstance(self._at, Wanted) and not self._gathered:
+                if isinstance(self._at, NextBatch) and not self._gathered:
                     self._step([entry])
                     return
             finally:
@@ -208,7 +208,7 @@ class Writer:
         self._began.set()
         self._fail_all(Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed"))
 
-    def _step(self, value: Sequence[Entry] | None) -> None:
+    def _step(self, value: Sequence[QueuedBody] | None) -> None:
         """Run the processor to its next suspension. The baton is held."""
         try:
             self._at = self._run.send(value)
@@ -241,11 +241,11 @@ class Writer:
     def _fail_all(self, error: Exception) -> None:
         self._inbox.fail_taken(error)
         while self._gathered:
-            self._gathered.popleft().ticket.settle(None, None, error)
+            self._gathered.popleft().waiter.settle(None, None, error)
         self._inbox.fail_waiting(error)
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        self._standing.refolded(partition, seconds)
+        self._live_ledgers.refolded(partition, seconds)
         self._begun(partition)
         self.partition = partition
         self._trouble = self._clock_trouble(partition)
@@ -253,13 +253,13 @@ class Writer:
 
     def committed(self, committed: Committed) -> None:
         self._trouble = None
-        self._standing.committed(committed)
+        self._live_ledgers.committed(committed)
         self._publish(committed)
         self._inbox.answer(committed.records)
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
         self.partition = None
-        self._standing.dropped(partition, error)
+        self._live_ledgers.dropped(partition, error)
         if error is None:
             return
         self._trouble = error
@@ -273,7 +273,7 @@ class Writer:
     def halted(self, partition: int, error: BaseException) -> None:
         self.partition = None
         self.fatal = error
-        self._standing.halted(partition, error)
+        self._live_ledgers.halted(partition, error)
 
 
 def explained(error: BaseException) -> str:

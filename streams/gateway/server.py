@@ -185,7 +185,7 @@ async def _serve(
         service.publish_address(address)
         listening(address)
 
-    registry = make_registry(service.standing, service.alert_counts)
+    registry = make_registry(service.live_ledgers, service.alert_counts)
     await run_gateway(service, settings, registry=registry, listening=publish, made=made)
     return ended[0] if ended else None
 

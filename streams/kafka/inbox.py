@@ -20,7 +20,7 @@ _MOST: Final = 500  # records unpacked before other tasks get their turn
 _MOST_RECORDS: Final = 2_000  # waiting of one partition of a topic
 _MOST_BYTES: Final = 4 << 20
 _WAIT_MS: Final = 20  # also the longest time until a queue that has room again is read
-_AGAIN_S: Final = 0.1
+_RETRY_S: Final = 0.1
 _SINGLY_S: Final = 60.0  # that partitions are read one by one, after an error of one of them
 _MOST_TROUBLE: Final = 20  # errors of no partition, within _TROUBLE_S: the client does not recover
 _TROUBLE_S: Final = 10.0
@@ -138,7 +138,7 @@ class Inbox:
                 self._tell(of, error)
                 _log.warning("inputs_not_read", error=type(error).__name__, why=str(error))
                 self._note_trouble(error)
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
 
     def _note_trouble(self, error: Exception) -> None:
         """Give the client up where it raises time after time.
@@ -235,7 +235,7 @@ class Inbox:
             self._consumer.seek(tp, following)
         except kafka.KafkaError as error:
             if error.retriable and not isinstance(error, UNREADABLE):
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
             elif self._queues.get(tp) is queue:
                 self._tell({tp}, error)
         except Exception as error:

@@ -23,7 +23,7 @@ from streams.clock import CheckedClock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.journal import KafkaJournal
-from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import Span, StableReader, bounds, consumer, stop
 from streams.processing.journal import Commit, DeadLetter
@@ -161,7 +161,7 @@ async def _fill_up(
 ) -> None:
     """Append empty records until `first` is within the topic, or its end."""
     begun = end = (await _span(deployment, place)).end
-    producer = hurried(
+    producer = with_short_connect(
         AIOKafkaProducer(
             bootstrap_servers=deployment.bootstrap, enable_idempotence=True, linger_ms=5
         )

@@ -14,7 +14,7 @@ from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.inbox import Inbox
 from streams.kafka.wire.admin import admin_of, members_of
-from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import stop
 from streams.loggers import get_logger
@@ -55,7 +55,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         self._instance_id = instance_id
         self._on_revoked = on_revoked
         self._on_assigned = on_assigned
-        self._client: Any = hurried(
+        self._client: Any = with_short_connect(
             AIOKafkaConsumer(
                 bootstrap_servers=deployment.bootstrap,
                 group_id=deployment.application,

@@ -15,10 +15,10 @@ from streams.errors import JournalFault
 from streams.kafka.wire.brokers import NOBODY, Brokers
 from streams.kafka.wire.errors import translated, translating
 
-_LOOK_S: Final = 4.0
+_POLL_S: Final = 4.0
 # Its end also closes the connection: one that died unnoticed would else be asked for ever.
 _REQUEST_TIMEOUT_MS: Final = 1_500
-_AGAIN_S: Final = 0.1
+_RETRY_S: Final = 0.1
 _NO_REPLICA: Final = -1
 _READ_UNCOMMITTED: Final = 0
 _END: Final = -1
@@ -27,7 +27,7 @@ _UNKNOWN: Final = kafka.UnknownTopicOrPartitionError.__name__
 _UNLED: Final = {None: _UNKNOWN, NOBODY: "it has no leader"}
 
 
-class Look:
+class LogEnds:
     """What one look at some logs found.
 
     Attributes:
@@ -50,7 +50,7 @@ class Look:
         """Whether a broker has said that something it was asked of does not exist."""
         return _UNKNOWN in self.silent.values()
 
-    def told(self, tp: TopicPartition, code: int, end: int) -> None:
+    def record(self, tp: TopicPartition, code: int, end: int) -> None:
         """Note a leader's answer."""
         self.reached = True
         if code:
@@ -76,15 +76,15 @@ class Probe:
         self._topics = frozenset(topics)
         self._brokers: Brokers | None = None
 
-    async def look(self, tps: Iterable[TopicPartition]) -> Look:
+    async def look(self, tps: Iterable[TopicPartition]) -> LogEnds:
         """Ask for the ends of logs, for four seconds at most.
 
         Raises: JournalFault, Refused: no broker answers.
         """
-        look = Look(tps)
+        look = LogEnds(tps)
         try:
             with translating():
-                async with asyncio.timeout(_LOOK_S):
+                async with asyncio.timeout(_POLL_S):
                     await self._ask_until_told(look)
         except JournalFault:
             if not look.reached:
@@ -100,7 +100,7 @@ class Probe:
         if brokers is not None:
             brokers.close()
 
-    async def _ask_until_told(self, look: Look) -> None:
+    async def _ask_until_told(self, look: LogEnds) -> None:
         if self._brokers is None:
             self._brokers = Brokers(self._bootstrap, "probe", _REQUEST_TIMEOUT_MS)
             await self._brokers.connect()
@@ -120,13 +120,13 @@ class Probe:
             await asyncio.gather(*asking)
             if look.is_done():
                 return
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_RETRY_S)
             if await brokers.refresh():
                 look.reached = True
                 look.silent.update({tp: _UNLED.get(brokers.leads(tp), _LATE) for tp in unled})
 
 
-async def _ask(brokers: Brokers, leader: int, tps: list[TopicPartition], look: Look) -> None:
+async def _ask(brokers: Brokers, leader: int, tps: list[TopicPartition], look: LogEnds) -> None:
     """Ask one broker for the ends of logs that it leads."""
     by_topic = defaultdict[str, list[tuple[int, int]]](list)
     for tp in tps:
@@ -139,4 +139,4 @@ async def _ask(brokers: Brokers, leader: int, tps: list[TopicPartition], look: L
         return
     for topic, partitions in answer.topics:
         for number, code, _, end in partitions:
-            look.told(TopicPartition(topic, number), code, end)
+            look.record(TopicPartition(topic, number), code, end)

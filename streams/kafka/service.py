@@ -17,7 +17,7 @@ from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.outcomes import Outcome
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import Following, Line, counted, decode_line, runs
+from accountant.views.follow import LogLine, ViewFolder, counted, decode_line, runs
 from accountant.views.usage import Rows, UsageView, views_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
@@ -25,7 +25,7 @@ from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.tail import Tail
 from streams.kafka.topics import check_whole, wrong_count
-from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import stop
 from streams.service import Answer, Readiness
@@ -36,7 +36,7 @@ _MOST_INDEXED: Final = 200_000
 _FEW: Final = 500  # analysts, who are shown sooner than a thread would be asked to
 _ACK_S: Final = 10.0
 _FIRST_LOOK_S: Final = 6.0
-_HEARD_S: Final = 1.0  # until every broker has heard of a topic that was just made
+_TOPIC_SPREAD_S: Final = 1.0  # until every broker has heard of a topic that was just made
 _NEEDED: Final = ("requests", "decisions", "state")  # who only asks may not be shown the others
 _STOP_S: Final = 1.0
 _FLUSH_S: Final = 5.0
@@ -66,7 +66,7 @@ class KafkaService:
         self._index: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
         self._views: dict[str, DatasetView] = {}
         self._usage: dict[str, Rows] = {}
-        self._views_of = Following(self._views, self._usage)
+        self._views_of = ViewFolder(self._views, self._usage)
         self._events = Broadcast[Decision]()
         self._alerts = Broadcast[Alert]()
         self._tail = Tail(
@@ -128,7 +128,7 @@ class KafkaService:
         await self._check_count(producer)
 
     async def _produce(self) -> AIOKafkaProducer:
-        producer = hurried(
+        producer = with_short_connect(
             AIOKafkaProducer(
                 bootstrap_servers=self._deployment.bootstrap,
                 acks="all",
@@ -287,7 +287,7 @@ class KafkaService:
         self._forget_old()
         return False
 
-    def _take(self, partition: int, line: Line, value: bytes) -> None:
+    def _take(self, partition: int, line: LogLine, value: bytes) -> None:
         source = line.source
         if source is None:
             return
@@ -323,5 +323,5 @@ async def _check_needed(deployment: Deployment) -> None:
     try:
         await check_whole(deployment, _NEEDED)
     except Refused:
-        await asyncio.sleep(_HEARD_S)
+        await asyncio.sleep(_TOPIC_SPREAD_S)
         await check_whole(deployment, _NEEDED)

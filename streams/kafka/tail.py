@@ -17,7 +17,7 @@ from streams.kafka.wire.reader import consumer, stop
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)
-_AGAIN_S: Final = 1.0
+_RETRY_S: Final = 1.0
 _MOST_AT_A_TIME: Final = 8_000  # decisions, about a kilobyte each
 
 OnDecisions = Callable[[int, list[bytes]], Awaitable[bool]]
@@ -86,7 +86,7 @@ class Tail:
                     why = f"{type(error).__name__}: {error}"
                     self.trouble = f"decisions cannot be read: {why}"
                     _log.warning("tail_interrupted", why=why)
-                    await asyncio.sleep(_AGAIN_S)
+                    await asyncio.sleep(_RETRY_S)
         finally:
             completing.cancel()
 

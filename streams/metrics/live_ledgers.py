@@ -24,7 +24,7 @@ def _no_lags() -> Sequence[Lag]:
     return ()
 
 
-class Standing:
+class LiveLedgers:
     """An observer that is a `MetricsSource`, and holds what doors show of datasets.
 
     A commit is only noted; it is counted by whoever reads, or with the commits before it once

@@ -68,7 +68,7 @@ class PartitionCounters:
     """Counts one partition, for as long as this process holds it or tries to.
 
     `count` runs in the thread that decides: what it does for each decision is done by loops
-    in C, over a whole batch at a time. Calls are not concurrent; see `Standing`.
+    in C, over a whole batch at a time. Calls are not concurrent; see `LiveLedgers`.
     """
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ def uses_of(pairs: Iterable[Pair]) -> list[AnalystUse]:
 
 
 class UsageTable:
-    """Counts by dataset and analyst. Calls are not concurrent; see `Standing`.
+    """Counts by dataset and analyst. Calls are not concurrent; see `LiveLedgers`.
 
     Args:
         every: keep who used what of every dataset, and not only the pairs that are shown.

@@ -24,7 +24,7 @@ from streams.errors import Refused
 from streams.kafka.deployment import deployment_of
 from streams.loggers import get_logger
 from streams.logs import configure
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
 from streams.processing.processor import Tuning
 from streams.settings import Settings, load
@@ -35,7 +35,7 @@ from streams.worker.read_side import LocalTable, ReadSide
 
 _log = get_logger(__name__)
 
-_AGAIN_S: Final = 1.0
+_RETRY_S: Final = 1.0
 STOP_S: Final = 10.0  # for the processors; what they leave open is fenced by the next owner
 
 
@@ -105,7 +105,7 @@ def build(settings: Settings) -> App:
         # Nothing but the level: handlers and format are `logs.configure`'s, set in `_Host`.
         logging_config={"version": 1, "incremental": True},
     )
-    standing = Standing(
+    live_ledgers = LiveLedgers(
         lags=lambda: app.worker.lags(),  # noqa: PLW0108 (the worker is made below)
         partitions=settings.partitions,
         is_sound=lambda partition: app.worker.status.is_sound(partition),  # noqa: PLW0108
@@ -116,7 +116,7 @@ def build(settings: Settings) -> App:
     app.worker = Worker(
         deployment,
         instance_id=instance_id,
-        observers=[standing, own] if settings.read_side else [standing],
+        observers=[live_ledgers, own] if settings.read_side else [live_ledgers],
         tuning=Tuning(batch=settings.batch, wait=settings.wait_seconds),
     )
     app.settings_of_worker = settings
@@ -124,7 +124,7 @@ def build(settings: Settings) -> App:
     door = WorkerDoor(
         settings.unauthenticated_bind,
         settings.metrics_port,
-        source=standing,
+        source=live_ledgers,
         readiness=app.worker.status.readiness,
         more=[counts],
     )
@@ -164,8 +164,8 @@ def _host_feed(app: App, feed: WebhookFeed) -> None:
                 try:
                     await feed.run()
                 except Exception:
-                    _log.exception("webhook_interrupted", again_in_seconds=_AGAIN_S)
-                await self.sleep(_AGAIN_S)
+                    _log.exception("webhook_interrupted", again_in_seconds=_RETRY_S)
+                await self.sleep(_RETRY_S)
 
 
 def _host(app: App, worker: Worker, door: WorkerDoor) -> None:

@@ -29,7 +29,7 @@ _log = get_logger(__name__)
 _RELEASE_S: Final = 2.0
 _LOOK_EVERY_S: Final = 3.0
 _CHECK_S: Final = 60.0
-_AGAIN_S: Final = 1.0
+_RETRY_S: Final = 1.0
 _LOOKS_AGAIN: Final = (1.0, 3.0, 6.0, 10.0)
 
 
@@ -136,7 +136,7 @@ class Worker:
                 await kafka_topics.check(self._deployment)
             except Unavailable as error:
                 self.status.trouble("broker", f"the broker does not answer: {error}")
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
             else:
                 self.status.trouble("broker", None)
                 return
@@ -157,7 +157,7 @@ class Worker:
                 await self._group.join()
             except Unavailable as error:
                 self.status.trouble("broker", f"the broker does not answer: {error}")
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
             else:
                 self.status.trouble("start", None)
                 return self._group

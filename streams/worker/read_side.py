@@ -16,9 +16,9 @@ from faust.types import StreamT, TableT
 from mode import Service
 
 from accountant.records import Snapshot, encode
-from accountant.records.decided import Counted
+from accountant.records.decided import CountedDecision
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import Following, Run, counted, decode_line, runs
+from accountant.views.follow import Run, ViewFolder, counted, decode_line, runs
 from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopic
 from streams.alerts.counts import AlertCounts
@@ -38,7 +38,7 @@ PAUSE_FOR_EACH_S: Final = 1e-4
 BATCHES_AHEAD: Final = 4  # the channel holds batches: Faust's default of 4096 is gigabytes
 ALERTS_PER_TURN: Final = 100  # sent together, so that a round trip serves them all
 TURNS_AHEAD: Final = 4  # round trips at a time: on a busy machine one alone takes long
-_AGAIN_S: Final = 1.0
+_RETRY_S: Final = 1.0
 _SENT_S: Final = 30.0
 
 
@@ -107,7 +107,7 @@ class ReadSide:
         )
         self.budgets: TableT[str, DatasetView] = app.Table("budgets")
         self.usage: TableT[str, Rows] = app.Table("usage")
-        self._following = Following(self.budgets, self.usage)
+        self._following = ViewFolder(self.budgets, self.usage)
         self._tail = Tail(
             deployment,
             on_snapshot=self._on_snapshot,
@@ -138,8 +138,8 @@ class ReadSide:
                         await read_side._tail.run()
                     except Exception:
                         # Views are worth less than admission: the worker goes on.
-                        _log.exception("read_side_interrupted", again_in_seconds=_AGAIN_S)
-                    await self.sleep(_AGAIN_S)
+                        _log.exception("read_side_interrupted", again_in_seconds=_RETRY_S)
+                    await self.sleep(_RETRY_S)
 
             @Service.task
             async def _take_own(self) -> None:
@@ -158,8 +158,8 @@ class ReadSide:
                     try:
                         await read_side._topic.run()
                     except Exception:
-                        _log.exception("alerts_interrupted", again_in_seconds=_AGAIN_S)
-                    await self.sleep(_AGAIN_S)
+                        _log.exception("alerts_interrupted", again_in_seconds=_RETRY_S)
+                    await self.sleep(_RETRY_S)
 
             @Service.task
             async def _send_due(self) -> None:
@@ -183,14 +183,14 @@ class ReadSide:
         self._crossed.clear()
         # What is left to others becomes due by time alone, or as a partition moves here.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_AGAIN_S):
+            async with asyncio.timeout(_RETRY_S):
                 await self._crossed.wait()
 
     async def _on_snapshot(self, partition: int, row: Snapshot) -> None:
         await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
-        decided: list[Counted] = []
+        decided: list[CountedDecision] = []
         for i in range(0, len(values), VALUES_PER_TURN):
             some = values[i : i + VALUES_PER_TURN]
             decided += [counted(decode_line(value), value) for value in some]
@@ -213,7 +213,7 @@ class ReadSide:
                 raise
             return sum(map(len, taken.values()))
 
-    async def _send(self, partition: int, decided: Sequence[Counted]) -> None:
+    async def _send(self, partition: int, decided: Sequence[CountedDecision]) -> None:
         # All at once: the longer a dataset's run, the less of it is decoded whole.
         batch = Batch(partition, runs=runs(decided))
         await self._feed.send(value=batch, partition=partition)
@@ -259,10 +259,10 @@ class ReadSide:
     async def _turn(self, topic: Any, due: Sequence[Due]) -> None:
         try:
             if not await self._deliver(topic, due):
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
         except Exception:
             _log.exception("alerts_not_delivered", then="tried again")
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_RETRY_S)
         finally:
             self._pending.back(due)
             self._crossed.set()

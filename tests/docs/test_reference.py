@@ -107,7 +107,7 @@ def test_the_commands_have_the_default_address_of_the_settings():
 def test_every_metric_is_described(tmp_path):
     ledger = EmbeddedService.open(tmp_path / "ledger.db", Settings())
     try:
-        families = list(make_registry(ledger.standing).collect())
+        families = list(make_registry(ledger.live_ledgers).collect())
     finally:
         ledger.close_sync()
     text = page("metrics.md")

@@ -1,7 +1,7 @@
 """A broker that takes connections and says nothing holds nobody up for as long as a request may.
 
-`hurried` rests on names of the client that it does not promise to keep: a newer client that lacks
-one fails here.
+`with_short_connect` rests on private names of the client: a newer client that lacks one fails
+here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import BrokerMetadata
 
-from streams.kafka.wire.connecting import HurriedClient, hurried
+from streams.kafka.wire.connecting import HurriedClient, with_short_connect
 from streams.kafka.wire.reader import stop
 from streams.testing import LocalBroker
 
@@ -49,7 +49,7 @@ async def test_the_one_of_five_addresses_that_answers_is_found(
 async def started(make: Callable[..., Any], servers: list[str] | str) -> None:
     """Start a client and stop it; a broker may be too slow for one attempt."""
     while True:
-        client = hurried(make(bootstrap_servers=servers, request_timeout_ms=_FOREVER_MS))
+        client = with_short_connect(make(bootstrap_servers=servers, request_timeout_ms=_FOREVER_MS))
         try:
             await client.start()
         except kafka.KafkaConnectionError:

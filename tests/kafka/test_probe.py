@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from streams.errors import JournalFault
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.probe import Look, Probe
+from streams.kafka.probe import LogEnds, Probe
 from streams.testing import LocalBroker
 
 
@@ -26,7 +26,7 @@ async def topics_of(broker: LocalBroker, application: str) -> Deployment:
     return where
 
 
-async def seen(probe: Probe, *tps: TopicPartition) -> Look:
+async def seen(probe: Probe, *tps: TopicPartition) -> LogEnds:
     """Return the first look at which nobody was silent; a broker just started may be slow."""
     async with asyncio.timeout(60):
         while True:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 
@@ -16,7 +16,7 @@ async def test_partitions_move_as_workers_join_and_leave(
 ) -> None:
     names = [f"ds-{number}" for number in range(40)]
     watches = {name: Watch() for name in ("w1", "w2", "w3")}
-    gauges = {name: Standing() for name in watches}
+    gauges = {name: LiveLedgers() for name in watches}
 
     def seen(name: str) -> set[int]:
         return set(gauges[name].partitions())

@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 
 from accountant.partition import Partition
 from streams.errors import Unavailable
-from streams.kafka.probe import Look, Probe
+from streams.kafka.probe import LogEnds, Probe
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
@@ -38,7 +38,7 @@ class _Muted:
         self.looks = 0
         worker._probe = self  # type: ignore[assignment]  # to be looked through by the worker
 
-    async def look(self, tps: Iterable[TopicPartition]) -> Look:
+    async def look(self, tps: Iterable[TopicPartition]) -> LogEnds:
         self.looks += 1
         if self.partitions is None:
             raise Unavailable("nobody there")

@@ -15,7 +15,7 @@ from accountant.advice.fit import Fit, fit, unspent
 from accountant.amounts import format_units
 from accountant.claims.text import parse_claim
 from accountant.policy import guarantee_of
-from accountant.policy.compiled import Plan
+from accountant.policy.compiled import CompiledPolicy
 from streams.cli.printing.output import short
 
 TYPICAL: Final = (
@@ -30,12 +30,12 @@ TYPICAL: Final = (
 """Claims that people make, so that they can see how far a budget goes."""
 
 
-def fits_of(plan: Plan) -> dict[str, Fit]:
+def fits_of(plan: CompiledPolicy) -> dict[str, Fit]:
     """Return how many of each typical claim fit an unspent budget."""
     return {text: fit(parse_claim(text), unspent(plan)) for text in TYPICAL}
 
 
-def preview_json(name: str, plan: Plan) -> dict[str, Any]:
+def preview_json(name: str, plan: CompiledPolicy) -> dict[str, Any]:
     """Return the preview for scripts; amounts are exact."""
     kind, amount, delta = guarantee_of(plan.policy)
     return {
@@ -50,13 +50,13 @@ def preview_json(name: str, plan: Plan) -> dict[str, Any]:
     }
 
 
-def thresholds(plan: Plan) -> dict[str, str]:
+def thresholds(plan: CompiledPolicy) -> dict[str, str]:
     """Return the spent amount of the additive unit at which each alert is crossed."""
     amounts = map(format_units, plan.thresholds)
     return dict(zip(plan.policy.alert_at, amounts, strict=True))
 
 
-def preview_table(name: str, plan: Plan) -> RenderableType:
+def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
     """Return the preview for people."""
     policy, unit = plan.policy, plan.kind.sums[0]
     kind, amount, delta = guarantee_of(policy)
@@ -91,7 +91,7 @@ def preview_table(name: str, plan: Plan) -> RenderableType:
     return Group(head, grid, table)
 
 
-def _odometers(plan: Plan) -> str:
+def _odometers(plan: CompiledPolicy) -> str:
     found = []
     for odometer in plan.policy.odometers or ():
         settings = odometer_settings(odometer)

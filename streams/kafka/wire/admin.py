@@ -9,7 +9,7 @@ from typing import Any
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 
 
@@ -19,7 +19,7 @@ async def admin_of(bootstrap: str) -> AsyncIterator[Any]:
 
     Raises: JournalFault, Refused: the broker cannot be reached.
     """
-    admin = hurried(
+    admin = with_short_connect(
         AIOKafkaAdminClient(
             bootstrap_servers=bootstrap, request_timeout_ms=10_000, retry_backoff_ms=50
         )

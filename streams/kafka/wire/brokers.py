@@ -77,7 +77,7 @@ class Brokers:
                 raise kafka.TopicAuthorizationFailedError(tp.topic)
 
     def forget_coordinator(self) -> None:
-        """Look for the coordinator again before it is asked next."""
+        """LogEnds for the coordinator again before it is asked next."""
         self._coordinator = None
 
     async def ask_coordinator(self, request: Any) -> Any:

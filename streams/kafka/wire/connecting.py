@@ -72,7 +72,7 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
                 return None
 
 
-def hurried(client: Any) -> Any:
+def with_short_connect(client: Any) -> Any:
     """Have a consumer, producer or admin client that was not started connect so; return it."""
     inner = client.client if hasattr(client, "client") else client._client
     inner.__class__ = HurriedClient

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from streams.errors import Unavailable
-from streams.kafka.wire.connecting import hurried
+from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 
 STABLE_WITHIN_S: Final = 12.0
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 def consumer(bootstrap: str, *, committed: bool) -> Any:
     """Return a consumer without group, that never resets an offset on its own."""
-    return hurried(
+    return with_short_connect(
         AIOKafkaConsumer(
             bootstrap_servers=bootstrap,
             isolation_level="read_committed" if committed else "read_uncommitted",

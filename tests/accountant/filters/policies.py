@@ -6,7 +6,7 @@ from typing import Final
 
 from accountant.ledger import Ledger
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import Plan, open_plan
+from accountant.policy.compiled import CompiledPolicy, open_plan
 
 WITH_DELTA: Final = {"delta": "2e-6", "delta_for_claims": "1e-6"}
 
@@ -38,7 +38,7 @@ POLICIES: Final[dict[str, Policy]] = {
 """By filter; each leaves claims a delta of their own where it takes such claims."""
 
 
-def plan_of(policy: Policy) -> Plan:
+def plan_of(policy: Policy) -> CompiledPolicy:
     return open_plan(resolve(policy))
 
 

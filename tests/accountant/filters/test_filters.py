@@ -18,7 +18,7 @@ from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Policy, filter_of, guarantee_of
-from accountant.policy.compiled import Plan, stored_plan
+from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import decode_policy
 from accountant.replay.audit import audit
 from accountant.replay.refold import state_rows
@@ -28,7 +28,7 @@ from tests.accountant.world import World, code
 EVERY = sorted(FILTERS)
 
 
-def asked(plan: Plan, claim: c.Claim | str) -> Price:
+def asked(plan: CompiledPolicy, claim: c.Claim | str) -> Price:
     given_claim = parse_claim(claim) if isinstance(claim, str) else claim
     return price(checked(given_claim), plan.priced)
 
@@ -42,7 +42,7 @@ def wire(policy: Policy) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def nothing(plan: Plan) -> tuple[Units, ...]:
+def nothing(plan: CompiledPolicy) -> tuple[Units, ...]:
     return (0,) * plan.width
 
 
@@ -195,7 +195,7 @@ def test_how_many_fit_1_and_a_millionth(claim: str, counts: dict[str, int]) -> N
     assert found == counts
 
 
-def one_by_one(plan: Plan, one: Price) -> int:
+def one_by_one(plan: CompiledPolicy, one: Price) -> int:
     spent, count = nothing(plan), 0
     while (after := plan.kind.charge(plan.capacity, spent, one)) is not None:
         spent, count = after, count + 1

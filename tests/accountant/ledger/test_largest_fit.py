@@ -18,17 +18,17 @@ from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.ledger.largest_fit import largest
-from accountant.policy.compiled import Plan
+from accountant.policy.compiled import CompiledPolicy
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.strategies import atoms, ex_posts
 
 
-def fits(claim: c.Claim, plan: Plan, spent: tuple[Units, ...]) -> bool:
+def fits(claim: c.Claim, plan: CompiledPolicy, spent: tuple[Units, ...]) -> bool:
     asked = price(checked(claim), plan.kind.needs)
     return plan.kind.charge(plan.capacity, spent, asked) is not None
 
 
-def after(plan: Plan, times: int) -> tuple[Units, ...]:
+def after(plan: CompiledPolicy, times: int) -> tuple[Units, ...]:
     """Return what is spent after as many small claims as fit, at most `times`."""
     kind, nothing = plan.kind, (0,) * plan.width
     small = c.ExPost("0.001") if plan.policy.filter == "ex_post" else c.Pure("0.001")
@@ -68,7 +68,7 @@ def test_what_is_offered_fits_and_the_next_larger_does_not(
     assert not fits(msgspec.structs.replace(found, **{found.knob: text}), plan, spent)
 
 
-def fits_at_its_least(claim: c.Claim, plan: Plan, spent: tuple[Units, ...]) -> bool:
+def fits_at_its_least(claim: c.Claim, plan: CompiledPolicy, spent: tuple[Units, ...]) -> bool:
     """Tell whether a claim fits with its knob nearly as far as the wire lets it be turned."""
     if claim.knob_sign > 0:
         least = "1.1e-25" if claim.knob == "rho" else "1.1e-12"

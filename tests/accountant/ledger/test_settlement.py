@@ -30,7 +30,7 @@ from accountant.ledger.settlement import (
     voidable_price,
 )
 from accountant.policy import Policy
-from accountant.policy.compiled import Plan
+from accountant.policy.compiled import CompiledPolicy
 from accountant.records import decode_policy
 from accountant.records.outcomes import Outcome
 from tests.accountant import exact
@@ -45,7 +45,7 @@ SHOWN = c.ExPost("0.25", "1e-8")
 RESIDUE = POLICIES["gdp_residue"]
 
 
-def grown(policy: Policy, claim: c.Claim) -> tuple[Plan, tuple[Units, ...]]:
+def grown(policy: Policy, claim: c.Claim) -> tuple[CompiledPolicy, tuple[Units, ...]]:
     """Return the plan and what its totals grow by when a claim is granted."""
     ledger = opened(policy)
     ledger, verdict = adjudicate(ledger, checked(claim), "person", "add_remove", 1)
@@ -53,7 +53,7 @@ def grown(policy: Policy, claim: c.Claim) -> tuple[Plan, tuple[Units, ...]]:
     return ledger.plan, ledger.totals
 
 
-def by_name(plan: Plan, settlement: Settlement) -> dict[str, Units]:
+def by_name(plan: CompiledPolicy, settlement: Settlement) -> dict[str, Units]:
     return {n: a for n, a in zip(plan.sums, settlement.returned, strict=True) if a}
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from accountant.records import decode_decision, encode
-from accountant.records.decided import Counted
+from accountant.records.decided import CountedDecision
 from accountant.views.datasets import DatasetView, alerts, fold_decision
-from accountant.views.follow import Following, counted, decode_line, fold_run, runs_of
+from accountant.views.follow import ViewFolder, counted, decode_line, fold_run, runs_of
 from accountant.views.usage import (
     MOST_ANALYSTS,
     OTHERS,
@@ -27,9 +27,9 @@ from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
 
 
-def followed(values: list[bytes], cuts: list[int]) -> tuple[Following, list[str]]:
+def followed(values: list[bytes], cuts: list[int]) -> tuple[ViewFolder, list[str]]:
     """Take a log in, cut into runs at some places; return the alerts' ids, too."""
-    following, sent = Following({}, {}), []
+    following, sent = ViewFolder({}, {}), []
     edges = [0, *sorted(cut % (len(values) + 1) for cut in cuts), len(values)]
     for begin, end in itertools.pairwise(edges):
         for dataset, run in runs_of(values[begin:end]).items():
@@ -52,7 +52,7 @@ def one_by_one(values: list[bytes]) -> tuple[dict[str, DatasetView], list[str]]:
     return views, sent
 
 
-def used(following: Following) -> dict[str, list[UsageView]]:
+def used(following: ViewFolder) -> dict[str, list[UsageView]]:
     return {name: views_of(name, rows) for name, rows in following.usage.items()}
 
 
@@ -89,7 +89,7 @@ def test_what_was_decided_here_is_counted_as_what_was_read(
 ) -> None:
     for made in history[0].encoded:
         read = counted(decode_line(made.value), made.value)
-        assert astuple(read) == astuple(made)[: len(Counted.__struct_fields__)]
+        assert astuple(read) == astuple(made)[: len(CountedDecision.__struct_fields__)]
 
 
 def test_a_run_before_the_opening_was_seen_is_no_view() -> None:
@@ -97,7 +97,7 @@ def test_a_run_before_the_opening_was_seen_is_no_view() -> None:
     world.ask("pure:0.1")
     late = runs_of(world.log[2:])["census"]
     assert list(fold_run(None, late)) == []
-    assert Following({}, {}).take_run("census", late) == []
+    assert ViewFolder({}, {}).take_run("census", late) == []
 
 
 def test_a_threshold_crossed_within_a_run_is_told_with_its_own_time() -> None:
@@ -105,7 +105,7 @@ def test_a_threshold_crossed_within_a_run_is_told_with_its_own_time() -> None:
     for claim in ("pure:0.3", "pure:0.3", "pure:0.1"):
         world.now += 1000
         world.ask(claim)
-    following = Following({}, {})
+    following = ViewFolder({}, {})
     (alert,) = following.take_run("census", runs_of(world.log)["census"])
     assert alert.alert_id == "census/1/0.5"
     assert alert.decided_at == world.decisions[-2].decided_at
@@ -192,7 +192,7 @@ def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> No
     ):
         for analyst in analysts:
             world.ask("pure:0.01", dataset=dataset, analyst=analyst)
-    following = Following({}, {}, Vacancies(4))
+    following = ViewFolder({}, {}, Vacancies(4))
 
     def counted() -> dict[str, dict[str, int]]:
         for value in world.log:

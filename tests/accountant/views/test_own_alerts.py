@@ -12,7 +12,7 @@ from accountant.records import Decision, decode_decision
 from accountant.records.decided import Encoded
 from accountant.replay.refold import Refold
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
-from accountant.views.own_alerts import Crossings, crossed
+from accountant.views.own_alerts import OwnAlerts, crossed
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
@@ -78,7 +78,7 @@ def test_who_decides_tells_what_a_reader_of_the_log_finds(
     world, _ = history
     values = world.log
     edges = [1, *sorted(1 + cut % len(values) for cut in cuts), len(values)]
-    crossings = Crossings()
+    crossings = OwnAlerts()
     found = crossings.begin(state(world, 1).ledgers)
     for begin, end in itertools.pairwise(edges):
         ledgers = state(world, end).ledgers
@@ -95,7 +95,7 @@ def test_nothing_is_missed_or_told_twice_where_the_state_is_read_back_in_between
     world, _ = history
     values = world.log
     edge = 1 + cut % len(values)
-    crossings = Crossings()
+    crossings = OwnAlerts()
     found = crossings.begin(state(world, edge).ledgers)
     # The commit after it was made, but whoever decided never heard so.
     ledgers = state(world, len(values)).ledgers
@@ -110,7 +110,7 @@ def test_an_alert_has_the_time_and_the_ratio_of_its_own_decision() -> None:
     for claim in ("pure:0.3", "pure:0.3", "pure:0.1", "pure:0.25"):
         world.now += 1000
         world.ask(claim)
-    crossings = Crossings()
+    crossings = OwnAlerts()
     assert crossings.begin(state(world, 1).ledgers) == []
     found = crossings.take([encoded(value) for value in world.log[1:]], state(world, 6).ledgers)
     crossing: list[Decision] = [each for each in world.decisions if each.crossed]
@@ -125,7 +125,7 @@ def test_an_alert_has_the_time_and_the_ratio_of_its_own_decision() -> None:
 def test_an_amendment_can_cross_another_threshold_where_as_many_were_crossed_before() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.6")
-    crossings = Crossings()
+    crossings = OwnAlerts()
     assert [alert.threshold for alert in crossings.begin(world.state.ledgers)] == ["0.5"]
     world.amend(alert_at=["0.3", "0.9"])
     found = crossings.take([encoded(world.log[-1])], world.state.ledgers)

@@ -138,7 +138,7 @@ class Door:
     def _run(self) -> None:
         async def main() -> None:
             self._loop = asyncio.get_running_loop()
-            registry = make_registry(self.service.standing)
+            registry = make_registry(self.service.live_ledgers)
             await run_gateway(
                 self.service, self.settings, registry=registry, listening=listening, made=made
             )
@@ -168,7 +168,7 @@ class Door:
         assert response.json()["outcome"] == "opened", response.text
 
     def last_sequence(self) -> int:
-        partition = self.service.standing.partitions()[0]
+        partition = self.service.live_ledgers.partitions()[0]
         return partition.sequence
 
     def metric(self, line: str) -> str | None:

@@ -90,7 +90,7 @@ def test_what_is_no_request_gives_no_exemplar(busy: Door, clock: TestClock) -> N
 
 
 def test_a_dataset_that_has_not_changed_keeps_its_lines(busy: Door) -> None:
-    registry = make_registry(busy.service.standing)
+    registry = make_registry(busy.service.live_ledgers)
     first, _ = exposition(registry, "")
     busy.ask(dataset="adult")
     second, _ = exposition(registry, "")

@@ -14,7 +14,7 @@ from accountant.partition.decide import decide
 from accountant.policy import guarantee_of, resolve
 from accountant.records.inputs import Input
 from streams.metrics import make_registry
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.registry import exposition
 from streams.processing.observers import Committed
 from tests.accountant.filters.policies import POLICIES
@@ -24,7 +24,7 @@ from tests.streams.metrics.test_live_ledgers import partition
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_filter_s_sums_are_exported_under_their_names(name: str, clock: TestClock) -> None:
-    made, state = Standing(clock), partition(clock)
+    made, state = LiveLedgers(clock), partition(clock)
     made.refolded(state, 0.1)
     policy = msgspec.to_builtins(POLICIES[name])
     opened = opening(clock) | {"policy": policy}

@@ -13,7 +13,7 @@ from accountant.replay.refold import Refold
 from accountant.views.datasets import UNKNOWN
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed
 from streams.worker.status import Status
 from tests.streams.gateway.door import TestClock, opening, request
@@ -26,7 +26,9 @@ def partition(clock: TestClock) -> Partition:
     return refold.finish()
 
 
-def commit(standing: Standing | Both, state: Partition, clock: TestClock, *bodies: object) -> None:
+def commit(
+    live_ledgers: LiveLedgers | Both, state: Partition, clock: TestClock, *bodies: object
+) -> None:
     draft, decided = Draft(state), []
     for body in bodies:
         value = body if isinstance(body, bytes) else msgspec.json.encode(body)
@@ -34,22 +36,22 @@ def commit(standing: Standing | Both, state: Partition, clock: TestClock, *bodie
         record = Input(source, draft.next[source], None, value, clock.now() - 20)
         decided.append((record, decide(draft, record, clock.now())))
     draft.absorb()
-    standing.committed(Committed(state, decided, 0.002))
+    live_ledgers.committed(Committed(state, decided, 0.002))
 
 
 @pytest.fixture
-def standing(clock: TestClock) -> tuple[Standing, Partition, CollectorRegistry]:
-    made, state = Standing(clock, usage=True), partition(clock)
+def live_ledgers(clock: TestClock) -> tuple[LiveLedgers, Partition, CollectorRegistry]:
+    made, state = LiveLedgers(clock, usage=True), partition(clock)
     made.refolded(state, 0.5)
     commit(made, state, clock, opening(clock), request(clock), request(clock))
     return made, state, make_registry(made)
 
 
-Fixture = tuple[Standing, Partition, CollectorRegistry]
+Fixture = tuple[LiveLedgers, Partition, CollectorRegistry]
 
 
-def test_a_dataset_whose_partition_moved_away_disappears(standing: Fixture) -> None:
-    made, state, registry = standing
+def test_a_dataset_whose_partition_moved_away_disappears(live_ledgers: Fixture) -> None:
+    made, state, registry = live_ledgers
     labels = {"dataset": "census"}
     assert registry.get_sample_value("privacy_filter_spent_ratio", labels) is not None
     made.dropped(0, None)
@@ -62,8 +64,8 @@ def test_a_dataset_whose_partition_moved_away_disappears(standing: Fixture) -> N
     assert registry.get_sample_value("privacy_filter_spent_ratio", labels) is not None
 
 
-def test_faults_and_fencings_are_counted_by_kind(standing: Fixture) -> None:
-    made, state, registry = standing
+def test_faults_and_fencings_are_counted_by_kind(live_ledgers: Fixture) -> None:
+    made, state, registry = live_ledgers
     for error in (Unavailable("away"), Fenced("another"), Unavailable("away")):
         made.dropped(0, error)
         made.refolded(state, 0.1)
@@ -74,8 +76,8 @@ def test_faults_and_fencings_are_counted_by_kind(standing: Fixture) -> None:
     assert value("privacy_partition_ready", {"partition": "0"}) == 1
 
 
-def test_durations_are_counted_in_cumulative_buckets(standing: Fixture) -> None:
-    _, _, registry = standing
+def test_durations_are_counted_in_cumulative_buckets(live_ledgers: Fixture) -> None:
+    _, _, registry = live_ledgers
 
     def bucket(name: str, le: str) -> float | None:
         return registry.get_sample_value(f"{name}_bucket", {"partition": "0", "le": le})
@@ -89,8 +91,8 @@ def test_durations_are_counted_in_cumulative_buckets(standing: Fixture) -> None:
     assert registry.get_sample_value(count, {"partition": "0"}) == 1
 
 
-def test_views_are_of_the_last_commit(standing: Fixture, clock: TestClock) -> None:
-    made, state, _ = standing
+def test_views_are_of_the_last_commit(live_ledgers: Fixture, clock: TestClock) -> None:
+    made, state, _ = live_ledgers
     view = made.datasets()["census"]
     assert (view.left["epsilon"], view.partition_sequence) == ("0.8", 3)
     commit(made, state, clock, request(clock))
@@ -101,9 +103,9 @@ def test_views_are_of_the_last_commit(standing: Fixture, clock: TestClock) -> No
 
 
 def test_names_that_nobody_opened_share_one_series_for_good(
-    standing: Fixture, clock: TestClock
+    live_ledgers: Fixture, clock: TestClock
 ) -> None:
-    made, state, registry = standing
+    made, state, registry = live_ledgers
     for name in ("made-up", "another"):
         commit(made, state, clock, request(clock, dataset=name))
     nameless = {"dataset": "", "outcome": "refused", "reason": "unknown_dataset"}
@@ -116,9 +118,9 @@ def test_names_that_nobody_opened_share_one_series_for_good(
 
 
 def test_counts_survive_a_fault_and_end_with_the_partition(
-    standing: Fixture, clock: TestClock
+    live_ledgers: Fixture, clock: TestClock
 ) -> None:
-    made, state, registry = standing
+    made, state, registry = live_ledgers
     granted = {"dataset": "census", "outcome": "granted", "reason": ""}
     made.dropped(0, Unavailable("away"))
     assert registry.get_sample_value("privacy_filter_left", {"dataset": "census"}) is None
@@ -136,8 +138,8 @@ def test_counts_survive_a_fault_and_end_with_the_partition(
     ]
 
 
-def test_an_error_after_a_partition_was_let_go_brings_no_series_back(standing: Fixture) -> None:
-    made, state, registry = standing
+def test_an_error_after_a_partition_was_let_go_brings_no_series_back(live_ledgers: Fixture) -> None:
+    made, state, registry = live_ledgers
     labels = {"partition": "0"}
     made.dropped(0, None)
     made.dropped(0, Fenced("another"))
@@ -149,15 +151,15 @@ def test_an_error_after_a_partition_was_let_go_brings_no_series_back(standing: F
 
 
 def test_a_partition_that_cannot_be_refolded_is_shown(clock: TestClock) -> None:
-    made = Standing(clock)
+    made = LiveLedgers(clock)
     made.dropped(3, Unavailable("away"))
     value = make_registry(made).get_sample_value
     assert value("privacy_partition_ready", {"partition": "3"}) == 0
     assert value("privacy_partition_faults_total", {"partition": "3", "fault": "Unavailable"}) == 1
 
 
-def test_a_halt_is_shown_until_the_partition_serves_again(standing: Fixture) -> None:
-    made, state, registry = standing
+def test_a_halt_is_shown_until_the_partition_serves_again(live_ledgers: Fixture) -> None:
+    made, state, registry = live_ledgers
     labels = {"partition": "0"}
     assert registry.get_sample_value("privacy_partition_halted", labels) == 0
     made.halted(0, LogDamaged("no"))
@@ -166,8 +168,8 @@ def test_a_halt_is_shown_until_the_partition_serves_again(standing: Fixture) -> 
     assert registry.get_sample_value("privacy_partition_halted", labels) == 0
 
 
-def test_dead_letters_are_counted_by_reason(standing: Fixture, clock: TestClock) -> None:
-    made, state, registry = standing
+def test_dead_letters_are_counted_by_reason(live_ledgers: Fixture, clock: TestClock) -> None:
+    made, state, registry = live_ledgers
     commit(made, state, clock, {"type": "request", "no": "request"}, request(clock, unit="no unit"))
     commit(made, state, clock, b'"request" [')
     counted = {
@@ -182,7 +184,7 @@ def test_dead_letters_are_counted_by_reason(standing: Fixture, clock: TestClock)
 
 
 def test_burn_compares_what_is_spent_with_the_horizon(clock: TestClock) -> None:
-    made, state = Standing(clock), partition(clock)
+    made, state = LiveLedgers(clock), partition(clock)
     registry = make_registry(made)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock, horizon="P10D"), request(clock), request(clock))
@@ -198,7 +200,7 @@ def test_burn_compares_what_is_spent_with_the_horizon(clock: TestClock) -> None:
 
 
 def test_analysts_are_shown_only_on_demand_and_up_to_the_cap(clock: TestClock) -> None:
-    made, state = Standing(clock, analysts=2), partition(clock)
+    made, state = LiveLedgers(clock, analysts=2), partition(clock)
     made.refolded(state, 0.1)
     bodies = [request(clock, analyst=name) for name in ("ana", "bea", "cy", "ana", "cy")]
     big = request(clock, analyst="bea", claim={"type": "pure", "epsilon": "5"})
@@ -224,7 +226,7 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
     clock: TestClock, fault: Exception, came_back: bool
 ) -> None:
     """As on Kafka: fenced, or away from the broker, and only then revoked."""
-    made, state = Standing(clock, usage=True, analysts=1), partition(clock)
+    made, state = LiveLedgers(clock, usage=True, analysts=1), partition(clock)
     registry = make_registry(made)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock), request(clock, analyst="ana"))
@@ -252,8 +254,8 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
     assert registry.get_sample_value("privacy_analyst_requests_total", bea) == 1
 
 
-def test_no_analyst_is_shown_unless_asked_for(standing: Fixture) -> None:
-    made, _, registry = standing
+def test_no_analyst_is_shown_unless_asked_for(live_ledgers: Fixture) -> None:
+    made, _, registry = live_ledgers
     assert [used.analyst for used in made.usage("census")] == ["ana"]
     names = {sample.name for metric in registry.collect() for sample in metric.samples}
     assert not [name for name in names if "analyst" in name]
@@ -261,7 +263,7 @@ def test_no_analyst_is_shown_unless_asked_for(standing: Fixture) -> None:
 
 def test_what_a_commit_counts_does_not_depend_on_when_it_is_counted(clock: TestClock) -> None:
     """Read after each commit, or once at the end: the same figures."""
-    one, other, state = Standing(clock), Standing(clock), partition(clock)
+    one, other, state = LiveLedgers(clock), LiveLedgers(clock), partition(clock)
     for made in one, other:
         made.refolded(state, 0.1)
     both = Both(one, other)
@@ -276,7 +278,7 @@ def test_what_a_commit_counts_does_not_depend_on_when_it_is_counted(clock: TestC
 class Both:
     """Tells two observers the same."""
 
-    def __init__(self, *observers: Standing) -> None:
+    def __init__(self, *observers: LiveLedgers) -> None:
         self._observers = observers
 
     def committed(self, committed: Committed) -> None:
@@ -286,7 +288,7 @@ class Both:
 
 def test_no_partition_is_ready_while_the_process_cannot_decide(clock: TestClock) -> None:
     status = Status()
-    made, state = Standing(clock, is_sound=status.is_sound), partition(clock)
+    made, state = LiveLedgers(clock, is_sound=status.is_sound), partition(clock)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock))
     registry, labels = make_registry(made), {"partition": "0"}
@@ -304,7 +306,7 @@ def test_only_the_partitions_of_a_broker_that_does_not_answer_are_not_ready(
     clock: TestClock,
 ) -> None:
     status = Status()
-    made, state = Standing(clock, is_sound=status.is_sound), partition(clock)
+    made, state = LiveLedgers(clock, is_sound=status.is_sound), partition(clock)
     for observer in (made, status):
         observer.refolded(state, 0.1)
     registry, labels = make_registry(made), {"partition": "0"}
@@ -319,8 +321,8 @@ def test_only_the_partitions_of_a_broker_that_does_not_answer_are_not_ready(
     assert status.readiness().ready
 
 
-def test_an_owner_is_no_analyst(standing: Fixture, clock: TestClock) -> None:
-    made, state, _ = standing
+def test_an_owner_is_no_analyst(live_ledgers: Fixture, clock: TestClock) -> None:
+    made, state, _ = live_ledgers
     commit(made, state, clock, opening(clock))
     (used,) = made.usage("census")
     assert (used.analyst, used.refused) == ("ana", 0)

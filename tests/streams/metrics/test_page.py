@@ -42,11 +42,11 @@ def live(file: Path, clock: TestClock) -> Families:
         door.ask()
         door.ask(analyst="bea")
         door.service.submit_sync("requests", b"{", 5)
-        registry = make_registry(door.service.standing, door.service.alert_counts)
+        registry = make_registry(door.service.live_ledgers, door.service.alert_counts)
         text, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
-        standing = door.service.standing
+        live_ledgers = door.service.live_ledgers
         for error in Fenced("another"), Unavailable("away"):
-            standing.dropped(0, error)
+            live_ledgers.dropped(0, error)
         faults, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
     found: Families = {}
     for body in text, faults:

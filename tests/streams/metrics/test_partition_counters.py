@@ -13,7 +13,7 @@ from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
 from accountant.replay.refold import Refold
 from streams.errors import Unavailable
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.partition_counters import requests_of
 from streams.metrics.snapshot import Snapshot
 from tests.streams.gateway.door import TestClock, opening, request
@@ -34,7 +34,7 @@ def name_in(number: int, partitions: int, stem: str) -> str:
     return next(name for name in names if partition_of(name.encode(), partitions) == number)
 
 
-def counted(made: Standing, name: str) -> tuple[dict[str, int], dict[str, int]]:
+def counted(made: LiveLedgers, name: str) -> tuple[dict[str, int], dict[str, int]]:
     """Return counts of one dataset by outcome and by reason, picked from those of all."""
     outcomes, reasons = dict[str, int](), dict[str, int]()
     for (dataset, outcome, reason), count in made.requests().items():
@@ -46,7 +46,7 @@ def counted(made: Standing, name: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def test_counts_of_one_dataset_are_those_among_all(clock: TestClock) -> None:
-    made, states = Standing(clock), [one_of(clock, number, 2) for number in range(2)]
+    made, states = LiveLedgers(clock), [one_of(clock, number, 2) for number in range(2)]
     for state in states:
         made.refolded(state, 0.1)
     names = [name_in(number, 2, "open") for number in range(2)]
@@ -72,7 +72,7 @@ def test_counts_of_one_dataset_are_those_among_all(clock: TestClock) -> None:
 
 
 def test_names_given_up_for_good_are_counted_once(clock: TestClock) -> None:
-    made, states = Standing(clock), [one_of(clock, number, 2) for number in range(2)]
+    made, states = LiveLedgers(clock), [one_of(clock, number, 2) for number in range(2)]
     wrong = name_in(1, 2, "elsewhere")
     made.refolded(states[0], 0.1)
     for number in range(1, 4):
@@ -85,9 +85,9 @@ def test_names_given_up_for_good_are_counted_once(clock: TestClock) -> None:
             made.refolded(states[0], 0.1)
 
 
-def with_datasets(clock: TestClock, count: int) -> Standing:
+def with_datasets(clock: TestClock, count: int) -> LiveLedgers:
     """Return one that has so many datasets open, with grants and refusals of each."""
-    made, state = Standing(clock, usage=True), partition(clock)
+    made, state = LiveLedgers(clock, usage=True), partition(clock)
     made.refolded(state, 0.1)
     big = {"type": "pure", "epsilon": "5"}
     for i in range(count):
@@ -118,7 +118,7 @@ def test_counting_does_not_look_at_all_there_is(clock: TestClock) -> None:
     """Whatever was counted before, and given up: a batch makes work for the batch alone."""
     spent = []
     for count in (5, 5, 200):
-        made, state = Standing(clock), one_of(clock, 0, 2)
+        made, state = LiveLedgers(clock), one_of(clock, 0, 2)
         made.refolded(state, 0.1)
         for i in range(count):
             open_here, wrong = name_in(0, 2, f"d{i}"), name_in(1, 2, f"d{i}")
@@ -131,7 +131,7 @@ def test_counting_does_not_look_at_all_there_is(clock: TestClock) -> None:
 
 
 def test_a_commit_is_counted_while_a_reader_puts_its_copies_together(clock: TestClock) -> None:
-    made, state = Standing(clock, usage=True, analysts=5), partition(clock)
+    made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock, epsilon="1000"), request(clock))
     bodies = [request(clock, analyst="bea") for _ in range(300)]

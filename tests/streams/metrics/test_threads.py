@@ -11,7 +11,7 @@ from accountant.partition import Draft
 from accountant.partition.decide import decide
 from accountant.records.inputs import Input
 from streams.metrics import make_registry
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.registry import exposition
 from streams.processing.observers import Committed
 from tests.streams.gateway.door import TestClock, opening, request
@@ -22,7 +22,7 @@ NAMES = [f"d{number}" for number in range(20)]
 
 
 def test_scrapes_beside_commits_see_every_decision_once(clock: TestClock) -> None:
-    made, state = Standing(clock, usage=True, analysts=5), partition(clock)
+    made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)
     registry = make_registry(made)
     made.refolded(state, 0.1)
     decided = 0

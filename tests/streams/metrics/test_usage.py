@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accountant.views.usage import MOST_ANALYSTS, OTHERS, Vacancies
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.usage import UsageTable
 from tests.accountant.world import World
 from tests.streams.gateway.door import TestClock, opening, request
@@ -17,7 +17,7 @@ SMALL = {"type": "pure", "epsilon": "0.0001"}
 REFUSED = {"type": "pure", "epsilon": "5"}
 
 
-def shown(made: Standing) -> dict[tuple[str, str], int]:
+def shown(made: LiveLedgers) -> dict[tuple[str, str], int]:
     """Return the decisions of each pair that a scrape shows; those of others without names."""
     snapshot = made.snapshot()
     assert snapshot.analysts is not None
@@ -26,7 +26,7 @@ def shown(made: Standing) -> dict[tuple[str, str], int]:
 
 
 def test_analysts_beyond_the_most_are_counted_together(clock: TestClock) -> None:
-    made, state = Standing(clock, usage=True, analysts=2), partition(clock)
+    made, state = LiveLedgers(clock, usage=True, analysts=2), partition(clock)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock, epsilon="2"), opening(clock, "adult"))
     names = [f"a{number}" for number in range(MOST_ANALYSTS + 3)]
@@ -70,7 +70,7 @@ def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> No
 def test_pairs_that_move_away_give_their_place_to_the_next_that_comes(
     clock: TestClock, usage: bool
 ) -> None:
-    made = Standing(clock, usage=usage, analysts=3)
+    made = LiveLedgers(clock, usage=usage, analysts=3)
     states = [one_of(clock, number, 2) for number in range(2)]
     away, here = (name_in(number, 2, "d") for number in range(2))
     for state, name in zip(states, (away, here), strict=True):
@@ -101,7 +101,7 @@ def test_pairs_that_move_away_give_their_place_to_the_next_that_comes(
 def test_a_scrape_does_not_look_at_pairs_that_it_does_not_show(clock: TestClock) -> None:
     spent = []
     for count in (10, 400):
-        made, state = Standing(clock, usage=True, analysts=5), partition(clock)
+        made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)
         made.refolded(state, 0.1)
         asked = [request(clock, analyst=f"a{i}", claim=SMALL) for i in range(count)]
         commit(made, state, clock, opening(clock), *asked)

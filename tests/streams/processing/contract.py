@@ -17,7 +17,7 @@ from accountant.records.inputs import Input
 from accountant.replay.refold import Refold
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import create, reader
-from streams.embedded.queue import Entry, Handoff
+from streams.embedded.queue import InputQueue, QueuedBody
 from streams.processing.journal import Commit, DeadLetter, Journal
 from streams.testing import MemoryJournal, MemoryLog
 
@@ -81,17 +81,17 @@ class MemoryHarness(Harness):
 
 
 class NobodyWaits:
-    """A ticket for an answer that no test asks for."""
+    """A waiter for an answer that no test asks for."""
 
     def settle(self, offset: int | None, decided: object, error: Exception | None) -> None:
         """Forget it."""
 
 
-class AwaitableHandoff(Handoff):
+class AwaitableHandoff(InputQueue):
     """The embedded ledger's inputs, for a processor that runs in an event loop."""
 
     async def take(self, most: int, wait: float) -> list[Input]:
-        from streams.embedded.queue import Wanted
+        from streams.embedded.queue import NextBatch
 
         await asyncio.sleep(0)  # other tasks have their turn, cancellation included
         waiting = super().take(most, wait)
@@ -99,7 +99,7 @@ class AwaitableHandoff(Handoff):
             wanted = waiting.send(None)
         except StopIteration as done:
             return list(done.value)
-        assert isinstance(wanted, Wanted)
+        assert isinstance(wanted, NextBatch)
         try:
             waiting.send(self.gather(wanted))
         except StopIteration as done:
@@ -117,7 +117,7 @@ class SqliteHarness(Harness):
         return SqliteJournal(self.path, inbox=self.inbox)
 
     async def feed(self, source: Source, body: bytes) -> None:
-        self.inbox.put(Entry(source, body, AT, NobodyWaits()))
+        self.inbox.put(QueuedBody(source, body, AT, NobodyWaits()))
 
     async def visible(self) -> Visible:
         with reader(self.path) as db:

@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from accountant.views.follow import Following, runs
+from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import MOST_ANALYSTS, OTHERS
-from streams.metrics.live_ledgers import Standing
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.worker.door import WorkerDoor
 from streams.worker.status import Status
 from tests.accountant.world import World
 
 
 @pytest.fixture(scope="module")
-def following() -> Following:
+def following() -> ViewFolder:
     """Return the tables of two datasets, one of them with too many analysts to tell apart."""
     world = World(batch=500)
     for name in "census", "adult":
@@ -27,17 +27,17 @@ def following() -> Following:
         world.ask("pure:5", analyst=f"a{number}")
     world.ask("pure:0.1", dataset="adult", analyst="eve")
     world.ask("pure:0.1", dataset="adult", analyst="ana")
-    found = Following({}, {})
+    found = ViewFolder({}, {})
     for dataset, run in runs(world.encoded).items():
         found.take_run(dataset, run)
     return found
 
 
 @contextlib.asynccontextmanager
-async def served(following: Following) -> AsyncIterator[httpx.AsyncClient]:
+async def served(following: ViewFolder) -> AsyncIterator[httpx.AsyncClient]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    door = WorkerDoor("127.0.0.1", port, source=Standing(), readiness=Status().readiness)
+    door = WorkerDoor("127.0.0.1", port, source=LiveLedgers(), readiness=Status().readiness)
     door.show(following.budgets, following.usage)
     await door.start()
     try:
@@ -47,7 +47,7 @@ async def served(following: Following) -> AsyncIterator[httpx.AsyncClient]:
         await door.stop()
 
 
-async def test_a_dataset_is_shown_with_its_own_analysts(following: Following) -> None:
+async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -> None:
     async with served(following) as client:
         shown = (await client.get("/datasets/adult")).json()
         listed = (await client.get("/datasets")).json()
@@ -63,7 +63,7 @@ async def test_a_dataset_is_shown_with_its_own_analysts(following: Following) ->
     assert "nowhere" in missing.json()["message"]
 
 
-async def test_too_many_analysts_are_shown_together_at_the_end(following: Following) -> None:
+async def test_too_many_analysts_are_shown_together_at_the_end(following: ViewFolder) -> None:
     async with served(following) as client:
         usage = (await client.get("/datasets/census")).json()["usage"]
     assert len(usage) == MOST_ANALYSTS + 1
@@ -71,7 +71,7 @@ async def test_too_many_analysts_are_shown_together_at_the_end(following: Follow
     assert (usage[-1]["analyst"], usage[-1]["refused"]) == (OTHERS, 2)
 
 
-async def test_a_page_whose_name_was_pointed_here_reads_nothing(following: Following) -> None:
+async def test_a_page_whose_name_was_pointed_here_reads_nothing(following: ViewFolder) -> None:
     async with served(following) as client:
         answers = [
             await client.get(path, headers={"Host": "ledger.example.org"})

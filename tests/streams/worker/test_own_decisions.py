@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from accountant.partition import Partition
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
-from accountant.views.follow import Following, runs
+from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import views_of
 from streams.processing.observers import Committed
 from streams.worker.own_decisions import OwnDecisions
@@ -27,7 +27,7 @@ class Stage:
         self.log = log
         self.partition = Partition(world.genesis)
         self.own = OwnDecisions(most_waiting)
-        self.following = Following({}, {})
+        self.following = ViewFolder({}, {})
         self.committed = 1  # the genesis
         self.position = 0
         self.left = False
@@ -104,7 +104,7 @@ def test_nothing_is_missed_however_reading_owning_and_dropping_interleave(
         stage.read(len(world.encoded))
     stage.take()
 
-    every = Following({}, {})
+    every = ViewFolder({}, {})
     for dataset, run in runs(world.encoded).items():
         every.take_run(dataset, run)
     assert stage.following.budgets == every.budgets
