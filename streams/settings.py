@@ -195,7 +195,7 @@ def load(**given: object) -> Settings:
 
 
 def misspelt(names: Iterable[str]) -> dict[str, str]:
-    """Return those of some variables that are no settings but nearly are, and which is meant."""
+    """Map each misspelt `ACCOUNTANT_` variable to the setting that it resembles."""
     known = [f"{PREFIX}{field.upper()}" for field in Settings.model_fields]
     unknown = [name for name in names if name.startswith(PREFIX) and name not in known]
     nearest = {name: get_close_matches(name, known, 1, _ALIKE) for name in unknown}

@@ -129,7 +129,7 @@ class Draft:
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
         self._ids: dict[str, tuple[int, Remembered]] = {}
         self._opened = 0
-        # For at least so many more ids.
+        # Lower bound on how many more ids fit.
         self._room = partition.ids.most - len(partition.ids)
         self._full = partition.full
         self._undo_ledger: tuple[str, Ledger | None, int] | None = None

@@ -160,7 +160,8 @@ class SqliteJournal:
                 _set_aside(db, commit.dead_letters)
             db.execute("COMMIT")
             self._version = db.data_version()
-            # Behind the commit: nothing is answered that the next to open the path cannot find.
+            # Check after COMMIT: never acknowledge a decision that a process opening this path
+            # would not see.
             if not self._in_place():
                 raise self._gone
             if commit.decisions:

@@ -206,8 +206,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
                     behind = (self._client.highwater(tp) or positions[tp]) - positions[tp]
                     lags.append(Lag(tp.topic, tp.partition, max(0, behind)))
         if positions and (self._hinting is None or self._hinting.done()):
-            # Waited for in vain it goes on: the client would log the end of one cut short as an
-            # error that nobody took.
+            # On timeout leave the task running: cancelling makes aiokafka log an error.
             self._hinting = asyncio.create_task(self._commit(positions), name="hint")
             await asyncio.wait({self._hinting}, timeout=_PATIENCE_S)
         return lags

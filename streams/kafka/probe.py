@@ -16,7 +16,7 @@ from streams.kafka.wire.brokers import NOBODY, Brokers
 from streams.kafka.wire.errors import translated, translating
 
 _POLL_S: Final = 4.0
-# Its end also closes the connection: one that died unnoticed would else be asked for ever.
+# The timeout also closes the connection; otherwise we would keep asking over a dead one.
 _REQUEST_TIMEOUT_MS: Final = 1_500
 _RETRY_S: Final = 0.1
 _NO_REPLICA: Final = -1
@@ -63,8 +63,8 @@ class LogEnds:
 class Probe:
     """Asks the leader of each log by itself: one that hangs does not speak for the others.
 
-    It stays connected, for to find brokers takes long where one of them hangs, and begins anew
-    where nobody answers: they may be elsewhere by now.
+    The probe stays connected, since finding brokers is slow while one hangs. It begins anew where
+    no broker answers: they may have other addresses by now.
 
     Args:
         bootstrap: `host:port`, several with commas between them.

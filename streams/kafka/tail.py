@@ -146,8 +146,8 @@ class Tail:
         """Seek to where we were, or since when to read, the first time `history_ms` ago."""
         first = max(0, self._clock.now() - self._history_ms)
         since = {tp: self._since.get(tp, first) for tp in decisions}
-        # In this order: what is committed may become visible only now, and a time after which
-        # nothing was found must not make us begin behind it.
+        # Read end offsets before looking up times; otherwise a decision committed in between is
+        # skipped.
         ends = await follower.end_offsets(decisions)
         found = await follower.offsets_for_times(since)
         begins = await follower.beginning_offsets(decisions)

@@ -92,7 +92,9 @@ class Processor:
         self._poison = Poison(self._tuning.batch)
         self._pauses = 0  # taken since the last commit
         self._looks_again = looks_again
-        self._looked = 0  # again, since the last commit: what refuses those, a refold passes
+        # Refusals tolerated since the last commit. Only a commit resets this: a refold succeeds
+        # even where commits are refused.
+        self._looked = 0
         self._log = _log.bind(partition=genesis.partition)
 
     async def run(self) -> None:

@@ -247,8 +247,7 @@ class Worker:
         if wrong:
             self._away.clear()  # all are read again once the topics are right
             return
-        # What was held before a broker went is not taken on trust: read back once it is there.
-        # Whoever noticed by itself does so anyway.
+        # After a broker outage, refold the partitions that did not notice it themselves.
         away = (self._away | unreached.keys()) & self.status.serving
         self._away = away & unreached.keys()
         ends = self._ends
