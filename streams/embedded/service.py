@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
-import apsw
-
 from accountant.partition import Partition, hash_of
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
-from accountant.records import Decision, Genesis, Source
+from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
@@ -25,20 +22,18 @@ from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_outbox import Outbox
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
-from streams.embedded import file_names, ledger_file
-from streams.embedded.file_identity import FileIdentity
-from streams.embedded.file_lock import FileLock
+from streams.embedded.decision_reader import DecisionReader
+from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
-from streams.errors import Refused, Unavailable
+from streams.errors import Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Readiness
-from streams.settings import PREFIX, Settings
+from streams.settings import Settings
 
-_FIXED: Final = ("application", "window_ms", "skew_ms")
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
@@ -51,35 +46,32 @@ class EmbeddedService:
 
     def __init__(
         self,
-        path: Path,
-        genesis: Genesis,
+        file: OwnedFile,
         settings: Settings,
         *,
-        lock: FileLock,
-        file: FileIdentity,
         clock: Clock,
         decide: Decide,
     ) -> None:
-        self._path = path
-        self._lock = lock
+        self._path = file.path
+        self._lock = file.lock
         self._clock = clock
         self._inbox = InputQueue(settings.most_waiting)
         self._events = Broadcast[Decision]()
         self._alerts = Broadcast[Alert]()
         self._crossings = OwnAlerts()
-        self._reader = _Reader(path)
+        self._reader = DecisionReader(file.path)
         self.alert_counts = AlertCounts()
         self._outbox = self._make_outbox(settings)
         self.live_ledgers = LiveLedgers(
             clock, lags=self._lags, usage=True, analysts=settings.metrics_analysts
         )
 
-        journal = SqliteJournal(path, inbox=self._inbox, file=file)
+        journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity)
 
         def make(observer: Observer, entitlement: Entitlement) -> Processor:
             return Processor(
                 journal,
-                genesis,
+                file.genesis,
                 observer,
                 entitlement=entitlement,
                 clock=clock,
@@ -122,23 +114,9 @@ class EmbeddedService:
             LogDamaged: the log in it contradicts itself.
         """
         clock = clock or SystemClock()
-        path = path.absolute()  # a program may go on in another directory
-        if path.is_dir():  # before a lock is left beside it
-            raise Refused(f"{path} is a directory, not a ledger's file")
-        lock = FileLock(path)
+        file = own_file(path.absolute(), settings.genesis(0, 1), clock.now())
         try:
-            lock.take()
-        except OSError as error:
-            raise Refused(f"{path} cannot be opened: {error}") from error
-        try:
-            wanted = settings.genesis(0, 1)
-            file_names.check_mount(path)
-            ledger_file.create(path, wanted, clock.now())
-            file = lock.take_file()
-            file_names.check_only_name(path, file)
-            stored = ledger_file.stored_genesis(path)
-            _check_genesis(path, stored, wanted)
-            service = cls(path, stored, settings, lock=lock, file=file, clock=clock, decide=decide)
+            service = cls(file, settings, clock=clock, decide=decide)
             if service._outbox is not None:
                 service._outbox.start()
             try:
@@ -147,7 +125,7 @@ class EmbeddedService:
                 service._close_readers()
                 raise
         except BaseException:
-            lock.release()
+            file.lock.release()
             raise
         return service
 
@@ -275,43 +253,3 @@ class EmbeddedService:
 
     def _lags(self) -> list[Lag]:
         return [Lag("requests", 0, len(self._inbox))]
-
-
-def _check_genesis(path: Path, stored: Genesis, wanted: Genesis) -> None:
-    for name in _FIXED:
-        was, now = getattr(stored, name), getattr(wanted, name)
-        if was != now:
-            raise Refused(
-                f"{path} was made with {name} {was}, the setting is {now}: "
-                f"set {PREFIX}{name.upper()}={was}"
-            )
-    if (stored.partition, stored.partitions) != (0, 1):
-        raise Refused(f"{path} holds partition {stored.partition} of {stored.partitions}")
-
-
-class _Reader:
-    """A connection that only reads, shared by the threads that look decisions up."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._one_at_a_time = threading.Lock()
-        self._db: apsw.Connection | None = None
-
-    def decision(self, sequence: int) -> bytes | None:
-        with self._one_at_a_time:
-            try:
-                if self._db is None:
-                    flags = apsw.SQLITE_OPEN_READONLY
-                    self._db = apsw.Connection(str(self._path), flags=flags)
-                    self._db.set_busy_timeout(1000)
-                query = "SELECT value FROM decisions WHERE sequence = ?"
-                value = self._db.execute(query, (sequence,)).get
-            except apsw.Error as error:
-                raise Unavailable(f"{self._path} cannot be read: {error}") from error
-        return None if value is None else bytes(value)
-
-    def close(self) -> None:
-        with self._one_at_a_time:
-            if self._db is not None:
-                self._db.close()
-                self._db = None

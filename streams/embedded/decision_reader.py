@@ -1,0 +1,38 @@
+"""Decisions of a ledger's file looked up beside its writer."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import apsw
+
+from streams.errors import Unavailable
+
+
+class DecisionReader:
+    """A connection that only reads, shared by the threads that look decisions up."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._one_at_a_time = threading.Lock()
+        self._db: apsw.Connection | None = None
+
+    def decision(self, sequence: int) -> bytes | None:
+        with self._one_at_a_time:
+            try:
+                if self._db is None:
+                    flags = apsw.SQLITE_OPEN_READONLY
+                    self._db = apsw.Connection(str(self._path), flags=flags)
+                    self._db.set_busy_timeout(1000)
+                query = "SELECT value FROM decisions WHERE sequence = ?"
+                value = self._db.execute(query, (sequence,)).get
+            except apsw.Error as error:
+                raise Unavailable(f"{self._path} cannot be read: {error}") from error
+        return None if value is None else bytes(value)
+
+    def close(self) -> None:
+        with self._one_at_a_time:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
