@@ -135,6 +135,7 @@ class InputQueue:
     def __init__(self, most: int) -> None:
         self._most = most
         self._waiting: queue.SimpleQueue[QueuedBody | None] = queue.SimpleQueue()
+        self._gathered: deque[QueuedBody] = deque()
         self._taken: deque[tuple[int, Waiter]] = deque()
         self._next: dict[Source, int] = {"requests": 0, "admin": 0}
 
@@ -154,19 +155,32 @@ class InputQueue:
         """Let `gather` return early."""
         self._waiting.put(None)
 
-    def gather(self, wanted: NextBatch) -> list[QueuedBody]:
-        """Return what waits, blocking this thread until there is something or time is up."""
-        entries: list[QueuedBody] = []
+    @property
+    def gathered(self) -> bool:
+        """Whether some bodies were gathered and not taken yet."""
+        return bool(self._gathered)
+
+    def gather(self, batch: NextBatch) -> None:
+        """Gather what waits, blocking this thread until there is something or time is up.
+
+        Where something is gathered already, this returns at once.
+        """
+        if self._gathered:
+            return
         try:
-            entry = self._waiting.get(timeout=wanted.wait)
+            entry = self._waiting.get(timeout=batch.wait)
             while entry is not None:
-                entries.append(entry)
-                if len(entries) >= wanted.most:
+                self._gathered.append(entry)
+                if len(self._gathered) >= batch.most:
                     break
                 entry = self._waiting.get_nowait()
         except queue.Empty:
             pass
-        return entries
+
+    def next(self, most: int) -> list[QueuedBody]:
+        """Return the bodies gathered first, at most `most`."""
+        count = min(most, len(self._gathered))
+        return [self._gathered.popleft() for _ in range(count)]
 
     def seek(self, offsets: Mapping[Source, int]) -> None:
         """Number the next inputs from these offsets."""
@@ -201,8 +215,14 @@ class InputQueue:
             offset, waiter = self._taken.popleft()
             waiter.settle(offset, None, error)
 
-    def fail_waiting(self, error: Exception) -> None:
-        """Tell those still queued, which were not decided."""
+    def fail_waiting(self, error: Exception, *, gathered: bool = False) -> None:
+        """Tell those still queued, which were not decided.
+
+        Args:
+            gathered: also those gathered already, which a later batch would take else.
+        """
+        while gathered and self._gathered:
+            self._gathered.popleft().waiter.settle(None, None, error)
         while True:
             try:
                 entry = self._waiting.get_nowait()

@@ -1,16 +1,27 @@
-"""Who runs an embedded ledger's processor: a thread of its own, or a caller that waits anyway.
+"""The writer of an embedded ledger: its own thread, or a caller's thread that waits anyway.
 
-The processor is a coroutine that only ever suspends to wait for inputs, or to pause after a
-fault. Whoever holds the baton runs it on from one such place to the next, so there is one
-writer at a time. A single request from a waiting thread is decided in that thread: on an
-idle machine the two thread switches otherwise cost nearly half as much as the commit.
+    caller's thread                    queue                    ledger-writer thread
+    ---------------                    -----                    --------------------
+    submit(here=True) --+                                       gather: wait for bodies
+      lock is free?     |                                         |
+      queue is empty? --+--> lock --> _step([body]) <-- lock <----+
+                        |               |
+                        |no             the processor's coroutine runs on from where it
+                        v               waited (NextBatch) to where it waits next: it
+                    put(body) ------->  takes, decides, commits, tells readers, publishes,
+                                        answers the callers
+
+The processor is a coroutine that suspends in two places only: to wait for inputs (`NextBatch`),
+or to pause after a fault (`Pause`). A thread that holds the lock runs it on from one such place
+to the next, so there is one writer at a time. A single request from a waiting thread is decided
+in that thread: on an idle machine the two thread switches otherwise cost nearly half as much as
+the commit. Why: docs/decisions/0022-one-baton-of-the-embedded-writer.md.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Final
 
@@ -94,10 +105,9 @@ class Writer:
         self._clock = CheckedClock(clock)
         self._begun = begun
         self._publish = publish
-        self._baton = threading.Lock()
+        self._lock = threading.Lock()
         self._run = self._begin()
         self._at: NextBatch | Pause | None = Pause(0)
-        self._gathered: deque[QueuedBody] = deque()
         self._began = threading.Event()
         self._stopping = threading.Event()
         self._on_end: list[Callable[[BaseException], None]] = []
@@ -156,13 +166,13 @@ class Writer:
         trouble = self._trouble_now()
         if isinstance(trouble, ClockOutOfRange):
             raise Unavailable(explained(trouble))
-        if here and not len(self._inbox) and self._baton.acquire(blocking=False):
+        if here and not len(self._inbox) and self._lock.acquire(blocking=False):
             try:
-                if isinstance(self._at, NextBatch) and not self._gathered:
+                if isinstance(self._at, NextBatch) and not self._inbox.gathered:
                     self._step([entry])
                     return
             finally:
-                self._baton.release()
+                self._lock.release()
         self._inbox.put(entry)
 
     @property
@@ -180,36 +190,28 @@ class Writer:
             return trouble
         # Noted as the state was read back. Where the clock was set before the processor looked
         # at it, nothing is dropped, and no next refold would take the note away.
-        return self._clock_trouble(partition)
-
-    def _clock_trouble(self, partition: Partition) -> ClockOutOfRange | None:
-        try:
-            self._clock.now(partition.decided_at)
-        except ClockOutOfRange as error:
-            return error
-        return None
+        return _clock_trouble(self._clock, partition)
 
     def _serve(self) -> None:
         """Do all that no caller does: refolds, pauses, batches, the clock while idle."""
         while (at := self._at) is not None and not self._stopping.is_set():
             if isinstance(at, Pause):
                 self._stopping.wait(at.seconds)
-            elif not self._gathered:
-                self._gathered.extend(self._inbox.gather(at))
-            with self._baton:
+            else:
+                self._inbox.gather(at)
+            with self._lock:
                 if isinstance(self._at, Pause):
                     self._step(None)
                 elif self._at is not None:
-                    count = min(self._at.most, len(self._gathered))
-                    self._step([self._gathered.popleft() for _ in range(count)])
-        with self._baton:
+                    self._step(self._inbox.next(self._at.most))
+        with self._lock:
             if self._at is not None:
                 self._cancel()
         self._began.set()
         self._fail_all(Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed"))
 
     def _step(self, value: Sequence[QueuedBody] | None) -> None:
-        """Run the processor to its next suspension. The baton is held."""
+        """Run the processor to its next suspension. The lock is held."""
         try:
             self._at = self._run.send(value)
         except StopIteration:
@@ -240,15 +242,13 @@ class Writer:
 
     def _fail_all(self, error: Exception) -> None:
         self._inbox.fail_taken(error)
-        while self._gathered:
-            self._gathered.popleft().waiter.settle(None, None, error)
-        self._inbox.fail_waiting(error)
+        self._inbox.fail_waiting(error, gathered=True)
 
     def refolded(self, partition: Partition, seconds: float) -> None:
         self._live_ledgers.refolded(partition, seconds)
         self._begun(partition)
         self.partition = partition
-        self._trouble = self._clock_trouble(partition)
+        self._trouble = _clock_trouble(self._clock, partition)
         self._began.set()
 
     def committed(self, committed: Committed) -> None:
@@ -287,3 +287,11 @@ def explained(error: BaseException) -> str:
     if is_io_error(error):
         return f"io_error: {error}: check the disk, then start again"
     return str(error) or type(error).__name__
+
+
+def _clock_trouble(clock: CheckedClock, partition: Partition) -> ClockOutOfRange | None:
+    try:
+        clock.now(partition.decided_at)
+    except ClockOutOfRange as error:
+        return error
+    return None

@@ -26,7 +26,7 @@ from streams.testing import RecordingObserver
 from tests.faults.sqlite_life import Disk, DiskFile, contents, copied, die, forked, verdict
 from tests.streams.bodies import asking, opening
 from tests.streams.model import judge
-from tests.streams.processing.contract import AwaitableHandoff
+from tests.streams.processing.contract import AwaitableQueue
 
 pytestmark = pytest.mark.faults
 
@@ -179,7 +179,7 @@ async def opened(file: Path) -> Partition | BaseException:
         genesis = stored_genesis(file)
     except (LedgerFault, ValueError) as error:
         return error
-    journal = SqliteJournal(file, inbox=AwaitableHandoff(10))
+    journal = SqliteJournal(file, inbox=AwaitableQueue(10))
     running = asyncio.create_task(Processor(journal, genesis, observer).run())
     await observer.until(lambda: bool(observer.refolds or observer.halt or observer.drops))
     partition = observer.partition

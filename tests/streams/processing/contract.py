@@ -87,7 +87,7 @@ class NobodyWaits:
         """Forget it."""
 
 
-class AwaitableHandoff(InputQueue):
+class AwaitableQueue(InputQueue):
     """The embedded ledger's inputs, for a processor that runs in an event loop."""
 
     async def take(self, most: int, wait: float) -> list[Input]:
@@ -101,16 +101,17 @@ class AwaitableHandoff(InputQueue):
             return list(done.value)
         assert isinstance(wanted, NextBatch)
         try:
-            waiting.send(self.gather(wanted))
+            self.gather(wanted)
+            waiting.send(self.next(wanted.most))
         except StopIteration as done:
             return list(done.value)
-        raise AssertionError("the handoff asked twice")
+        raise AssertionError("the queue asked twice")
 
 
 class SqliteHarness(Harness):
     def __init__(self, directory: Path) -> None:
         self.path = directory / "ledger.db"
-        self.inbox = AwaitableHandoff(10_000)
+        self.inbox = AwaitableQueue(10_000)
         create(self.path, GENESIS, AT)  # an existing file stays as it is
 
     async def make(self) -> Journal:
