@@ -159,3 +159,17 @@ def required(value: Decimal | None, field: str) -> Decimal:
         rule = "must be greater than 0 for this filter"
         raise RequestInvalid(field, rule, "nothing" if value is None else str(value))
     return value
+
+
+def own_delta(budget: Budget) -> Decimal:
+    """Return delta' = delta - delta'', which must be greater than 0.
+
+    Raises: RequestInvalid: the claims' share leaves the filter none.
+    """
+    if not budget.delta_for_claims and budget.delta_for_filter <= 0:
+        raise RequestInvalid("delta", "must be greater than 0 for this filter", "0")
+    if budget.delta_for_filter <= 0:
+        raise RequestInvalid(
+            "delta", "must exceed delta_for_claims for this filter", str(budget.delta_for_filter)
+        )
+    return budget.delta_for_filter

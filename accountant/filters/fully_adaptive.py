@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from accountant.amounts import Units, below, budget_down, precise, units_down
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget
-from accountant.filters.required import own_delta, required
+from accountant.filters.base import Budget, own_delta, required
 
 
 class FullyAdaptive(AdditiveFilter):

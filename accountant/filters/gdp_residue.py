@@ -20,8 +20,7 @@ from accountant.claims.price import Price
 from accountant.claims.promises import Promise
 from accountant.conversions.gdp import gdp_capacity
 from accountant.conversions.residue_step import admits, pure_cost, pure_step, repeated
-from accountant.filters.base import Budget, Filter, required
-from accountant.filters.required import own_delta
+from accountant.filters.base import Budget, Filter, own_delta, required
 from accountant.filters.summed import log_ratio
 
 Parts = tuple[tuple[Promise, int], ...]

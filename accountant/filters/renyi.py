@@ -9,8 +9,7 @@ from accountant.amounts import Units, parse_in, units_down
 from accountant.conversions.renyi_dp import budget_cks
 from accountant.errors import RequestInvalid
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget
-from accountant.filters.required import own_delta, required
+from accountant.filters.base import Budget, own_delta, required
 
 LEAST_ORDER: Final = Decimal("1.000001")
 MOST_ORDER: Final = Decimal("1e9")

@@ -11,9 +11,8 @@ from typing import Final
 from accountant.amounts import INFINITE, Units, parse, precise
 from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
-from accountant.filters.base import Budget
+from accountant.filters.base import Budget, required
 from accountant.filters.renyi import order_budget, parse_order, sum_name, whole_delta
-from accountant.filters.required import required
 from accountant.filters.summed import SummedFilter
 
 MOST_ORDERS: Final = 16

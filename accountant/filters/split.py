@@ -8,8 +8,7 @@ from accountant.amounts import Units, budget_down, parse_in, precise, units_down
 from accountant.claims.fields import LEAST_EPSILON, MOST_EPSILON, check_delta
 from accountant.conversions.tight_zcdp import capacity
 from accountant.errors import RequestInvalid
-from accountant.filters.base import Budget, Guarantee, required
-from accountant.filters.required import own_delta
+from accountant.filters.base import Budget, Guarantee, own_delta, required
 from accountant.filters.summed import SummedFilter
 
 

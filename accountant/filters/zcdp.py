@@ -6,8 +6,7 @@ from decimal import Decimal
 
 from accountant.amounts import Units, units_down
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget
-from accountant.filters.required import required
+from accountant.filters.base import Budget, required
 
 
 class Zcdp(AdditiveFilter):

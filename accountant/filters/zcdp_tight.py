@@ -5,8 +5,7 @@ from __future__ import annotations
 from accountant.amounts import Units, budget_down, units_down
 from accountant.conversions.tight_zcdp import capacity
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget
-from accountant.filters.required import own_delta, required
+from accountant.filters.base import Budget, own_delta, required
 
 
 class ZcdpTight(AdditiveFilter):

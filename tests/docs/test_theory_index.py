@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 PACKAGES = ("filters", "odometers", "conversions", "comparators", "mechanisms")
 # What rules are built on and states none itself.
-BUILT_ON = {"__init__", "base", "additive", "summed", "required"}
+BUILT_ON = {"__init__", "base", "additive", "summed"}
 ARITHMETIC = {"outward", "roots", "renyi_arithmetic", "normal", "runs"}
 MODULES = [
     path
