@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import UNSET, UnsetType
 
@@ -245,21 +245,9 @@ Claim = (
     | AllOf
 )
 
-ATOMS: Final = (
-    Pure,
-    Approximate,
-    Probabilistic,
-    RandomizedResponse,
-    Zcdp,
-    ApproximateZcdp,
-    Gdp,
-    BoundedRange,
-    Laplace,
-    Gaussian,
-    SubsampledGaussian,
-    Brownian,
-    ExPost,
-)
+_NESTED: Final = (Repeat, AllOf)
+ATOMS: Final[tuple[type[Any], ...]] = tuple(k for k in get_args(Claim) if k not in _NESTED)
+"""Claims of single mechanisms."""
 
 
 def atoms(claim: Claim, times: int = 1) -> Iterator[tuple[Claim, int]]:
@@ -321,9 +309,6 @@ def _keys(claim: Claim) -> int:
     given = [getattr(claim, field) for field in fields[len(fields) - len(defaults) :]]
     at_default = [value for value, default in zip(given, defaults, strict=True) if value == default]
     return 1 + len(fields) - len(at_default)
-
-
-_NESTED: Final = (Repeat, AllOf)
 
 
 def checked(claim: Claim) -> CheckedClaim:

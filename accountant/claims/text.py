@@ -95,4 +95,5 @@ def _parse_atom(text: str, whole: str) -> Claim:
     ]
     if missing:
         raise RequestInvalid("claim", f"{name} must have {', '.join(missing)}", whole)
-    return kind(**given)
+    claim: Claim = kind(**given)
+    return claim
