@@ -16,14 +16,13 @@ from accountant.advice.tune import guaranteed_epsilon, in_place_of, odometers_fo
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
-from accountant.policy import MOST_ODOMETERS, Policy, resolve
+from accountant.policy import MOST_ODOMETERS, PARAMETERS, Policy, resolve
 from accountant.policy.compiled import open_plan
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome, Reason
 
 Kind = Literal["filter", "odometer"]
 _ENDLESS: Final = "1000000"
-_PARAMETERS: Final = ("order", "orders", "weights", "epsilon_ex_post", "delta_ex_post")
 
 
 @dataclass(slots=True)
@@ -140,7 +139,7 @@ class Comparison:
 
 def _settings(policy: Policy) -> str:
     """Return a filter's own parameters as text."""
-    given = {name: getattr(policy, name) for name in _PARAMETERS}
+    given = {name: getattr(policy, name) for name in PARAMETERS}
     return ", ".join(
         f"{name}={' '.join(value) if isinstance(value, tuple) else value}"
         for name, value in given.items()

@@ -26,12 +26,11 @@ from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
-from accountant.policy import ParsedBudget, Policy, filter_of, parse_budget
+from accountant.policy import PARAMETERS, ParsedBudget, Policy, filter_of, parse_budget
 
 USUAL_DELTA: Final = Decimal("1e-6")
 """Of the odometers, where the policy's filter keeps no delta for itself."""
 
-_OWN_PARAMETERS: Final = ("order", "orders", "weights", "epsilon_ex_post", "delta_ex_post")
 _N: Final = 1000  # of Rogers 2016 Thm 6.5; any public constant from 4 on
 _FEW: Final = Decimal("1e-6")
 """rho of a request so small that the best Renyi order no longer depends on it."""
@@ -42,7 +41,7 @@ def in_place_of(policy: Policy, name: str) -> Policy:
 
     Raises: RequestInvalid: there is no order at which filter renyi could spend this delta.
     """
-    plain = dict.fromkeys(_OWN_PARAMETERS, msgspec.UNSET)
+    plain = dict.fromkeys(PARAMETERS, msgspec.UNSET)
     made = msgspec.structs.replace(policy, filter=name, **plain)
     kind = FILTERS[name]
     if "order" in kind.parameters:

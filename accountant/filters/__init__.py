@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from accountant.filters.advanced_2016 import Advanced2016
-from accountant.filters.base import Budget, Filter, Guarantee
+from accountant.filters.base import Budget, Filter, Guarantee, Parameter
 from accountant.filters.basic import Basic
 from accountant.filters.ex_post import ExPost
 from accountant.filters.fully_adaptive import FullyAdaptive
@@ -35,4 +35,4 @@ _ALL: Final[tuple[type[Filter], ...]] = (
 FILTERS: Final = MappingProxyType({kind.name: kind for kind in _ALL})
 """Every filter by the name that a policy uses; `policy.filter_of` makes the policy's own."""
 
-__all__ = ["FILTERS", "Budget", "Filter", "Guarantee"]
+__all__ = ["FILTERS", "Budget", "Filter", "Guarantee", "Parameter"]

@@ -35,7 +35,7 @@ class Advanced2016(SummedFilter):
     """
 
     name = "advanced_2016"
-    parameters = ("epsilon", "delta")
+    reads = ("epsilon", "delta")
     sums = ("epsilon_squared", "kl_mean", "delta")
 
     def __init__(self, *, epsilon: str | None = None, delta: str = "0") -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from decimal import Decimal
 from operator import gt
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Protocol
 
 from accountant.amounts import INFINITE, Units, precise
@@ -45,27 +47,43 @@ class Guarantee(NamedTuple):
     delta: Decimal
 
 
+class Parameter(NamedTuple):
+    """A field of the policy that only some filters take.
+
+    Attributes:
+        help: what a command says of its option.
+        example: a value as the field holds it, a text or several.
+    """
+
+    help: str
+    example: str | tuple[str, ...]
+
+
+Parameters = Mapping[str, Parameter]
+
+
 class Filter(ABC):
     """One way to decide whether a mechanism may run.
 
     An implementation holds its policy's parameters and no state: what has been spent is
-    handed to it. To add a filter, write one such class in a file of its own beside this one,
-    most easily an `additive.AdditiveFilter`, and name it in `filters.FILTERS`: policies, the
-    command's `--filter` and the audit then know it. If it adds up something new, name that
-    sum in `totals.SUMS`. Why it is so: docs/decisions/0023-filters-with-a-rule.md.
+    handed to it. How to add one: docs/adding.md. Why it is so:
+    docs/decisions/0023-filters-with-a-rule.md.
 
     Attributes:
         name: what a policy calls it.
         budget_fields: fields of the policy of which exactly one holds its budget.
-        parameters: fields of the policy that its constructor takes, by keyword, as they
-            stand there; one that is left out is not passed.
+        reads: fields of every policy that its constructor takes, by keyword, as they stand
+            there; one that is left out is not passed.
+        parameters: further ones that only policies with such a filter have. Whoever lists
+            them reads them here.
         sums: names of the totals it keeps, the first being the additive unit of the budget.
         settles_ex_post: an `ex_post` claim may be settled below its bound.
     """
 
     name: ClassVar[str]
     budget_fields: ClassVar[tuple[str, ...]] = ("epsilon",)
-    parameters: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
+    parameters: ClassVar[Parameters] = MappingProxyType({})
     settles_ex_post: ClassVar[bool] = False
     sums: tuple[str, ...]
 

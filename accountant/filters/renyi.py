@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from decimal import ROUND_FLOOR, Context, Decimal
-from typing import Final
+from typing import ClassVar, Final
 
 from accountant.amounts import Units, parse_in, units_down
 from accountant.conversions.renyi_dp import budget_cks
 from accountant.errors import RequestInvalid
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget, own_delta, required
+from accountant.filters.base import Budget, Parameter, Parameters, own_delta, required
 
 LEAST_ORDER: Final = Decimal("1.000001")
 MOST_ORDER: Final = Decimal("1e9")
@@ -29,7 +29,9 @@ class Renyi(AdditiveFilter):
     """
 
     name = "renyi"
-    parameters = ("order",)
+    parameters: ClassVar[Parameters] = {
+        "order": Parameter("Of renyi. Default: the best one, which is printed.", "22")
+    }
 
     def __init__(self, order: str | None = None) -> None:
         self.order = parse_order(order, field="order")

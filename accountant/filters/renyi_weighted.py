@@ -6,12 +6,12 @@ from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from operator import le
-from typing import Final
+from typing import ClassVar, Final
 
 from accountant.amounts import INFINITE, Units, parse, precise
 from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
-from accountant.filters.base import Budget, required
+from accountant.filters.base import Budget, Parameter, Parameters, required
 from accountant.filters.renyi import order_budget, parse_order, sum_name, whole_delta
 from accountant.filters.summed import SummedFilter
 
@@ -32,7 +32,14 @@ class RenyiWeighted(SummedFilter):
     """
 
     name = "renyi_weighted"
-    parameters = ("orders", "weights")
+    parameters: ClassVar[Parameters] = {
+        "orders": Parameter(
+            "Of renyi_weighted, as in 22,40. Default: the best of each claim.", ("22", "40")
+        ),
+        "weights": Parameter(
+            "Of renyi_weighted, as in 0.5,0.5. Default: all the same.", ("0.5", "0.5")
+        ),
+    }
 
     def __init__(
         self, orders: tuple[str, ...] | None = None, weights: tuple[str, ...] | None = None

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import ClassVar
 
 from accountant.amounts import Units, budget_down, parse_in, precise, units_down
 from accountant.claims.fields import LEAST_EPSILON, MOST_EPSILON, check_delta
 from accountant.conversions.tight_zcdp import capacity
 from accountant.errors import RequestInvalid
-from accountant.filters.base import Budget, Guarantee, own_delta, required
+from accountant.filters.base import (
+    Budget,
+    Guarantee,
+    Parameter,
+    Parameters,
+    own_delta,
+    required,
+)
 from accountant.filters.summed import SummedFilter
 
 
@@ -23,7 +31,10 @@ class Split(SummedFilter):
     """
 
     name = "split"
-    parameters = ("epsilon_ex_post", "delta_ex_post")
+    parameters: ClassVar[Parameters] = {
+        "epsilon_ex_post": Parameter("Budget of split for ex-post claims, in nats.", "1"),
+        "delta_ex_post": Parameter("What their deltas may add up to.", "1e-7"),
+    }
     settles_ex_post = True
     sums = ("apart_rho", "apart_delta", "ex_post_epsilon", "ex_post_delta")
 

@@ -25,7 +25,6 @@ Neighbours = Literal["add_remove", "replace"]
 DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
 MOST_ALERTS: Final = 20
 MOST_ODOMETERS: Final = 8
-_PARAMETERS: Final = ("order", "orders", "weights", "epsilon_ex_post", "delta_ex_post")
 _HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -71,6 +70,14 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     delta_ex_post: str | UnsetType = UNSET
 
 
+PARAMETERS: Final = tuple(
+    field
+    for field in Policy.__struct_fields__
+    if any(field in kind.parameters for kind in FILTERS.values())
+)
+"""The fields that only some filters take."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedBudget:
     """The amounts of a policy, as `filters.Budget` describes them."""
@@ -91,12 +98,12 @@ def filter_of(policy: Policy) -> Filter:
     except KeyError:
         rule = f"must be one of {', '.join(FILTERS)}"
         raise RequestInvalid("policy.filter", rule, policy.filter) from None
-    for field in _PARAMETERS:
+    for field in PARAMETERS:
         value = getattr(policy, field)
         if value is not UNSET and field not in kind.parameters:
             rule = f"must be left out for filter {kind.name}"
             raise RequestInvalid(f"policy.{field}", rule, value)
-    given = [(field, getattr(policy, field)) for field in kind.parameters]
+    given = [(field, getattr(policy, field)) for field in (*kind.reads, *kind.parameters)]
     try:
         return _made(kind, tuple((f, v) for f, v in given if v is not UNSET and v is not None))
     except RequestInvalid as error:

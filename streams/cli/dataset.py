@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import (
-    DEFAULT_URL,
-    FilterOption,
-    Json,
-    NeighboursOption,
-    Unit,
-    Url,
-    Wait,
+from streams.cli.reading.options import DEFAULT_URL, Json, Url, Wait
+from streams.cli.reading.policy_options import (
+    excluded,
+    named_options,
+    policy_in,
+    policy_of,
+    policy_options,
 )
-from streams.cli.reading.policy_options import excluded, named_options, policy_in
 
 if TYPE_CHECKING:
-    from accountant.policy import Policy
     from accountant.policy.compiled import CompiledPolicy
     from accountant.records import Decision
 
@@ -33,36 +30,17 @@ By = Annotated[
 ]
 Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
 _OF_A_POLICY = (
-    "epsilon",
-    "delta",
-    "filter_name",
-    "rho",
-    "delta_for_claims",
-    "unit",
-    "neighbours",
-    "horizon",
+    *("epsilon", "delta", "filter", "rho", "delta_for_claims"),
+    *("unit", "neighbours", "horizon"),
 )
-"""The parameters of `open` that a policy's file says instead."""
+"""The options of `open` that a policy's file says instead."""
 
 
 @app.command("open")
+@policy_options(*_OF_A_POLICY, after="name")
 def open_(
     context: typer.Context,
     name: Name,
-    epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
-    delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
-    filter_name: FilterOption = "zcdp_tight",
-    rho: Annotated[
-        str | None, typer.Option(help="Budget of zcdp or unified_brownian, in nats.")
-    ] = None,
-    delta_for_claims: Annotated[
-        str | None, typer.Option(help="The part of delta that claims may spend.")
-    ] = None,
-    unit: Unit = "person",
-    neighbours: NeighboursOption = "add_remove",
-    horizon: Annotated[
-        str | None, typer.Option(help="How long the budget is to last: P365D.")
-    ] = None,
     policy: Annotated[
         Path | None,
         typer.Option(
@@ -78,12 +56,13 @@ def open_(
     wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
     json: Json = False,
+    **fields: str | None,
 ) -> None:
     """Open a dataset under a policy. The budget is fixed from then on.
 
     Exit code 1 if the name was ever opened before.
     """
-    from accountant.policy import Policy, resolve
+    from accountant.policy import resolve
     from accountant.policy.compiled import open_plan
     from accountant.records.inputs import check_name
     from streams.client import Accountant
@@ -93,17 +72,7 @@ def open_(
             excluded(context, "--policy", _OF_A_POLICY, why="the file says it all")
             wanted = policy_in(policy)
         else:
-            wanted = Policy(
-                filter=filter_name,
-                epsilon=epsilon,
-                rho=rho,
-                delta=delta,
-                delta_for_claims=delta_for_claims,
-                unit=unit,
-                neighbours=neighbours,  # type: ignore[arg-type]  # checked by the next line
-                horizon=horizon,
-            )
-        _check_neighbours(wanted)
+            wanted = policy_of(fields)
         with named_options() if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))
         if preview:
@@ -123,11 +92,6 @@ def _preview(name: str, plan: CompiledPolicy, json: bool) -> None:
         print_json(preview_json(name, plan))
     else:
         stdout().print(preview_table(name, plan))
-
-
-def _check_neighbours(policy: Policy) -> None:
-    if policy.neighbours not in {"add_remove", "replace"}:
-        fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {policy.neighbours}")
 
 
 @app.command("amend")

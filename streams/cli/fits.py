@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from accountant.filters import FILTERS
+from accountant.policy import PARAMETERS, Policy
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import Json, NeighboursOption
-from streams.cli.reading.policy_options import named_options
+from streams.cli.reading.options import Json
+from streams.cli.reading.policy_options import named_options, policy_of, policy_options
 
 if TYPE_CHECKING:
-    from accountant.advice.choose_filter import FilterChoice, Options
+    from accountant.advice.choose_filter import FilterChoice
     from accountant.claims import Claim
 
-_ORDERS: Final = ("order", "orders", "weights")
-_PARAMETERS: Final = (*_ORDERS, "epsilon_ex_post", "delta_ex_post")
 
-
+@policy_options(
+    *("filter", "epsilon", "rho", "delta", "delta_for_claims", *PARAMETERS, "neighbours"),
+    after="claim",
+    filter=f"{', '.join(FILTERS)}; or all, side by side.",
+)
 def fits(
     claim: Annotated[
         list[str],
@@ -29,65 +33,27 @@ def fits(
             "and rounds are counted; 3*pure:0.01 is thrice in each.",
         ),
     ],
-    filter_name: Annotated[
-        str, typer.Option("--filter", help=f"{', '.join(FILTERS)}; or all, side by side.")
-    ] = "zcdp_tight",
-    epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
-    rho: Annotated[
-        str | None, typer.Option(help="Budget of zcdp or unified_brownian, in nats.")
-    ] = None,
-    delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
-    delta_for_claims: Annotated[
-        str | None, typer.Option(help="The part of delta that claims may spend.")
-    ] = None,
-    order: Annotated[
-        str | None, typer.Option(help="Of renyi. Default: the best one, which is printed.")
-    ] = None,
-    orders: Annotated[
-        str | None,
-        typer.Option(help="Of renyi_weighted, as in 22,40. Default: the best of each claim."),
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Of renyi_weighted, as in 0.5,0.5. Default: all the same.")
-    ] = None,
-    epsilon_ex_post: Annotated[
-        str | None, typer.Option(help="Budget of split for ex-post claims, in nats.")
-    ] = None,
-    delta_ex_post: Annotated[
-        str | None, typer.Option(help="What their deltas may add up to.")
-    ] = None,
-    neighbours: NeighboursOption = "add_remove",
     json: Json = False,
+    **budget: str | None,
 ) -> None:
     """Print how many such requests fit a new dataset's budget, one after another.
 
     Exit code 1 if not even one fits, or the filter cannot take the claim.
     """
-    from accountant.advice.choose_filter import Options, choose, choose_all, mix
+    from accountant.advice.choose_filter import choose, choose_all, mix
     from accountant.claims import checked
     from accountant.claims.text import parse_claim
 
-    options = Options(
-        epsilon=epsilon,
-        rho=rho,
-        delta=delta,
-        delta_for_claims=delta_for_claims,
-        order=order,
-        orders=_listed(orders),
-        weights=_listed(weights),
-        epsilon_ex_post=epsilon_ex_post,
-        delta_ex_post=delta_ex_post,
-        neighbours=_known(neighbours),
-    )
+    policy = policy_of(budget)
     with explained():
         wanted = checked(mix([parse_claim(text) for text in claim])).claim
-        with named_options(*_PARAMETERS):
-            if filter_name == "all":
-                _check(options)
-                found = choose_all(options, wanted)
+        with named_options(*PARAMETERS):
+            if policy.filter == "all":
+                _check(policy)
+                found = choose_all(policy, wanted)
             else:
-                found = [choose(filter_name, options, wanted)]
-    if filter_name == "all":
+                found = [choose(policy, wanted)]
+    if policy.filter == "all":
         _print_all(found, wanted, json=json)
     else:
         _print_one(found[0], wanted, json=json)
@@ -95,35 +61,18 @@ def fits(
         raise typer.Exit(Exit.FAILED)
 
 
-def _listed(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(part.strip() for part in text.split(","))
-
-
-def _known(neighbours: str) -> str:
-    if neighbours not in {"add_remove", "replace"}:
-        fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {neighbours}")
-    return neighbours
-
-
-def _check(options: Options) -> None:
+def _check(policy: Policy) -> None:
     """End the command where options are wrong for whatever filter."""
     from accountant.errors import RequestInvalid
-    from accountant.policy import Policy, parse_budget
+    from accountant.policy import parse_budget
 
-    if options.epsilon is None and options.rho is None:
+    if policy.epsilon is None and policy.rho is None:
         raise RequestInvalid("policy.epsilon", "must be given, or --rho", None)
-    for field, text in (("epsilon", options.epsilon), ("rho", options.rho)):
-        if text is not None:
-            kind = "zcdp" if field == "rho" else "basic"
-            claims = options.delta_for_claims
-            policy = Policy(filter=kind, delta=options.delta, delta_for_claims=claims)
-            parse_budget(_with(policy, field, text))
-
-
-def _with(policy: Any, field: str, text: str) -> Any:
-    import msgspec
-
-    return msgspec.structs.replace(policy, **{field: text})
+    plain = Policy(delta=policy.delta, delta_for_claims=policy.delta_for_claims)
+    if policy.epsilon is not None:
+        parse_budget(replace(plain, filter="basic", epsilon=policy.epsilon))
+    if policy.rho is not None:
+        parse_budget(replace(plain, filter="zcdp", rho=policy.rho))
 
 
 def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
@@ -147,7 +96,7 @@ def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
         "cost": dict(zip(kind.needs, map(format_units, cost.amounts), strict=True)),
         "budget": choice.plan.budget_wire,
     }
-    given = {field: getattr(choice.policy, field) for field in _ORDERS}
+    given = {field: getattr(choice.policy, field) for field in kind.parameters}
     return row | {field: value for field, value in given.items() if value}
 
 

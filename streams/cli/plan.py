@@ -8,19 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import DEFAULT_URL, FilterOption, Json, Url
-from streams.cli.reading.policy_options import excluded, named_options, policy_in
+from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.reading.policy_options import (
+    excluded,
+    named_options,
+    policy_in,
+    policy_of,
+    policy_options,
+)
 
 if TYPE_CHECKING:
     from accountant.advice.fit import Budget, Fit
     from accountant.advice.noise_for_error import NoiseChoice
     from accountant.claims import Claim
+    from accountant.policy import Policy
 
 
-_BUDGET = ("filter_name", "epsilon", "rho", "delta")
-"""The parameters that describe a budget, if no file and no dataset does."""
+_BUDGET = ("filter", "epsilon", "rho", "delta")
+"""The options that describe a budget, if no file and no dataset does."""
 
 
+@policy_options(*_BUDGET, after="proportion_of")
 def plan(
     context: typer.Context,
     error: Annotated[str, typer.Option(help="Largest error that will do, in query units.")],
@@ -36,12 +44,6 @@ def plan(
             help="The answer is a proportion of so many people, and the error one of it.",
         ),
     ] = None,
-    filter_name: FilterOption = "zcdp_tight",
-    epsilon: Annotated[str | None, typer.Option(help="Budget, in nats.")] = None,
-    rho: Annotated[
-        str | None, typer.Option(help="Budget of zcdp or unified_brownian, in nats.")
-    ] = None,
-    delta: Annotated[str, typer.Option(help="The whole delta of the budget.")] = "0",
     policy: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JSON of the whole policy, instead of the options."),
@@ -51,16 +53,15 @@ def plan(
     ] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
+    **fields: str | None,
 ) -> None:
     """Print the mechanisms that keep an error, their claims, costs, and how many fit a budget.
 
     The budget is that of the options, of a policy's file, or what is left of an open dataset's;
     without one the claims are printed alone. Exit code 1 if there is a budget that not one fits.
     """
-    from accountant.advice.fit import fit
     from accountant.advice.noise_for_error import choices, wanted
 
-    rows: list[tuple[NoiseChoice, Fit | None]]
     with explained():
         if dataset is not None:
             why = "the budget is what is left of the dataset's"
@@ -72,19 +73,11 @@ def plan(
                 error=error, confidence=confidence, sensitivity=sensitivity, people=proportion_of
             )
             found = choices(wish)
-        budget = None
-        if dataset is not None:
-            budget = _of_dataset(dataset, url)
-        elif policy is not None:
-            budget = _of_policy(policy_in(policy))
-        if budget is not None:
-            rows = [(choice, fit(choice.claim, budget)) for choice in found]
-        elif epsilon is not None or rho is not None:
-            rows = [(c, _of_options(filter_name, epsilon, rho, delta, c.claim)) for c in found]
-        else:
-            rows = [(choice, None) for choice in found]
+        budget = _of_file(policy) if dataset is None else _of_dataset(dataset, url)
+        typed = policy_of(fields)
+        rows = [(choice, _fit(choice.claim, budget, typed)) for choice in found]
     if json:
-        kind = filter_name if budget is None else budget.plan.kind.name
+        kind = typed.filter if budget is None else budget.plan.kind.name
         _print_json(rows, kind, error, confidence)
     else:
         _print_table(rows, error, confidence, proportion_of)
@@ -95,26 +88,34 @@ def plan(
         raise typer.Exit(Exit.FAILED)
 
 
-def _of_options(
-    filter_name: str, epsilon: str | None, rho: str | None, delta: str, claim: Claim
-) -> Fit | None:
-    """Return how often a claim fits a new budget; renyi's order is the best for the claim."""
-    from accountant.advice.choose_filter import Options, choose
+def _fit(claim: Claim, budget: Budget | None, typed: Policy) -> Fit | None:
+    """Return how often a claim fits a budget, else the one that options give; None without any."""
+    from accountant.advice.fit import fit
 
-    if filter_name == "split":
+    if budget is not None:
+        return fit(claim, budget)
+    if typed.epsilon is None and typed.rho is None:
+        return None
+    return _of_options(typed, claim)
+
+
+def _of_options(policy: Policy, claim: Claim) -> Fit | None:
+    """Return how often a claim fits a new budget; renyi's order is the best for the claim."""
+    from accountant.advice.choose_filter import choose
+
+    if policy.filter == "split":
         hint = 'a file such as {"filter": "split", "epsilon": "1", ..., "epsilon_ex_post": "1"}'
         fail(Exit.USAGE, "filter split has a second budget: give it by --policy", hint=hint)
     with named_options():
-        options = Options(epsilon=epsilon, rho=rho, delta=delta)
-        return choose(filter_name, options, claim).fit
+        return choose(policy, claim).fit
 
 
-def _of_policy(policy: Any) -> Budget:
+def _of_file(path: Path | None) -> Budget | None:
     from accountant.advice.fit import unspent
     from accountant.policy import resolve
     from accountant.policy.compiled import open_plan
 
-    return unspent(open_plan(resolve(policy)))
+    return None if path is None else unspent(open_plan(resolve(policy_in(path))))
 
 
 def _of_dataset(name: str, url: str) -> Budget:

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from accountant.filters import FILTERS
-
 DEFAULT_URL = "sqlite:///accountant.db"
 
 Url = Annotated[
@@ -26,13 +24,11 @@ LogUrl = Annotated[
         help="The ledger: sqlite:///FILE or kafka://HOST:PORT.",
     ),
 ]
-*_FIRST, _LAST = FILTERS
-FilterOption = Annotated[str, typer.Option("--filter", help=f"{', '.join(_FIRST)} or {_LAST}.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
-Unit = Annotated[str, typer.Option("--unit", help="Unit of privacy, as the dataset's policy has.")]
-NeighboursOption = Annotated[
-    str, typer.Option("--neighbours", help="Neighbouring relation: add_remove or replace.")
-]
+UNIT_HELP = "Unit of privacy, as the dataset's policy has."
+Unit = Annotated[str, typer.Option("--unit", help=UNIT_HELP)]
+NEIGHBOURS_HELP = "Neighbouring relation: add_remove or replace."
+NeighboursOption = Annotated[str, typer.Option("--neighbours", help=NEIGHBOURS_HELP)]
 Wait = Annotated[
     float,
     typer.Option(

@@ -1,46 +1,97 @@
-"""What is wrong with a policy, in the words of the options or the file that gave it."""
+"""The options that give a policy, and what is wrong with it in their words or a file's."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 import msgspec
 import typer
 
 from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.policy import Neighbours, Policy
 from streams.cli.printing.exits import Exit, fail
+from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 
-if TYPE_CHECKING:
-    from accountant.policy import Policy
+_Command = TypeVar("_Command", bound=Callable[..., None])
 
-_OPTIONS: Final = frozenset(
-    {
-        "filter",
-        "epsilon",
-        "rho",
-        "delta",
-        "delta_for_claims",
-        "unit",
-        "neighbours",
-        "horizon",
-        "error",
-        "confidence",
-        "sensitivity",
-    }
-)
+*_FIRST, _LAST = FILTERS
+_RHO: Final = [name for name, kind in FILTERS.items() if "rho" in kind.budget_fields]
+_HELP: Final = {
+    "filter": f"{', '.join(_FIRST)} or {_LAST}.",
+    "epsilon": "Budget, in nats.",
+    "rho": f"Budget of {' or '.join(_RHO)}, in nats.",
+    "delta": "The whole delta of the budget.",
+    "delta_for_claims": "The part of delta that claims may spend.",
+    "unit": UNIT_HELP,
+    "neighbours": NEIGHBOURS_HELP,
+    "horizon": "How long the budget is to last: P365D.",
+}
+"""The fields of any policy that commands have options for, and what they say of them."""
+_PARAMETERS: Final = {
+    field: parameter for kind in FILTERS.values() for field, parameter in kind.parameters.items()
+}
+_DEFAULTS: Final = msgspec.to_builtins(Policy())
+_OPTIONS: Final = frozenset({*_HELP, "error", "confidence", "sensitivity"})
 _HINTS: Final = {
     "delta": "add --delta 1e-6, or --filter basic",
     "epsilon": "--epsilon 1, or --filter zcdp for a budget of rho",
-    "epsilon_ex_post": "add --epsilon-ex-post 1",
     "rho": "--filter zcdp with --rho, or another filter with --epsilon",
 }
 _NUMBER: Final = re.compile(r"Expected `str.*`, got `(?:int|float)` - at `\$\.(.*)`")
 _WORDS: Final = frozenset({"filter", "unit", "neighbours", "horizon"})
 """Fields of a policy that are text, but no amounts."""
+
+
+def policy_options(*fields: str, after: str, **said: str) -> Callable[[_Command], _Command]:
+    """Give a command an option for each of some fields of a policy.
+
+    The command takes what is typed as `**fields`, None where nothing is; `policy_of` makes
+    a policy of it.
+
+    Args:
+        fields: in the order in which its help lists them.
+        after: the parameter of the command behind which they stand there.
+        said: what this command says of a field, where that is not what others say.
+    """
+    texts = _HELP | {field: parameter.help for field, parameter in _PARAMETERS.items()} | said
+    options = [_option(field, texts[field]) for field in fields]
+
+    def with_options(command: _Command) -> _Command:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        at = [p.name for p in own].index(after) + 1
+        # What typer makes the options from.
+        listed = signature.replace(parameters=[*own[:at], *options, *own[at:]])
+        command.__signature__ = listed  # type: ignore[attr-defined]
+        return command
+
+    return with_options
+
+
+def _option(field: str, text: str) -> inspect.Parameter:
+    default = _DEFAULTS.get(field)
+    annotation = Annotated[str | None if default is None else str, typer.Option(help=text)]  # type: ignore[valid-type]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(field, kind, default=default, annotation=annotation)
+
+
+def policy_of(fields: Mapping[str, str | None]) -> Policy:
+    """Return the policy that options give; one that was not typed leaves its field out."""
+    given: dict[str, Any] = {field: text for field, text in fields.items() if text is not None}
+    for field in given.keys() & _PARAMETERS.keys():
+        if isinstance(_PARAMETERS[field].example, tuple):
+            given[field] = tuple(part.strip() for part in given[field].split(","))
+    policy = Policy(**given)
+    if policy.neighbours not in get_args(Neighbours):
+        rule = f"must be {' or '.join(get_args(Neighbours))}"
+        fail(Exit.USAGE, f"--neighbours {rule}, got {policy.neighbours}")
+    return policy
 
 
 @contextmanager
@@ -64,9 +115,15 @@ def named_options(*more: str) -> Iterator[None]:
         wanted = missing or "filter" in error.rule
         option = "--" + field.replace("_", "-")
         hint = _HINTS.get(field) if wanted else None
+        if missing and field in _PARAMETERS:
+            hint = f"add {option} {_typed(_PARAMETERS[field].example)}"
         if field == "epsilon" and "left out" in error.rule:
             hint = _HINTS["rho"]
         fail(Exit.USAGE, f"{option} {error.rule}{got}", hint=hint)
+
+
+def _typed(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else ",".join(value)
 
 
 def excluded(context: typer.Context, option: str, names: Iterable[str], *, why: str) -> None:

@@ -208,6 +208,25 @@ def test_a_claim_that_the_filter_cannot_take_is_never_counted_as_zero_cost(accou
     assert (as_json.code, as_json.json["accepted"], as_json.json["fits"]) == (1, False, 0)
 
 
+def test_a_filter_s_own_parameters_are_told(accountant):
+    fits = ("fits", *BUDGET, "--json", "--claim", "pure:0.01", "--filter")
+    assert "order" not in accountant(*fits, "basic").json
+    split = accountant(*fits, "split", "--epsilon-ex-post", "0.5").json
+    assert (split["epsilon_ex_post"], "delta_ex_post" in split) == ("0.5", False)
+    weighted = accountant(*fits, "renyi_weighted", "--orders", "22, 40").json
+    assert (weighted["orders"], "order" in weighted) == (["22", "40"], False)
+
+
+def test_a_parameter_is_asked_for_only_where_it_is_missing(accountant):
+    fits = ("fits", *BUDGET, "--claim", "pure:0.01")
+    missing = accountant(*fits, "--filter", "split")
+    assert "add --epsilon-ex-post 1" in missing.err
+    unwanted = accountant(*fits, "--filter", "basic", "--epsilon-ex-post", "1")
+    assert "--epsilon-ex-post must be left out for filter basic" in unwanted.err
+    assert "add --epsilon-ex-post" not in unwanted.err
+    assert (missing.code, unwanted.code) == (2, 2)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
