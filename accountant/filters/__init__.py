@@ -32,7 +32,8 @@ _ALL: Final[tuple[type[Filter], ...]] = (
     GdpResidue,
 )
 
-FILTERS: Final = MappingProxyType({kind.name: kind for kind in _ALL})
+_BY_NAME: Final = {kind.name: kind for kind in _ALL}
+FILTERS: Final = MappingProxyType(_BY_NAME)
 """Every filter by the name that a policy uses; `policy.filter_of` makes the policy's own."""
 
 __all__ = ["FILTERS", "Budget", "Filter", "Guarantee", "Parameter"]

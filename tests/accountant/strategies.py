@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from tests.accountant.filters import policies
 
 
 def decimals(least: int, most: int) -> st.SearchStrategy[str]:
@@ -70,7 +73,7 @@ def claims(*, small: int = -6, large: int = -1) -> st.SearchStrategy[c.Claim]:
     return st.one_of(single, single, batch, batches(st.one_of(single, batch)))
 
 
-POLICIES: tuple[dict[str, object], ...] = (
+_OWN: tuple[dict[str, object], ...] = (
     {"epsilon": "1", "delta": "1e-6"},
     {"epsilon": "1", "delta": "2e-6", "delta_for_claims": "1e-6"},
     {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": [{"type": "basic"}]},
@@ -117,5 +120,13 @@ POLICIES: tuple[dict[str, object], ...] = (
         "odometers": [{"type": "mixture", "delta": "1e-6", "r": "0.01"}],
     },
     {"filter": "basic", "epsilon": "0.3", "delta": "1e-6", "halt_on_refusal": True},
+)
+POLICIES = (
+    *_OWN,
+    *(
+        msgspec.to_builtins(policies.POLICIES[name])
+        for name in FILTERS
+        if name not in {policy.get("filter", "zcdp_tight") for policy in _OWN}
+    ),
 )
 """One policy of each filter at least, two that halt, one with every odometer."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS, Filter
 from accountant.ledger import Ledger
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled import CompiledPolicy, open_plan
 
 WITH_DELTA: Final = {"delta": "2e-6", "delta_for_claims": "1e-6"}
 
-POLICIES: Final[dict[str, Policy]] = {
+_OWN: Final[dict[str, Policy]] = {
     "basic": Policy(filter="basic", epsilon="1", delta="1e-6"),
     "advanced_2016": Policy(filter="advanced_2016", epsilon="1", delta="1e-6"),
     "fully_adaptive": Policy(filter="fully_adaptive", epsilon="1", **WITH_DELTA),
@@ -35,7 +37,7 @@ POLICIES: Final[dict[str, Policy]] = {
         weights=("0.5", "0.3", "0.2"),
     ),
 }
-"""By filter; each leaves claims a delta of their own where it takes such claims."""
+"""Each leaves claims a delta of their own where it takes such claims."""
 
 
 def plan_of(policy: Policy) -> CompiledPolicy:
@@ -44,3 +46,19 @@ def plan_of(policy: Policy) -> CompiledPolicy:
 
 def opened(policy: Policy) -> Ledger:
     return Ledger.opened("census", plan_of(policy), 0)
+
+
+def sample(kind: type[Filter]) -> Policy:
+    """Return a policy of any filter: its parameters are the examples that its class gives."""
+    parameters: dict[str, Any] = {name: each.example for name, each in kind.parameters.items()}
+    budget = {"epsilon": "1"} if "epsilon" in kind.budget_fields else {"rho": "0.05"}
+    try:
+        policy = Policy(filter=kind.name, **budget, **WITH_DELTA, **parameters)
+        plan_of(policy)
+    except RequestInvalid:  # it leaves claims no delta
+        policy = Policy(filter=kind.name, **budget, delta="1e-6", **parameters)
+    return policy
+
+
+POLICIES: Final = {name: _OWN.get(name) or sample(kind) for name, kind in FILTERS.items()}
+"""One of each filter."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from accountant import claims as c
+from accountant.filters import FILTERS
 from accountant.games.ledgers import FilterLedger, Offer, Totals
 from accountant.games.optimal_stopping import Solution, solve
 from accountant.games.payoffs import Curve, hockey_stick
 from accountant.policy import Policy
+from tests.accountant.filters.policies import POLICIES
 from tests.accountant.games import menus as m
 from tests.accountant.games.menus import Ending
 
@@ -123,7 +125,7 @@ def _many(name: str, near: float, **fields: Any) -> Attack:
     return Attack(policy, (m.pure("0.01"),), tuple(ends), 600, near)
 
 
-ATTACKS: Final[dict[str, tuple[Attack, ...]]] = {
+_OWN: Final[dict[str, tuple[Attack, ...]]] = {
     "basic": (Attack(_policy("basic", delta="0.02"), MIXED, ENDS, 5, 0.999), _many("basic", 0.0)),
     "advanced_2016": (
         Attack(_policy("advanced_2016", delta="0.3"), MIXED, ENDS, 5, 0.31),
@@ -186,3 +188,13 @@ ATTACKS: Final[dict[str, tuple[Attack, ...]]] = {
         _many("renyi_weighted", 0.1, orders=("16", "22", "40")),
     ),
 }
+
+
+def _standard(name: str) -> Attack:
+    """Return an attack on any filter's sample policy; how near it gets, nobody has said yet."""
+    policy = POLICIES[name]
+    at = 1.0 if policy.epsilon is None else None
+    return Attack(policy, (m.pure("0.2"), m.gaussian("0.2", CUTS)), ENDS, 4, 0.0, at=at)
+
+
+ATTACKS: Final = {name: _OWN.get(name, (_standard(name),)) for name in FILTERS}

@@ -29,7 +29,7 @@ CASES = [
 
 
 def test_every_filter_is_attacked() -> None:
-    """One that is added without an attack on it fails here."""
+    """A new one is, in the standard way, until it has attacks of its own."""
     assert set(FILTERS) == set(ATTACKS)
     assert all(ATTACKS.values())
     for name, attacks in ATTACKS.items():

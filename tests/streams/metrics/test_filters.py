@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from accountant.filters import FILTERS
 from accountant.partition import Draft
 from accountant.partition.decide import decide
-from accountant.policy import guarantee_of, resolve
+from accountant.policy import Policy, guarantee_of, resolve
 from accountant.records.inputs import Input
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers
@@ -24,10 +24,14 @@ from tests.streams.metrics.test_live_ledgers import partition
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_filter_s_sums_are_exported_under_their_names(name: str, clock: TestClock) -> None:
+    check_exported(POLICIES[name], clock)
+
+
+def check_exported(policy: Policy, clock: TestClock) -> None:
+    """Check that the metrics tell the budget, rest and guarantee of a policy's dataset."""
     made, state = LiveLedgers(clock), partition(clock)
     made.refolded(state, 0.1)
-    policy = msgspec.to_builtins(POLICIES[name])
-    opened = opening(clock) | {"policy": policy}
+    opened = opening(clock) | {"policy": msgspec.to_builtins(policy)}
     bodies = [("admin", opened), *[("requests", request(clock)) for _ in range(3)]]
     draft, decided = Draft(state), []
     for source, body in bodies:
@@ -49,7 +53,7 @@ def test_a_filter_s_sums_are_exported_under_their_names(name: str, clock: TestCl
     assert found["privacy_filter_budget"].keys() == found["privacy_filter_left"].keys() == sums
     assert all(0 <= left < math.inf for left in found["privacy_filter_left"].values())
     assert 0 <= found["privacy_filter_spent_ratio"][""] <= 1
-    parameter, amount, delta = guarantee_of(resolve(POLICIES[name]))
+    parameter, amount, delta = guarantee_of(resolve(policy))
     assert found["privacy_guarantee"] == {parameter: float(amount), "delta": float(delta)}
     counts_delta = any(each.endswith("delta") for each in sums)
     assert ("privacy_filter_delta_spent" in found) == counts_delta
