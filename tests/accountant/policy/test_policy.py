@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from msgspec import UNSET
 
+from accountant.filters import FILTERS
+from accountant.policy import PARAMETERS, Policy
 from accountant.records import Decision, decode_policy, encode
 from tests.accountant.world import World, code
 
@@ -178,3 +182,17 @@ def test_what_is_used_is_written_and_read_back() -> None:
     assert policy is not None
     assert decode_policy(encode(policy)) == policy
     assert (policy.epsilon_ex_post, policy.halt_on_refusal) == ("0.5", True)
+
+
+def test_every_parameter_is_a_field_of_a_policy_and_some_filter_s():
+    further = {
+        name
+        for name, default in zip(Policy.__struct_fields__, Policy.__struct_defaults__, strict=True)
+        if default is UNSET
+    }
+    assert set(PARAMETERS) == further - {"halt_on_refusal"}
+    for kind in FILTERS.values():
+        for name, parameter in kind.parameters.items():
+            decoded = msgspec.convert({name: parameter.example}, Policy, strict=True)
+            assert getattr(decoded, name) == parameter.example
+            assert parameter.help.endswith(".")

@@ -1,0 +1,199 @@
+"""A filter with a parameter and a sum is four files, a claim two: patches on a copy of the tree.
+
+Where a patch no longer applies, because what it stands beside has changed or moved:
+
+    git apply --reject tests/adding/filter.patch    # then mend what was rejected by hand
+    git add --intent-to-add accountant
+    git diff -- accountant streams > tests/adding/filter.patch
+    git stash --include-untracked -- accountant streams
+
+and the same for `claim.patch`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from accountant.times import uuid7
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.slow
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+def git(*arguments: str, at: Path) -> str:
+    # Not a repository itself, nor a part of one: only the files count.
+    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(at.parent)}
+    done = subprocess.run(["git", *arguments], cwd=at, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the tree with a patch applied, its commands run in a directory of their own.
+
+    Attributes:
+        touched: the files that the patch adds or changes.
+    """
+
+    root: Path
+    touched: list[str]
+    directory: Path
+
+    def python(self, *arguments: str, stdin: str = "", **more: Path) -> str:
+        """Run Python on the copy, and return what it prints, whatever it ends with."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=more.get("cwd", self.directory),
+            env=kept | {"PYTHONPATH": str(self.root), "COLUMNS": "120"},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stdout + done.stderr
+
+    def rows(self, *command: str, stdin: str = "") -> list[dict[str, object]]:
+        """Run one of the product's commands, and return what it prints as JSON."""
+        told = self.python("-m", "streams.cli", *command, "--json", stdin=stdin)
+        return [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+
+
+def patched(name: str, directory: Path) -> Copy:
+    root, run = directory / "copy", directory / "run"
+    run.mkdir()
+    for part in ("accountant", "streams", "tests"):
+        unused = shutil.ignore_patterns("__pycache__", "vectors")
+        shutil.copytree(ROOT / part, root / part, ignore=unused)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    patch = str(HERE / name)
+    git("apply", "-C1", patch, at=root)
+    counted = git("apply", "--numstat", patch, at=root).splitlines()
+    copy = Copy(root, sorted(line.split("\t")[2] for line in counted), run)
+    where = copy.python("-c", "import accountant; print(accountant.__file__)").strip()
+    assert Path(where).is_relative_to(root), where
+    return copy
+
+
+def test_what_the_page_names_is_there() -> None:
+    page = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:accountant|streams|tests|docs)/[^`]*)`", page))
+    assert len(named) > 10
+    assert not [each for each in named if "NAME" not in each and not (ROOT / each).exists()]
+
+
+@pytest.fixture(scope="module")
+def with_filter(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return patched("filter.patch", tmp_path_factory.mktemp("filter"))
+
+
+@pytest.fixture(scope="module")
+def with_claim(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return patched("claim.patch", tmp_path_factory.mktemp("claim"))
+
+
+ASK = ("ask", "census", "--analyst", "ana")
+
+
+class TestAFilter:
+    """`limited`: as `basic`, but of `answers` claims at most that cost something."""
+
+    BUDGET = ("--epsilon", "1", "--delta", "1e-6", "--claim", "pure:0.1", "--filter", "limited")
+    POLICY = '{"filter": "limited", "epsilon": "1", "delta": "1e-6", "answers": "2"}'
+
+    @pytest.fixture
+    def policy(self, with_filter: Copy) -> str:
+        (with_filter.directory / "policy.json").write_text(self.POLICY)
+        return "policy.json"
+
+    def test_is_four_files(self, with_filter: Copy) -> None:
+        assert len(with_filter.touched) <= 4, with_filter.touched
+        assert "accountant/filters/limited.py" in with_filter.touched
+
+    def test_opens_grants_refuses_and_is_audited(self, with_filter: Copy, policy: str) -> None:
+        (opened,) = with_filter.rows("dataset", "open", "census", "--policy", policy)
+        assert opened["outcome"] == "opened", opened
+        told = [with_filter.rows(*ASK, "pure:0.1")[0] for _ in range(3)]
+        assert [each["outcome"] for each in told] == ["granted", "granted", "refused"]
+        assert told[-1]["reason"] == "exhausted"
+        (shown,) = with_filter.rows("dataset", "show", "census")
+        assert shown["left"] == {"epsilon": "0.8", "delta": "0", "answers": "0"}
+        assert with_filter.rows("audit")[0]["audit"] == "ok"
+
+    def test_fits_has_its_option(self, with_filter: Copy) -> None:
+        (row,) = with_filter.rows("fits", *self.BUDGET, "--answers", "2")
+        assert (row["fits"], row["answers"]) == (2, "2")
+        missing = with_filter.python("-m", "streams.cli", "fits", *self.BUDGET)
+        assert "--answers must be given for filter limited" in missing
+        assert "add --answers 10" in missing
+        told = with_filter.python("-m", "streams.cli", "fits", "--help")
+        assert "How many answers limited admits." in told
+
+    def test_compare_has_it_as_own_and_as_another(self, with_filter: Copy, policy: str) -> None:
+        body = {"version": 1, "type": "request", "analyst": "ana", "dataset": "census"}
+        body |= {"claim": {"type": "pure", "epsilon": "0.1"}}
+        body |= {"unit": "person", "neighbours": "add_remove"}
+        ids = [uuid7(1_795_000_000_000 + i, i.to_bytes(10, "big")) for i in range(20)]
+        lines = "\n".join(json.dumps(body | {"request_id": each}) for each in ids)
+        rows = with_filter.rows("compare", "--policy", policy, stdin=lines)
+        filters = {row["name"]: row for row in rows if row["kind"] == "filter"}
+        own = filters["limited"]
+        assert (own["own"], own["settings"], own["admitted"]) == (True, "answers=2", 2)
+        assert filters["basic"]["admitted"] > 2
+
+    def test_is_under_the_rules_of_all_filters(self, with_filter: Copy) -> None:
+        rules = (
+            "tests/accountant/filters/test_filters.py",
+            "tests/accountant/games/test_filter_coverage.py",
+            "tests/accountant/ledger/test_largest_fit.py",
+            "tests/streams/client/test_every_filter.py",
+            "tests/streams/metrics/test_filters.py",
+        )
+        run = (*PYTEST, *rules, "-k", "limited")
+        told = with_filter.python(*run, cwd=with_filter.root)
+        last = told.splitlines()[-1]
+        passed = re.match(r"(\d+) passed, \d+ deselected in ", last)
+        assert passed, told
+        assert int(passed[1]) >= 15, last
+
+
+class TestAClaim:
+    """`geometric`: two-sided geometric noise on a count."""
+
+    CLAIM = "geometric:scale=10,sensitivity=1"
+
+    def test_is_two_files(self, with_claim: Copy) -> None:
+        assert len(with_claim.touched) <= 2, with_claim.touched
+
+    def test_is_granted_charged_and_audited(self, with_claim: Copy) -> None:
+        policy = ("--epsilon", "0.15", "--filter", "basic")
+        (opened,) = with_claim.rows("dataset", "open", "census", *policy)
+        assert opened["outcome"] == "opened", opened
+        told = [with_claim.rows(*ASK, self.CLAIM)[0] for _ in range(2)]
+        assert [each["outcome"] for each in told] == ["granted", "refused"]
+        assert told[-1]["fits"] == "geometric:scale=20,sensitivity=1"
+        (shown,) = with_claim.rows("dataset", "show", "census")
+        assert shown["left"] == {"epsilon": "0.05", "delta": "0"}
+        assert with_claim.rows("audit")[0]["audit"] == "ok"
+
+    def test_fits_counts_it_under_every_filter_of_pure_claims(self, with_claim: Copy) -> None:
+        budget = ("--epsilon", "1", "--delta", "1e-6", "--filter", "all")
+        both = [
+            {row["filter"]: row["fits"] for row in with_claim.rows("fits", *budget, "--claim", c)}
+            for c in (self.CLAIM, "pure:0.1")
+        ]
+        assert both[0] == both[1]
+        assert both[0]["basic"] == 10
