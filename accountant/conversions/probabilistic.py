@@ -34,22 +34,6 @@ def outside_twice(*, epsilon: Fraction, delta: Fraction) -> Fraction:
     return 2 * delta / Fraction(_one_minus_decay(epsilon)) * _ROUNDED_UP
 
 
-def outside_twice_sharp(*, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return delta (e^epsilon + e^-epsilon)/(e^epsilon - 1), rounded up, also above 1.
-
-    The largest P(|loss| > 2 epsilon) of any (epsilon, delta)-DP mechanism: the two tails are
-    at most delta/(1 - e^-epsilon) and delta/(e^(2 epsilon) - e^epsilon), which add up to it,
-    that is to delta (1 + e^(-2 epsilon))/(1 - e^-epsilon).
-
-    Args:
-        epsilon: in nats, > 0; delta: in [0, 1).
-    Source: docs/theory.md section 1, whose proof bounds both tails by the first one.
-    """
-    with precise():
-        squared = Fraction((-2 * decimal_down(epsilon)).exp())
-    return delta * (1 + squared) / Fraction(_one_minus_decay(epsilon)) * _ROUNDED_UP
-
-
 def _one_minus_decay(epsilon: Fraction) -> Decimal:
     """Return 1 - e^-epsilon, to 50 digits and not above it where epsilon is rounded."""
     # A smaller epsilon makes every bound larger.

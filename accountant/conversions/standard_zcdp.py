@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from accountant.amounts import above, below, precise
+from accountant.amounts import above, precise
 from accountant.conversions.outward import Real, decimal_down, decimal_up, log_probability
 
 
@@ -23,19 +23,3 @@ def standard_epsilon(*, rho: Real, delta: Real) -> Decimal:
     with precise():
         r, log = decimal_up(rho), -log_probability(decimal_down(delta), digits=60)
         return above(r + 2 * (r * log).sqrt(), digits=50)
-
-
-def standard_capacity(*, epsilon: Real, delta: Real) -> Decimal:
-    """Return the largest rho with `standard_epsilon` <= epsilon, rounded down.
-
-    Args:
-        epsilon: in nats, >= 0.
-        delta: 0 < delta <= 1.
-    Raises: ArithmeticError: delta is not.
-    Source: as `standard_epsilon`. The root of its quadratic, without the difference that
-    cancels: sqrt(rho) = epsilon / (sqrt(epsilon + L) + sqrt(L)), L = ln(1/delta).
-    """
-    with precise():
-        eps, log = decimal_down(epsilon), -log_probability(decimal_down(delta), digits=60)
-        root = eps / ((eps + log).sqrt() + log.sqrt())
-        return below(root * root, digits=50)

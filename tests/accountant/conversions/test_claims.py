@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.conversions.brownian import refinement_mu_squared, refinement_rho
 from accountant.conversions.laplace_reduction import stay_probability
-from accountant.conversions.probabilistic import (
-    outside_twice,
-    outside_twice_sharp,
-    probabilistic_delta,
-)
+from accountant.conversions.probabilistic import outside_twice, probabilistic_delta
 from accountant.conversions.zcdp import gaussian_rho
 from tests.accountant.conversions.gaussian import real
+from tests.accountant.formulas.brownian import refinement_mu_squared, refinement_rho
+from tests.accountant.formulas.probabilistic import outside_twice_sharp
 
 VARIANCES = st.fractions(Fraction(1, 1000), Fraction(1000))
 

@@ -10,15 +10,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from accountant.conversions.renyi_dp import (
-    budget_cks,
-    budget_mironov,
-    c_alpha,
-    epsilon_cks,
-    epsilon_mironov,
-)
-from accountant.conversions.renyi_mixture import mixture_delta
-from accountant.conversions.renyi_optimal import budget_optimal
+from accountant.conversions.renyi_dp import budget_cks
+from tests.accountant.formulas.renyi_dp import budget_mironov, c_alpha, epsilon_cks, epsilon_mironov
+from tests.accountant.formulas.renyi_mixture import mixture_delta
+from tests.accountant.formulas.renyi_optimal import budget_optimal
 from tests.accountant.strategies import decimals
 
 MP = mpmath.mp.clone()

@@ -9,16 +9,11 @@ import mpmath
 import pytest
 
 from accountant.amounts import precise
-from accountant.conversions.standard_zcdp import standard_capacity, standard_epsilon
+from accountant.conversions.standard_zcdp import standard_epsilon
 from accountant.conversions.tight_zcdp import capacity, tight_epsilon, tight_log_delta
-from accountant.conversions.zcdp import (
-    bounded_range_mean_loss,
-    bounded_range_rho,
-    laplace_rho,
-    pure_rho,
-    pure_rho_half,
-)
+from accountant.conversions.zcdp import bounded_range_rho, laplace_rho, pure_rho
 from tests.accountant.conversions.gaussian import real
+from tests.accountant.formulas.zcdp import bounded_range_mean_loss, pure_rho_half, standard_capacity
 
 RHOS = ["1e-40", "1e-25", "1e-12", "1e-4", "0.1", "1", "10", "1000", "1e6"]
 DELTAS = ["1e-300", "1e-40", "1e-6", "0.5", "0.99", "0.99999999999"]

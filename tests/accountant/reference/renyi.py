@@ -11,16 +11,11 @@ from accountant.conversions.renyi import (
     laplace_renyi,
     randomized_response_renyi,
 )
-from accountant.conversions.renyi_dp import (
-    budget_cks,
-    budget_mironov,
-    c_alpha,
-    epsilon_cks,
-    epsilon_mironov,
-)
-from accountant.conversions.renyi_mixture import mixture_delta
-from accountant.conversions.renyi_optimal import budget_optimal
+from accountant.conversions.renyi_dp import budget_cks
 from accountant.conversions.renyi_subsampled import subsampled_gaussian_renyi
+from tests.accountant.formulas.renyi_dp import budget_mironov, c_alpha, epsilon_cks, epsilon_mironov
+from tests.accountant.formulas.renyi_mixture import mixture_delta
+from tests.accountant.formulas.renyi_optimal import budget_optimal
 from tests.accountant.reference.common import Bound, Inputs, Inverse
 
 
