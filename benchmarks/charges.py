@@ -32,7 +32,8 @@ _MICROSECONDS = 1e6
 
 
 def _plan(name: str) -> CompiledPolicy:
-    wire = {"filter": name, **_POLICIES.get(name, _EPSILON)}
+    own = {field: parameter.example for field, parameter in FILTERS[name].parameters.items()}
+    wire = {"filter": name, **_POLICIES.get(name, _EPSILON | own)}
     decoded: Policy = decode_policy(msgspec.json.encode(wire))
     return open_plan(resolve(decoded))
 

@@ -5,7 +5,7 @@ Where a patch no longer applies, because what it stands beside has changed or mo
     git apply --reject tests/adding/filter.patch    # then mend what was rejected by hand
     git add --intent-to-add accountant
     git diff -- accountant streams > tests/adding/filter.patch
-    git stash --include-untracked -- accountant streams
+    git apply --reverse tests/adding/filter.patch && git reset accountant
 
 and the same for `claim.patch`.
 """
