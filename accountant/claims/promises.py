@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 
-from accountant import claims as c
+from accountant.claims import claims as c
 from accountant.conversions.probabilistic import (
     both_tails_delta,
     loss_shift,

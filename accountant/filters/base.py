@@ -66,7 +66,7 @@ class Filter(ABC):
     """One way to decide whether a mechanism may run.
 
     An implementation holds its policy's parameters and no state: what has been spent is
-    handed to it. How to add one: docs/adding.md. Why it is so:
+    handed to it. How to add one: docs/code.md. Why it is so:
     docs/decisions/0023-filters-with-a-rule.md.
 
     Attributes:

@@ -88,13 +88,6 @@ def patched(name: str, directory: Path) -> Copy:
     return copy
 
 
-def test_what_the_page_names_is_there() -> None:
-    page = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:accountant|streams|tests|docs)/[^`]*)`", page))
-    assert len(named) > 10
-    assert not [each for each in named if "NAME" not in each and not (ROOT / each).exists()]
-
-
 @pytest.fixture(scope="module")
 def with_filter(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     return patched("filter.patch", tmp_path_factory.mktemp("filter"))

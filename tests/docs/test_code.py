@@ -13,10 +13,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "code.md"
 LINES = PAGE.read_text(encoding="utf-8").splitlines()
 MOST_LINES = 120
-NAMED = re.compile(r"`([^`]+)`")
+TOKEN = re.compile(r"`(?P<named>[^`]+)`(?: `(?P<name>[A-Za-z_]\w*(?:\.\w+)?)`)?")
 FILE = re.compile(r"[a-z_0-9]+(?:/[a-z_0-9]+)*\.py")
 ROOM = re.compile(r"(?:[a-z_]+/)+")
-NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)?")
 
 
 @cache
@@ -35,31 +34,30 @@ def defined_in(path: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-def _is_missing(token: str, file: Path) -> bool:
-    return NAME.fullmatch(token) is not None and token not in defined_in(file)
-
-
 def wrong_in(line: str) -> list[str]:
     """Return what a line names and what is not there.
 
-    A room or file stands with its path from the root, or, within a line that begins with a room,
-    from there. A name is one of the file named last before it.
+    A room or file stands with its path from the root or, behind a room, from that room. A name
+    that follows a file at once is defined there.
     """
-    room, file, wrong = ROOT, None, []
-    for token in NAMED.findall(line):
-        if ROOM.fullmatch(token):
-            where = ROOT / token if (ROOT / token).is_dir() else room.parent / token
-            if not (where.is_dir() and any(where.glob("*.py"))):
-                where = room / token
-            if not where.is_dir():
-                wrong.append(token)
-            room = where
-        elif FILE.fullmatch(token):
-            file = ROOT / token if "/" in token else room / token
-            if not file.is_file():
-                wrong.append(token)
-        elif file is not None and file.is_file() and _is_missing(token, file):
-            wrong.append(f"{token} in {file.relative_to(ROOT)}")
+    room, wrong = ROOT, []
+    for token in TOKEN.finditer(line):
+        named, name = token["named"], token["name"]
+        if "NAME" in named:
+            continue
+        if ROOM.fullmatch(named):
+            places = (ROOT / named, room.parent / named, room / named)
+            found = [place for place in places if any(place.glob("*.py"))]
+            room = found[0] if found else room
+        elif FILE.fullmatch(named):
+            file = ROOT / named if "/" in named else room / named
+            found = [file] if file.is_file() else []
+            if found and name and name not in defined_in(file):
+                wrong.append(f"{name} in {named}")
+        else:
+            continue
+        if not found:
+            wrong.append(named)
     return wrong
 
 
