@@ -1,4 +1,4 @@
-"""A worker's place in its consumer group: the partitions it is given, and their inputs."""
+"""A worker's place in its consumer group: its assigned partitions, and their inputs."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
     Args:
         deployment: names the group and the inputs.
         instance_id: the member's name.
-        on_revoked: awaited with partitions that are to be let go of, before others may own them.
-        on_assigned: called with partitions that are given, each of their inputs paused.
+        on_revoked: awaited with the partitions to release, before another member may own them.
+        on_assigned: called with the assigned partitions; their inputs are paused.
 
     Attributes:
-        inbox: the inputs of all partitions that are given.
+        inbox: the inputs of all assigned partitions.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
                 session_timeout_ms=int(SESSION_S * 1000),
                 heartbeat_interval_ms=1_000,
                 rebalance_timeout_ms=8_000,
-                # Else a member that is given no partition, or is refolding for long, would leave
-                # the group for good: the client takes one that asks for no records for dead.
+                # The client takes a member that polls no records for dead. A member without
+                # partitions, or in a long refold, would otherwise leave the group for good.
                 max_poll_interval_ms=2**31 - 1,
                 request_timeout_ms=10_000,
                 retry_backoff_ms=100,
@@ -80,7 +80,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         self.inbox = Inbox(self._client)
         self._reading: asyncio.Task[None] | None = None
         self._hinting: asyncio.Task[None] | None = None
-        self._member = ""  # our id within the group, as we were last told
+        self._member = ""  # our id within the group, from the last assignment
         self._left = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -103,8 +103,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
     async def leave(self) -> None:
         """Disconnect. The group keeps the member's place for as long as a session lasts.
 
-        From here on nothing is asked of the listeners: a client may be within a rebalance, and
-        one that joined after all would displace its own successor.
+        From here on the listeners do nothing: the client may be in a rebalance, and if it joined
+        now it would displace its own successor.
         """
         self._left = True
         if self._reading is not None:
@@ -135,7 +135,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         return False
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """Let go, before another member may own."""
+        """Release partitions before another member may own them."""
         if self._left:
             raise asyncio.CancelledError
         tps = set(revoked)
@@ -148,41 +148,42 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
                     "give each an ACCOUNTANT_INSTANCE_ID (--instance-id) of its own"
                 )
             )
-            # Ends the client's half that belongs to the group: by joining again it would
-            # displace the other in turn, and so on for ever.
+            # Cancelling ends the client's coordination task. If it joined again, the two
+            # workers would displace each other for ever.
             raise asyncio.CancelledError
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """Hand over what is given."""
+        """Hand over the assigned partitions."""
         if self._left:
             return
         tps = set(assigned)
-        # Private, and the only way to it; tests/kafka/test_membership.py.
+        # A private attribute, and the only way to the member's id; tests/kafka/test_membership.py.
         self._member = self._client._coordinator.member_id
         for tp in tps:
-            # A position of our own keeps the client from looking for one in the group's
-            # offsets, which are a hint; paused, nothing is fetched before the refold.
+            # With a position set, the client does not look one up in the group's offsets,
+            # which are only a hint. While paused, it fetches nothing before the refold.
             self._client.seek(tp, 0)
             self._client.pause(tp)
         partitions = {tp.partition for tp in tps}
         try:
             self._on_assigned(partitions)
         except Exception as error:
-            self._end(error)  # the client would only log it, and the group think them served
+            self._end(error)  # the client would only log it and keep the partitions
             raise
         _log.info("partitions_assigned", partitions=sorted(partitions))
 
     def _end(self, error: Exception) -> None:
         if not self._ended.done():
             self._ended.set_exception(error)
-            self._ended.exception()  # known, also where nobody waits any more
+            self._ended.exception()  # marks it as retrieved, also when no caller waits any more
 
     async def _is_displaced(self) -> bool:
         """Tell whether another client has joined under our name since we were let in."""
         try:
             if not await self._is_anothers():
                 return False
-            # Or was it a late duplicate of a request of our own? Nothing keeps that one's place.
+            # A late duplicate of our own join request looks the same, but sends no heartbeat:
+            # the group drops it after one session.
             await asyncio.sleep(SESSION_S + 1)
             return await self._is_anothers()
         except (JournalFault, Refused) as error:
@@ -194,7 +195,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         return member not in {None, self._member}
 
     async def hint(self, serving: Collection[int]) -> list[Lag]:
-        """Commit offsets of the partitions that are served, for displays; return how far behind.
+        """Commit offsets of the served partitions, for displays; return their lags.
 
         Best effort: nothing here relies on the group's offsets.
         """
@@ -217,12 +218,12 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
 
 
 async def _member_of(deployment: Deployment, instance_id: str) -> str | None:
-    """Return the id of the group's member that an instance is at present, None if it is none.
+    """Return an instance's present member id in the group, None if it is no member.
 
-    The broker makes it of the instance's name and a UUID, new whenever a client joins under that
-    name without telling the last one.
+    The broker makes the id from the instance's name and a UUID. The UUID is new whenever a client
+    joins under that name without sending the last id.
 
-    Raises: JournalFault, Refused: the broker did not tell.
+    Raises: JournalFault, Refused: the broker did not answer.
     """
     with translating():
         async with asyncio.timeout(_PATIENCE_S), admin_of(deployment.bootstrap) as admin:

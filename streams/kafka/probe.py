@@ -28,11 +28,11 @@ _UNLED: Final = {None: _UNKNOWN, NOBODY: "it has no leader"}
 
 
 class LogEnds:
-    """What one look at some logs found.
+    """The result of one look at some logs.
 
     Attributes:
-        ends: the high watermark of each whose leader told.
-        silent: why there is none, of each of the others.
+        ends: the high watermark of each log whose leader answered.
+        silent: for each other log, why its leader's answer is missing.
         reached: whether any broker answered anything.
     """
 
@@ -47,7 +47,7 @@ class LogEnds:
 
     @property
     def misses_topics(self) -> bool:
-        """Whether a broker has said that something it was asked of does not exist."""
+        """Whether a broker has answered that a log it was asked for does not exist."""
         return _UNKNOWN in self.silent.values()
 
     def record(self, tp: TopicPartition, code: int, end: int) -> None:
@@ -61,14 +61,14 @@ class LogEnds:
 
 
 class Probe:
-    """Asks the leader of each log by itself: one that hangs does not speak for the others.
+    """Asks each leader separately, so that a broker that hangs delays no answer of the others.
 
-    The probe stays connected, since finding brokers is slow while one hangs. It begins anew where
-    no broker answers: they may have other addresses by now.
+    The probe stays connected, because finding brokers is slow while one hangs. It connects anew
+    when no broker answers, because their addresses may have changed.
 
     Args:
         bootstrap: `host:port`, several with commas between them.
-        topics: of all logs that are asked for.
+        topics: the topics of all logs that a look may ask for.
     """
 
     def __init__(self, bootstrap: str, topics: Iterable[str]) -> None:

@@ -34,8 +34,8 @@ def _nothing_to_read_on() -> Mapping[int, int]:
 class Tail:
     """Reads every row of a dataset, then every decision from `history_ms` ago on, for ever.
 
-    Events may come twice and, across a reconnection, the callbacks must not mind: every
-    decision carries running totals and its dataset's sequence.
+    Events may come twice across a reconnection, and the callbacks must allow it: every decision
+    carries running totals and its dataset's sequence.
 
     Args:
         read_on: asked at each look; see `ReadOn`.
@@ -62,7 +62,7 @@ class Tail:
         self._pause = pause
         self._clock = clock or SystemClock()
         self._positions: dict[TopicPartition, int] = {}
-        self._since: dict[TopicPartition, int] = {}  # where no position is known any more
+        self._since: dict[TopicPartition, int] = {}  # replaces a forgotten position
         self._left: set[TopicPartition] = set()
         self._caught_up = asyncio.Event()
         self.trouble: str | None = "starting"
@@ -79,8 +79,8 @@ class Tail:
                 try:
                     await self._follow()
                 except Exception as error:
-                    # Whatever it is, who stops following without saying so shows old figures as
-                    # if they were today's. Only a start is refused.
+                    # Every error is reported: a reader that stops silently shows old figures as
+                    # today's. Only a start may be refused; later the loop tries again.
                     if isinstance(error, Refused) and not self._caught_up.is_set():
                         raise
                     why = f"{type(error).__name__}: {error}"
@@ -130,7 +130,7 @@ class Tail:
             await stop(follower)
 
     async def _return(self, follower: Any) -> None:
-        """Read on in partitions that had been left."""
+        """Read again in partitions that `on_decisions` had left."""
         topic = self._deployment.topics.decisions
         again = {TopicPartition(topic, i): at for i, at in self._read_on().items()}
         if not again:
@@ -143,7 +143,7 @@ class Tail:
             await self._place(follower, list(again))
 
     async def _place(self, follower: Any, decisions: list[TopicPartition]) -> None:
-        """Seek to where we were, or since when to read, the first time `history_ms` ago."""
+        """Seek to the last position, else to the time to read from, at first `history_ms` ago."""
         first = max(0, self._clock.now() - self._history_ms)
         since = {tp: self._since.get(tp, first) for tp in decisions}
         # Read end offsets before looking up times; otherwise a decision committed in between is

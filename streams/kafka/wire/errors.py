@@ -71,7 +71,7 @@ def translated(error: BaseException, *, committing: bool = False) -> JournalFaul
 
 @contextmanager
 def translating(*, committing: bool = False) -> Iterator[None]:
-    """Translate what the client raises within the block.
+    """Translate the client's errors within the block.
 
     Raises: JournalFault, Refused: as `translated` says.
     """

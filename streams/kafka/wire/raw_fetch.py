@@ -42,7 +42,7 @@ async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> Unpacked:
         raise error(tp)
     found = unpacked(data, tp, offset)
     if data and found.next is None:
-        # It sends at least the first batch whole, however large.
+        # The broker sends at least the first batch whole, however large.
         raise kafka.CorruptRecordException(f"{tp}: no whole batch at offset {offset}")
     return found
 
