@@ -1,4 +1,4 @@
-"""Whether a worker may own a partition: the rule that keeps two of them from a duel."""
+"""Whether a worker may own a partition: the rule that keeps two from fencing each other in turn."""
 
 from __future__ import annotations
 
