@@ -1,4 +1,4 @@
-"""The rows of `state`, as those who follow a ledger from beside it take them in."""
+"""Read the rows of `state` for processes that follow a ledger without owning it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class StateRows:
     """Hands over the row of every dataset, and looks again where some may be missing.
 
     An owner that has found `state` lost or wrong writes it anew, in several transactions, its
-    own row last. Whoever reads meanwhile gets some of the rows, or none; a dataset whose opening
-    is too long ago to be read among the decisions would stay unknown to it.
+    own row last. A reader meanwhile gets some of the rows, or none. If the decisions it reads begin
+    after a dataset's opening, that dataset would stay unknown to it.
     """
 
     def __init__(self, deployment: Deployment, on_snapshot: OnSnapshot) -> None:
@@ -45,7 +45,7 @@ class StateRows:
         self._missing = [TopicPartition(topic, i) for i in range(deployment.partitions)]
 
     async def read(self) -> None:
-        """Hand over the rows of those partitions that were not read whole yet.
+        """Hand over the rows of the partitions that were not read whole yet.
 
         Raises: JournalFault.
         """
@@ -70,13 +70,13 @@ class StateRows:
             if own is not None and are_all(decode_partition_row(own), rows.values()):
                 self._missing.remove(tp)
         except DECODE_ERRORS as error:
-            # The partition's next owner makes such rows again; what was decided is in the log.
+            # The partition's next owner writes such rows again; the log holds the decisions.
             _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
 
     async def complete(self) -> None:
         """Read again from time to time, until every partition was read whole.
 
-        A partition that has never decided anything has no rows, and is looked at for ever.
+        A partition without decisions has no rows, so the reads of it never end.
         """
         looks = 0
         while self._missing:
@@ -91,8 +91,8 @@ class StateRows:
 
 
 def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
-    """Tell whether rows of datasets are those that their partition's row was written with."""
+    """Tell whether these are all the datasets' rows that the partition's row was written with."""
     sums = [crc_of_row(row) for row in rows]
-    # Rows of versions before it have no checksum.
+    # Versions before the checksum wrote rows without one.
     same = partition.checksum in (msgspec.UNSET, text_of(sum(sums)))
     return same and partition.datasets == len(sums)

@@ -13,14 +13,14 @@ from aiokafka.client import ConnectionGroup, CoordinationType
 from streams.kafka.wire.connecting import HurriedClient
 
 AWAY_S: Final = 0.1
-"""How long to wait where a broker that is needed is not known, or does not answer."""
+"""How long to wait where a needed broker is unknown or does not answer."""
 
 NOBODY: Final = -1
-"""Leads a partition that has no leader at present."""
+"""The leader's number of a partition that has no leader at present."""
 
 
 class Brokers:
-    """Sends a request to whom it is for, once, and returns its answer.
+    """Sends a request once to the broker it is meant for, and returns the answer.
 
     Args:
         bootstrap: `host:port`.
@@ -40,7 +40,7 @@ class Brokers:
     async def connect(self) -> None:
         """Learn who the brokers are.
 
-        Raises: KafkaError: nobody answers.
+        Raises: KafkaError: no broker answers.
         """
         await self._client.bootstrap()
 
@@ -51,18 +51,18 @@ class Brokers:
             self._client.set_topics(self._topics)
 
     async def refresh(self) -> bool:
-        """Ask anew where the topics are; tell whether somebody answered."""
+        """Ask anew where the topics are; tell whether a broker answered."""
         return bool(await self._client.force_metadata_update())
 
     def leads(self, tp: TopicPartition) -> int | None:
-        """Return who leads a partition as far as is known, -1 for nobody, None if not known."""
+        """Return the known leader of a partition, -1 if it has none, None if it is not known."""
         node: int | None = self._client.cluster.leader_for_partition(tp)
         return node
 
     async def leader(self, tp: TopicPartition) -> int:
-        """Return who leads a partition, as soon as that is known.
+        """Return the leader of a partition, as soon as it is known.
 
-        Raises: TopicAuthorizationFailedError: we may not know.
+        Raises: TopicAuthorizationFailedError: the broker denies us the topic.
         """
         cluster = self._client.cluster
         pause = 0.0
@@ -83,7 +83,7 @@ class Brokers:
     async def ask_coordinator(self, request: Any) -> Any:
         """Return the coordinator's answer.
 
-        Raises: KafkaError: there is none, or what was asked may not have arrived.
+        Raises: KafkaError: there is no coordinator, or the request may not have arrived.
         """
         if self._coordinator is None:
             self._coordinator = await self._find_coordinator()

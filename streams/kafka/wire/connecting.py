@@ -17,7 +17,7 @@ _CONNECT_MS: Final = 2_000
 
 
 class _Turn:
-    """Who connects to a broker at present, and how often that took too long."""
+    """The lock of the one task that connects to a broker, and how often that took too long."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -33,13 +33,13 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
     async def bootstrap(self) -> None:
         """Learn who the brokers are from the first address that answers.
 
-        Raises: KafkaConnectionError: none does.
+        Raises: KafkaConnectionError: no address answers.
         """
         given, timeout_ms = self._bootstrap_servers, self._request_timeout_ms
         servers = given.split(",") if isinstance(given, str) else given
         if len(servers) > 1:
-            # Of the connections for this alone. Their own limit closes them; a task that is
-            # cancelled would leave them open.
+            # This limit applies to the bootstrap connections only, and closes them on expiry;
+            # a cancelled task would leave them open.
             self._request_timeout_ms = min(timeout_ms, _CONNECT_MS)
         try:
             await super().bootstrap()
@@ -48,7 +48,7 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
 
     @property
     def _get_conn_lock(self) -> Any:
-        """Replaces the client's lock, by which all connections wait for that to one broker."""
+        """Replaces the client's lock, which lets one slow connection delay all others."""
         return nullcontext() if len(self.cluster.brokers()) > 1 else super()._get_conn_lock
 
     # Private, and the only way to it; tests/kafka/test_connecting.py.

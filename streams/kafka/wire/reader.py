@@ -86,8 +86,8 @@ async def _disconnect(client: Any) -> None:
     try:
         await client.stop()
     finally:
-        # While the broker is away, a consumer's `stop` ends with a fetch that it cancels, and
-        # leaves its connections to come back with the broker, for ever.
+        # While the broker is away, a consumer's `stop` ends early on a cancelled fetch and leaves
+        # its connections open; they would reconnect with the broker, for ever.
         connections = getattr(client, "_client", None) or client.client
         await connections.close()
 

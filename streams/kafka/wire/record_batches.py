@@ -33,7 +33,7 @@ _UNPACK: Final[dict[int, Callable[[bytes], bytes]]] = {
 
 
 class Unpacked(NamedTuple):
-    """What some batches hold.
+    """The contents of some batches.
 
     Attributes:
         records: without their headers, which nothing here uses.
@@ -98,8 +98,8 @@ def _records(batch: bytes, head: tuple[int, ...], tp: TopicPartition) -> Iterato
         yield ConsumerRecord(
             tp.topic,
             tp.partition,
-            # The broker counts; what is written in a record it does not look at. Where some
-            # were compacted away only that is left, but our inputs are never compacted.
+            # The broker numbers records by counting and ignores the offset written in each. After
+            # compaction only the written one is right, but our inputs are never compacted.
             base + (place if count == last + 1 else written),
             last_time if stamped else first_time + delta,
             int(stamped),
