@@ -75,7 +75,7 @@ async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
 def _check_settings(deployment: Deployment, partition: int, first: bytes) -> None:
     """Refuse settings that every worker would halt on.
 
-    A log that is damaged is no concern of who makes topics: workers and `audit` tell of it.
+    A damaged log does not stop the making of topics: workers and `audit` report it.
     """
     try:
         check_genesis(decode_decision(first).genesis, deployment.genesis(partition))

@@ -48,9 +48,9 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
         "message.timestamp.type": "CreateTime",
         **_BATCH,
     },
-    # One that is too long for its topic would halt the partition that sets it aside.
+    # A dead letter too long for its topic would halt the partition that sets it aside.
     "dead_letters": {"cleanup.policy": "delete", **_BATCH},
-    # For ever, and few: who follows it from its beginning knows what was told.
+    # Kept for ever, and few: a reader from the beginning knows which alerts were published.
     "alerts": {"cleanup.policy": "delete", **_FOREVER, **_BATCH},
 }
 """What each topic is created with, and what `check` insists on."""

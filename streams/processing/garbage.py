@@ -1,4 +1,4 @@
-"""When Python looks for garbage, in a process that serves."""
+"""When Python's garbage collector runs in a serving process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _COLLECT_AFTER: Final = (10_000, 20, 20)
 
 
 def collect_less() -> None:
-    """Look for garbage less often, and never among what there is now.
+    """Collect garbage less often, and never among the objects that exist now.
 
-    What was imported or read back never becomes garbage in a cycle: a full collection over it
-    stops everything for 50 ms, which is the tail of the latency. What a batch makes is freed once
-    it is committed: collections after every 700 objects look through it in vain, 6 % of a busy
+    Imported modules and refolded state never become garbage in a cycle: a full collection over
+    them stops everything for 50 ms, which is the tail of the latency. A batch's objects are freed
+    once it is committed: collections after every 700 objects search them in vain, 6 % of a busy
     worker's time.
     """
     gc.collect()

@@ -12,11 +12,11 @@ _MOST_IN_A_ROW: Final = 5
 
 
 class Poison:
-    """Remember across refolds what was being committed when the journal refused it.
+    """Remember across refolds which records the journal refused to commit.
 
     A batch that is refused twice is retried record by record; the one that is refused alone
-    is decided `invalid`/`internal_error`; if even that is refused, or nothing gets through at
-    all, there is no way on.
+    is decided `invalid`/`internal_error`; if even that is refused, or no commit succeeds at
+    all, the partition halts.
     """
 
     def __init__(self, batch: int) -> None:
@@ -32,13 +32,13 @@ class Poison:
         return 1 if self._singly else self._batch
 
     def suspect(self, records: Sequence[Input]) -> None:
-        """Note what is about to be committed."""
+        """Note the records that are about to be committed."""
         self._suspects = records
 
     def is_poison(self, record: Input) -> bool:
         """Tell whether this record was refused alone."""
         poison = self._poison
-        # The value too: an input that keeps nothing gives another record the same offset.
+        # Compare the value too: an input without storage gives another record the same offset.
         return (
             poison is not None
             and (record.source, record.offset) == (poison.source, poison.offset)

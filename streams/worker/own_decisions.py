@@ -112,7 +112,7 @@ class OwnDecisions:
                 await self._crossed.wait()
 
     def take(self) -> dict[int, Sequence[Encoded]]:
-        """Return what was committed since the last time, by partition, each in its order."""
+        """Return the decisions committed since the last call, by partition, each in its order."""
         self._filled.clear()
         self._crossed.clear()
         taken: dict[int, Sequence[Encoded]] = {}
@@ -123,7 +123,7 @@ class OwnDecisions:
         return taken
 
     def give_back(self, taken: Mapping[int, Sequence[Encoded]]) -> None:
-        """Have what was taken in vain read from the log."""
+        """Have decisions that were taken but not used read from the log."""
         for number, decided in taken.items():
             own = self._owned.get(number)
             if own is not None:

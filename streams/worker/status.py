@@ -28,12 +28,12 @@ class Status:
         self.fencings: dict[int, int] = {}
 
     def assigned(self, partition: int) -> None:
-        """A partition is to be served from here on."""
+        """Note that this process serves a partition from here on."""
         self._revoked.discard(partition)
         self._waiting[partition] = f"partition {partition} is being refolded"
 
     def revoked(self, partition: int) -> None:
-        """A partition is no longer this process's concern."""
+        """Note that this process no longer serves a partition."""
         self._revoked.add(partition)
         self._waiting.pop(partition, None)
         self._serving.discard(partition)
