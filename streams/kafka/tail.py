@@ -34,7 +34,7 @@ def _nothing_to_read_on() -> Mapping[int, int]:
 class Tail:
     """Reads every row of a dataset, then every decision from `history_ms` ago on, for ever.
 
-    Events may come twice across a reconnection, and the callbacks must allow it: every decision
+    Events may come twice, as after a reconnection, and the callbacks must allow it: every decision
     carries running totals and its dataset's sequence.
 
     Args:
