@@ -12,7 +12,7 @@ from streams.gateway.context import Context
 from streams.gateway.datasets import list_datasets, show_dataset, show_decision, show_usage
 from streams.gateway.events import stream_events
 from streams.gateway.host_header import host_check
-from streams.gateway.monitoring import healthz, metrics, readyz
+from streams.gateway.monitoring import monitoring
 from streams.gateway.openapi import describe_bodies, openapi_config
 from streams.gateway.page import page
 from streams.gateway.problems import HANDLERS
@@ -31,9 +31,6 @@ _ROUTES: Final = [
     show_usage,
     show_decision,
     stream_events,
-    healthz,
-    readyz,
-    metrics,
     page,
 ]
 
@@ -46,9 +43,12 @@ def create_app(
     Args:
         registry: what /metrics shows; without it, only the process itself.
     """
-    context = Context(service, settings, registry or make_registry(None))
+    context = Context(service, settings)
     app = Litestar(
-        route_handlers=_ROUTES,
+        route_handlers=[
+            *_ROUTES,
+            *monitoring(registry or make_registry(None), service.readiness),
+        ],
         state=State({"context": context}),
         before_request=host_check(settings.unauthenticated_bind),
         exception_handlers=HANDLERS,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from litestar import Request
 from litestar.datastructures import State
-from prometheus_client import CollectorRegistry
 
 from streams.service import Service
 from streams.settings import Settings
@@ -25,7 +24,6 @@ class Context:
 
     service: Service
     settings: Settings
-    registry: CollectorRegistry
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 

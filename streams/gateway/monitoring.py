@@ -1,13 +1,18 @@
-"""What supervisors and Prometheus ask."""
+"""What supervisors and Prometheus ask, of a gateway and of a worker alike."""
 
 from __future__ import annotations
 
-from litestar import Response, get
+from collections.abc import Callable
+from typing import Any
+
+from litestar import Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+from prometheus_client import CollectorRegistry
 
 from accountant.records import encode
-from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.problems import JSON
 from streams.metrics.registry import exposition
+from streams.service import Readiness
 
 
 @get("/healthz", tags=["monitoring"])
@@ -16,19 +21,31 @@ async def healthz() -> Response[bytes]:
     return Response(encode({"alive": True}), media_type=JSON)
 
 
-@get("/readyz", tags=["monitoring"])
-async def readyz(request: HttpRequest) -> Response[bytes]:
-    """Tell whether requests are being decided, and if not (503), why.
+def monitoring(
+    registry: CollectorRegistry, readiness: Callable[[], Readiness]
+) -> list[HTTPRouteHandler]:
+    """Return the handlers of /healthz, /readyz and /metrics.
 
-    Of a ledger on Kafka: whether this gateway follows the decisions, whoever makes them.
+    Args:
+        registry: what /metrics shows.
+        readiness: what /readyz tells.
     """
-    state = context_of(request).service.readiness()
-    body = encode({"ready": state.ready, "reasons": list(state.reasons)})
-    return Response(body, media_type=JSON, status_code=200 if state.ready else 503)
 
+    @get("/readyz", tags=["monitoring"])
+    async def readyz() -> Response[bytes]:
+        """Tell whether requests are being decided, and if not (503), why.
 
-@get("/metrics", tags=["monitoring"], sync_to_thread=True)
-def metrics(request: HttpRequest) -> Response[bytes]:
-    """Return every metric for Prometheus."""
-    text, content_type = exposition(context_of(request).registry, request.headers.get("accept", ""))
-    return Response(text, media_type=content_type)
+        Of a ledger on Kafka: whether this gateway follows the decisions, whoever makes them.
+        """
+        state = readiness()
+        body = encode({"ready": state.ready, "reasons": list(state.reasons)})
+        return Response(body, media_type=JSON, status_code=200 if state.ready else 503)
+
+    @get("/metrics", tags=["monitoring"], sync_to_thread=True)
+    def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
+        """Return every metric for Prometheus."""
+        text, content_type = exposition(registry, request.headers.get("accept", ""))
+        # As a header: Litestar would put a second charset behind a media type's own.
+        return Response(text, headers={"Content-Type": content_type})
+
+    return [healthz, readyz, metrics]

@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
 
-from litestar import Litestar, Request, Response, get
+from litestar import Litestar, Response, get
 from litestar.params import FromPath
 from prometheus_client.registry import Collector
 
@@ -18,9 +17,10 @@ from accountant.views.usage import Rows, views_of
 from streams.errors import Refused
 from streams.gateway.connections import BoundedServer
 from streams.gateway.host_header import host_check
-from streams.gateway.problems import problem
+from streams.gateway.monitoring import monitoring
+from streams.gateway.problems import JSON, problem
 from streams.loggers import get_logger
-from streams.metrics.registry import exposition, make_registry
+from streams.metrics.registry import make_registry
 from streams.metrics.snapshot import MetricsSource
 from streams.service import Readiness
 
@@ -28,7 +28,7 @@ _log = get_logger(__name__)
 
 
 def _json(value: bytes) -> Response[bytes]:
-    return Response(value, media_type="application/json")
+    return Response(value, media_type=JSON)
 
 
 def _listed(views: list[tuple[str, DatasetView]]) -> bytes:
@@ -65,23 +65,6 @@ class WorkerDoor:
         readiness: Callable[[], Readiness],
         more: Sequence[Collector] = (),
     ) -> None:
-        registry = make_registry(source, *more)
-
-        @get("/metrics", sync_to_thread=True)
-        def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-            text, content_type = exposition(registry, request.headers.get("accept", ""))
-            return Response(text, headers={"Content-Type": content_type})
-
-        @get("/healthz", sync_to_thread=False)
-        def healthz() -> dict[str, bool]:
-            return {"alive": True}
-
-        @get("/readyz", sync_to_thread=False)
-        def readyz() -> Response[dict[str, object]]:
-            ready = readiness()
-            body: dict[str, object] = {"ready": ready.ready, "reasons": list(ready.reasons)}
-            return Response(body, status_code=200 if ready.ready else 503)
-
         # This loop decides: it copies what is asked for, and a thread does the rest.
         @get("/datasets")
         async def datasets() -> Response[bytes]:
@@ -96,7 +79,7 @@ class WorkerDoor:
             return _json(await asyncio.to_thread(_shown, view, rows))
 
         app = Litestar(
-            [metrics, healthz, readyz, datasets, dataset],
+            [*monitoring(make_registry(source, *more), readiness), datasets, dataset],
             before_request=host_check(host),
             openapi_config=None,
         )

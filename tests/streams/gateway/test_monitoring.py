@@ -108,3 +108,8 @@ def test_metrics_speak_openmetrics_to_who_asks_for_it(door: Door) -> None:
     response = door.http.get("/metrics", headers=accept)
     assert response.headers["content-type"].startswith("application/openmetrics-text")
     assert response.text.endswith("# EOF\n")
+
+
+def test_metrics_name_their_charset_once(door: Door) -> None:
+    response = door.http.get("/metrics")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"

@@ -80,3 +80,14 @@ async def test_a_page_whose_name_was_pointed_here_reads_nothing(following: ViewF
         local = await client.get("/datasets", headers={"Host": "localhost:9"})
     assert [answer.status_code for answer in answers] == [421, 421, 421]
     assert local.status_code == 200
+
+
+async def test_what_supervisors_ask_is_answered_as_by_a_gateway(following: ViewFolder) -> None:
+    async with served(following) as client:
+        alive, ready, metrics = [
+            await client.get(path) for path in ("/healthz", "/readyz", "/metrics")
+        ]
+    assert (alive.status_code, alive.json()) == (200, {"alive": True})
+    assert (ready.status_code, ready.json()) == (200, {"ready": True, "reasons": []})
+    assert metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "privacy_accountant_build_info" in metrics.text
