@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from accountant.ledger import Ledger
 from accountant.records.decided import Encoded
-from accountant.views.datasets import Alert, alerts, fold_decision, view_of_ledger
+from accountant.views.datasets import Alert, Once, alerts, fold_decision, view_of_ledger
 from accountant.views.follow import runs
 
 
@@ -19,12 +19,12 @@ class OwnAlerts:
 
     def __init__(self) -> None:
         self._ledgers: dict[str, Ledger] = {}
-        self._told: set[str] = set()
+        self._told = Once()
 
     def begin(self, ledgers: Mapping[str, Ledger]) -> list[Alert]:
         """Go on from a state that was read back; return what it has crossed, not told before."""
         self._ledgers = dict(ledgers)
-        return self._new(crossed(ledgers))
+        return self._told.take(crossed(ledgers))
 
     def take(self, records: Sequence[Encoded], ledgers: Mapping[str, Ledger]) -> list[Alert]:
         """Take in the decisions of one commit; return the thresholds that they crossed.
@@ -42,12 +42,7 @@ class OwnAlerts:
             self._ledgers[name] = after
             if before is None or before.crossed != after.crossed or before.plan is not after.plan:
                 found += _folded(before, run)
-        return self._new(found) if found else found
-
-    def _new(self, found: Sequence[Alert]) -> list[Alert]:
-        new = [alert for alert in found if alert.alert_id not in self._told]
-        self._told.update([alert.alert_id for alert in new])
-        return new
+        return self._told.take(found) if found else found
 
 
 def crossed(ledgers: Mapping[str, Ledger]) -> list[Alert]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streams.alerts.seen_alerts import Once
+from accountant.views.datasets import Once
 
 __all__ = ["Once"]

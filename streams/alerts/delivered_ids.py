@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
+from accountant.views.datasets import Alert, Once
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)
 
 
-class Delivered:
-    """Remembers ids of alerts over restarts, as far as the disk lets it.
+class Delivered(Once):
+    """Remembers alerts over restarts, as far as the disk lets it.
 
     A cache of what was told, never of what was spent: without it, or where it cannot be
     written, an alert is given again, under the same id. Whoever uses it holds the ledger's lock.
@@ -26,33 +27,37 @@ class Delivered:
         self._path = path.with_name(path.name + ".alerts")
         self._head = head
         self._file: IO[bytes] | None = None
+        super().__init__(self._read())
 
-    def ids(self) -> set[str]:
-        """Return the ids remembered, empty where there are none for this ledger."""
+    def _read(self) -> set[str]:
+        """Return the ids in the file, empty where there are none for this ledger."""
         try:
             first, *lines = self._path.read_bytes().split(b"\n")
         except OSError:
             return set()
         # What follows the last line's end is an id that a crash cut off.
         lines = lines[:-1]
-        return {line.decode("ascii", "replace") for line in lines} if self._is(first) else set()
+        ours = first == self._head.encode()
+        return {line.decode("ascii", "replace") for line in lines} if ours else set()
 
-    def _is(self, first: bytes) -> bool:
-        return first == self._head.encode()
+    def leave_out(self, alert: Alert) -> None:
+        """Note an alert that is not to be given again before the next start."""
+        super().add(alert)
 
-    def add(self, alert_id: str) -> None:
+    def add(self, alert: Alert) -> None:
         """Remember one more. Never raises."""
+        super().add(alert)
         try:
             if self._file is None:
                 self._file = self._begin()
-            self._file.write(alert_id.encode() + b"\n")
+            self._file.write(alert.alert_id.encode() + b"\n")
             self._file.flush()
         except OSError as error:
             _log.warning("alerts_not_remembered", why=str(error), then="they are given again")
             self.close()
 
     def _begin(self) -> IO[bytes]:
-        known = sorted(self.ids())
+        known = sorted(self._read())
         text = "".join(f"{line}\n" for line in (self._head, *known))
         new = self._path.with_name(self._path.name + ".new")
         new.write_text(text, encoding="ascii")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from accountant.views.datasets import Alert
+from accountant.views.datasets import Alert, Once
 
 OTHERS_WAIT_S: Final = 5.0
 """How long a worker leaves an alert to the owner of its partition."""
@@ -49,7 +49,7 @@ class Pending:
         self._owns = owns
         self._others_wait = others_wait
         self._clock = clock
-        self._published: set[str] = set()
+        self._published = Once()
         self._waiting: dict[str, _Waiting] = {}
         self._taken: dict[str, float] = {}  # handed out, and until when that holds
         self._heard_since = 0.0
@@ -64,16 +64,16 @@ class Pending:
         self._partitions.add(partition)
         for alert in alerts:
             name = alert.alert_id
-            if name not in self._published and name not in self._waiting:
+            if self._published.is_new(alert) and name not in self._waiting:
                 self._waiting[name] = _Waiting(Due(partition, alert), self._clock())
                 new = True
         return new
 
-    def published(self, alert_id: str) -> None:
+    def published(self, alert: Alert) -> None:
         """Note that an alert is on the topic, whoever sent it."""
-        self._published.add(alert_id)
-        self._waiting.pop(alert_id, None)
-        self._taken.pop(alert_id, None)
+        self._published.add(alert)
+        self._waiting.pop(alert.alert_id, None)
+        self._taken.pop(alert.alert_id, None)
 
     def back(self, due: Iterable[Due]) -> None:
         """Note that a try has ended: what of it is not on the topic is due again."""

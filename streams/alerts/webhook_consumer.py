@@ -11,9 +11,9 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
+from accountant.views.datasets import Once
 from streams.alerts.alerts_topic import FETCH_WAIT_MS, decoded
 from streams.alerts.counts import AlertCounts
-from streams.alerts.seen_alerts import Once
 from streams.alerts.webhook import Trying, Webhook
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment

@@ -6,14 +6,12 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.alerts.delivered_ids import Delivered
-from streams.alerts.seen_alerts import Once
 from streams.alerts.webhook import Answer, Trying, Webhook
 
 MOST_WAITING: Final = 10_000
@@ -51,8 +49,7 @@ class Outbox:
         self._crossed = crossed
         self._patience = patience
         self._most = most
-        self._queued = Once(delivered.ids())
-        self._waiting: deque[Trying] = deque()
+        self._waiting: dict[str, Trying] = {}  # by id, in their order
         self._overflown = False
         self._lock = threading.Lock()
         self._loop = asyncio.new_event_loop()
@@ -69,14 +66,14 @@ class Outbox:
         """Have alerts posted, those left out that were put or delivered before. Any thread."""
         with self._lock:
             for alert in alerts:
-                if not self._queued.is_new(alert):
+                # In this order: an alert is delivered before it ends to wait.
+                if alert.alert_id in self._waiting or not self._delivered.is_new(alert):
                     continue
                 if len(self._waiting) >= self._most:
                     self._overflown = True
                     break
-                self._queued.add(alert)
                 made = Trying(alert, self._counts, now=time.monotonic(), patience=self._patience)
-                self._waiting.append(made)
+                self._waiting[alert.alert_id] = made
         self._call(self._woken.set)
 
     def close(self) -> None:
@@ -111,10 +108,12 @@ class Outbox:
 
     async def _post_all(self) -> None:
         while True:
-            if self._waiting:
-                if not await self._post(self._waiting[0]):
+            with self._lock:
+                first = next(iter(self._waiting.values()), None)
+            if first is not None:
+                if not await self._post(first):
                     return
-                self._waiting.popleft()
+                del self._waiting[first.alert.alert_id]
             elif self._overflown:
                 self._overflown = False
                 self.put(self._crossed())
@@ -129,9 +128,10 @@ class Outbox:
         while True:
             tried = await self._webhook.post(trying.alert)
             if tried.answer is Answer.TAKEN:
-                self._delivered.add(trying.alert.alert_id)
+                self._delivered.add(trying.alert)
             pause = trying.pause(tried, time.monotonic())
             if pause is None:
+                self._delivered.leave_out(trying.alert)
                 return True
             await self._rest(pause)
             if self._stopping.is_set():

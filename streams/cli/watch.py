@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from accountant.views.datasets import Alert, DatasetView
+    from accountant.views.datasets import Alert, DatasetView, Once
 
 _SHOWN = 8  # alerts under the table, the latest
 
@@ -79,21 +79,13 @@ class _Looks:
 
     def __init__(self, *, all_that_is_crossed: bool) -> None:
         self._all = all_that_is_crossed
-        self._before: dict[str, DatasetView] | None = None
-        self._told: set[str] = set()
+        self._told: Once | None = None
 
     def take(self, views: Sequence[DatasetView]) -> list[Alert]:
-        from accountant.views.datasets import alerts
+        from accountant.views.datasets import Once, alerts
 
-        before = self._before or {}
-        new = [
-            alert
-            for view in views
-            for alert in alerts(before.get(view.dataset), view)
-            if alert.alert_id not in self._told
-        ]
-        first, self._before = self._before is None, {view.dataset: view for view in views}
-        self._told.update([alert.alert_id for alert in new])
+        first, self._told = self._told is None, self._told or Once()
+        new = self._told.take(alert for view in views for alert in alerts(None, view))
         return [] if first and not self._all else new
 
 

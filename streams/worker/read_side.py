@@ -103,7 +103,7 @@ class ReadSide:
         self._sending: set[asyncio.Task[None]] = set()
         counts.waiting["topic"] = lambda: len(self._pending)
         self._topic = AlertTopic(
-            deployment, on_alert=self._on_published, on_heard=self._pending.heard
+            deployment, on_alert=self._pending.published, on_heard=self._pending.heard
         )
         self.budgets: TableT[str, DatasetView] = app.Table("budgets")
         self.usage: TableT[str, Rows] = app.Table("usage")
@@ -170,9 +170,6 @@ class ReadSide:
             async def on_stop(self) -> None:
                 for task in read_side._sending:
                     task.cancel()
-
-    def _on_published(self, alert: Alert) -> None:
-        self._pending.published(alert.alert_id)
 
     async def _send_due(self) -> None:
         """Hand over what is due; where nothing is, wait until some may be."""
@@ -290,7 +287,7 @@ class ReadSide:
         for alert, answer in sent:
             answered = answer.done() and not answer.cancelled()
             if answered and answer.exception() is None:
-                self._pending.published(alert.alert_id)
+                self._pending.published(alert)
                 self._counts.add("topic", "delivered")
             else:
                 self._counts.add("topic", "failed")

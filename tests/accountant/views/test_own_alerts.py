@@ -132,3 +132,14 @@ def test_an_amendment_can_cross_another_threshold_where_as_many_were_crossed_bef
     assert [alert.alert_id for alert in found] == ["census/1/0.3"]
     world.amend(alert_at=["0.5"])
     assert crossings.take([encoded(world.log[-1])], world.state.ledgers) == [], "told before"
+
+
+def test_a_threshold_that_goes_and_comes_back_within_a_commit_is_told_once() -> None:
+    world = opened(**BASIC)
+    crossings = OwnAlerts()
+    assert crossings.begin(world.state.ledgers) == []
+    world.ask("pure:0.6")
+    for ratio in ("0.9", "0.5"):
+        world.amend(alert_at=[ratio])
+    found = crossings.take([encoded(value) for value in world.log[-3:]], world.state.ledgers)
+    assert [alert.alert_id for alert in found] == ["census/1/0.5"]

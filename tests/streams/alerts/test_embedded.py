@@ -24,6 +24,7 @@ from streams.metrics import make_registry
 from streams.settings import Settings, load
 from tests.faults.sqlite_life import forked
 from tests.streams.alerts.receiver import Receiver, until
+from tests.streams.alerts.test_seen_alerts import alert
 from tests.streams.bodies import asking, opening
 
 BORN = time.time_ns() // 1_000_000
@@ -178,6 +179,22 @@ def test_more_than_may_wait_come_later_and_none_is_lost(
     receiver.down()
 
 
+def test_what_was_given_up_is_not_taken_up_again_with_what_had_no_room(file: Path) -> None:
+    receiver = Receiver(422)
+    receiver.down()
+    with Life(file, settings(receiver)) as life:
+        assert life.service._outbox is not None
+        life.service._outbox._most = 1
+        for name in ("d0", "d1", "d2"):
+            life.open(name)
+            life.ask("0.6", name)
+        receiver.up()
+        until(lambda: len(receiver.taken) == 2, "the others delivered")
+    receiver.down()
+    assert [post.key for post in receiver.posts].count("d0/1/0.5") == 1
+    assert receiver.taken == ["d1/1/0.5", "d2/1/0.5"]
+
+
 async def test_a_subscriber_sees_alerts_beside_decisions(file: Path) -> None:
     life = await asyncio.to_thread(Life, file, Settings())
     alerts = life.service.alerts()
@@ -192,21 +209,22 @@ async def test_a_subscriber_sees_alerts_beside_decisions(file: Path) -> None:
 def test_an_id_that_a_crash_cut_off_and_another_ledgers_file_say_nothing(file: Path) -> None:
     kept = file.with_name(file.name + ".alerts")
     delivered = Delivered(file, "sha256:1")
-    for each in ALL[:2]:
-        delivered.add(each)
+    for threshold in ("0.5", "0.8"):
+        delivered.add(alert(threshold))
     delivered.close()
     kept.write_bytes(kept.read_bytes() + b"census/1/0.9")  # of 0.95
     again = Delivered(file, "sha256:1")
-    assert again.ids() == set(ALL[:2])
-    again.add(ALL[2])
+    assert again.ids == set(ALL[:2])
+    again.add(alert("0.95"))
     again.close()
-    assert Delivered(file, "sha256:1").ids() == set(ALL[:3])
+    assert Delivered(file, "sha256:1").ids == set(ALL[:3])
     other = Delivered(file, "sha256:2")
-    assert other.ids() == set()
-    other.add(ALL[3])
+    assert other.ids == set()
+    other.leave_out(alert("0.5"))
+    other.add(alert("1"))
     other.close()
-    assert Delivered(file, "sha256:2").ids() == {ALL[3]}
-    assert Delivered(file, "sha256:1").ids() == set()
+    assert Delivered(file, "sha256:2").ids == {ALL[3]}
+    assert Delivered(file, "sha256:1").ids == set()
 
 
 def test_where_nothing_can_be_remembered_alerts_are_given_again(tmp_path: Path) -> None:
@@ -231,7 +249,7 @@ def test_a_new_file_at_an_old_ones_place_is_another_ledger(file: Path) -> None:
                 until(lambda: receiver.posts, "delivered")
             assert receiver.taken == [ALL[0]]
             head = hash_of(next(iter(read_decisions(file))))
-            assert Delivered(file, head).ids() == {ALL[0]}
+            assert Delivered(file, head).ids == {ALL[0]}
             for suffix in ("", "-wal", "-shm"):
                 file.with_name(file.name + suffix).unlink(missing_ok=True)
             receiver.posts.clear()

@@ -24,6 +24,13 @@ def test_an_alert_is_new_until_it_was_dealt_with() -> None:
     assert once.is_new(alert("0.8"))
 
 
+def test_what_comes_twice_at_a_time_is_taken_once() -> None:
+    once = Once({"census/1/0.8"})
+    half, most = alert("0.5"), alert("0.95")
+    assert once.take([half, alert("0.8"), most, half]) == [half, most]
+    assert once.take([half, most]) == []
+
+
 def test_it_goes_on_from_ids_that_were_stored() -> None:
     first = Once()
     first.add(alert("0.5"))

@@ -26,7 +26,7 @@ def test_the_owner_sends_at_once_and_once() -> None:
     assert pending.due(10) == [Due(3, MOST)]
     assert pending.due(10) == [], "both are on their way"
     assert not pending.take(3, [HALF]), "it waits already"
-    pending.published(HALF.alert_id)
+    pending.published(HALF)
     assert not pending.take(3, [HALF]), "it is on the topic"
     assert len(pending) == 1
 
@@ -36,7 +36,7 @@ def test_what_did_not_get_there_is_due_again() -> None:
     pending = Pending(lambda _: True, clock=now)
     pending.take(0, [HALF, MOST])
     handed = pending.due(10)
-    pending.published(HALF.alert_id)
+    pending.published(HALF)
     pending.back(handed)
     assert pending.due(10) == [Due(0, MOST)]
     now.seconds += 59
@@ -47,7 +47,7 @@ def test_what_did_not_get_there_is_due_again() -> None:
 
 def test_what_is_on_the_topic_before_it_is_seen_to_be_crossed_is_not_sent() -> None:
     pending = Pending(lambda _: True, clock=Now())
-    pending.published(HALF.alert_id)
+    pending.published(HALF)
     assert not pending.take(0, [HALF])
     assert pending.due(10) == []
 
