@@ -52,11 +52,11 @@ Run = Sequence[CountedDecision]
 """Decisions on one dataset in the order of the log."""
 
 
-def counted(line: LogLine, value: bytes) -> CountedDecision:
-    """Return a decision that was read, as far as counting takes it."""
+def counted(line: LogLine, value: bytes, *, usage: bool = True) -> CountedDecision:
+    """Return a decision that was read, as far as counting takes it; `usage`: also by analyst."""
     analyst, charged = None, None
     granted = line.outcome is Outcome.GRANTED
-    if line.sequence is not None and (granted or line.outcome is Outcome.REFUSED):
+    if usage and line.sequence is not None and (granted or line.outcome is Outcome.REFUSED):
         analyst = analyst_in(line.request)
         if granted:
             # The sum that is the budget's first is the first of a cost, too.

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-import msgspec
-
+from accountant.errors import LogDamaged
 from accountant.records import decode_snapshot
 from accountant.records.inputs import is_name
-from accountant.views.datasets import UNKNOWN, DatasetView, view_of_snapshot
-from streams.cli.reading.log_counts import LogCounts
+from accountant.views.datasets import DatasetView, view_of_snapshot
+from accountant.views.follow import counted, decode_line, fold_run, runs
+from streams.cli.reading.decoding import decoded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import apsw
+
+    from accountant.records.decided import CountedDecision
     from streams.client import Accountant
 
+_AT_A_TIME: Final = 20_000  # the longer a dataset's run, the less of it is decoded whole
 _SNAPSHOT: Final = b'{"type":"snapshot"'
 
 
@@ -52,32 +59,23 @@ class Views:
 
 
 class _FileViews(Views):
-    """The rows of `state` in a ledger's file, beside its writer or without one."""
+    """The log of a ledger's file, folded as it grows, beside its writer or without one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._counts = LogCounts()
-        self._known: dict[bytes, _Known] = {}
+        self._folded = _Folded()
 
     def read(self) -> list[DatasetView]:
-        known = {}
-        for key, value in self._rows("ORDER BY key", (), self._counts):
-            known[key] = _seen(self._known.get(key), key, value, self._counts)
-        self._known = known
-        return [each.view for each in known.values()]
+        return self._shown("ORDER BY key", (), self._folded)
 
     def one(self, name: str) -> DatasetView | None:
         if not is_name(name):
             return None
-        counts = LogCounts(only=name)
-        for key, value in self._rows("WHERE key = ?", (name.encode(),), counts):
-            return _seen(None, key, value, counts).view
-        return None
+        found = self._shown("WHERE key = ?", (name.encode(),), _Folded(only=name))
+        return found[0] if found else None
 
-    def _rows(
-        self, which: str, bindings: tuple[bytes, ...], counts: LogCounts
-    ) -> list[tuple[bytes, bytes]]:
-        """Return the rows of datasets, counted up to the same moment.
+    def _shown(self, which: str, bindings: tuple[bytes, ...], folded: _Folded) -> list[DatasetView]:
+        """Return the datasets that have a row, as the log has them at the same moment.
 
         Args:
             which: the query from its WHERE or ORDER on.
@@ -88,44 +86,70 @@ class _FileViews(Views):
         with reader(self._path) as db:
             if not db.execute(f"{query} LIMIT 1", bindings).fetchall():
                 return []
-            counts.catch_up(db)  # before the transaction, which is short for that
+            folded.catch_up(db)  # before the transaction, which is short for that
             with db:  # one transaction, so one moment
                 rows: list[Any] = db.execute(query, bindings).fetchall()
-                counts.catch_up(db)
+                folded.catch_up(db)
         found = [(row[0], sound_row(*row)) for row in rows]
-        return [(key, value) for key, value in found if value.startswith(_SNAPSHOT)]
+        return [folded.view(key, value) for key, value in found if value.startswith(_SNAPSHOT)]
 
 
-class _Known(NamedTuple):
-    """A dataset as it was when last looked at.
+class _Folded:
+    """Views of the datasets of a log, brought up to date again and again.
 
-    Attributes:
-        value: its row. `last`: the number of the last decision counted, or `UNKNOWN`.
+    Args:
+        only: the one dataset that will be asked for; without it, any may be.
     """
 
-    value: bytes
-    last: int
-    view: DatasetView
+    def __init__(self, *, only: str | None = None) -> None:
+        # Names hold nothing that JSON escapes, so a decision without these bytes is another's.
+        self._within = b"" if only is None else only.encode()
+        self._read = -1
+        self._views: dict[str, DatasetView] = {}
+        self._rows: dict[bytes, bytes] = {}  # that agree with them
 
+    def catch_up(self, db: apsw.Connection) -> None:
+        """Take in the decisions since the last time.
 
-def _seen(known: _Known | None, key: bytes, value: bytes, of: LogCounts) -> _Known:
-    """Return a dataset as its row and the log have it; only what changed is made anew."""
-    if known is None or known.value != value:
-        from streams.embedded.ledger_file import decoded_row
+        No statement lasts: outside a transaction, the writer's WAL goes back into the file
+        meanwhile.
 
-        snapshot = decoded_row(key, value, decode_snapshot)
-        known = _Known(value, UNKNOWN, view_of_snapshot(snapshot))
-    counts = of.of(known.view.dataset)
-    if known.last == counts.last:
-        return known
-    shown = msgspec.structs.replace(
-        known.view,
-        outcomes=dict(counts.outcomes),
-        reasons=dict(counts.reasons),
-        partition_sequence=counts.last,
-        last_decided_at=counts.last_at,
-    )
-    return _Known(value, counts.last, shown)
+        Raises: LogDamaged: a decision cannot be read. Refused: as `numbered_decisions`.
+        """
+        from streams.embedded.ledger_file import numbered_decisions
+
+        lines = self._counted(numbered_decisions(db, first=self._read + 1))
+        while found := runs(islice(lines, _AT_A_TIME)):
+            for name, run in found.items():
+                for view in fold_run(self._views.get(name), run):
+                    self._views[name] = view
+
+    def _counted(self, values: Iterable[tuple[int, bytes]]) -> Iterator[CountedDecision]:
+        for number, value in values:
+            self._read = number
+            if self._within in value:
+                line = decoded(number, value, decode_line)
+                if line.dataset is not None:
+                    yield counted(line, value, usage=False)
+
+    def view(self, key: bytes, value: bytes) -> DatasetView:
+        """Return the dataset of a row of `state`.
+
+        Raises: LogDamaged: row and log disagree. Refused: the row cannot be read.
+        """
+        if self._rows.get(key) != value:
+            from streams.embedded.ledger_file import decoded_row
+
+            row = view_of_snapshot(decoded_row(key, value, decode_snapshot))
+            view = self._views.setdefault(row.dataset, row)
+            if (row.sequence, row.totals) != (view.sequence, view.totals):
+                # The bytes of a decision have no checksum that is looked at here; a row has.
+                raise LogDamaged(
+                    f"the row of {row.dataset} in `state` must be as its decisions leave it: "
+                    "`accountant audit` tells which is wrong"
+                )
+            self._rows[key] = value
+        return self._views[key.decode()]
 
 
 class _ClientViews(Views):

@@ -153,3 +153,21 @@ def test_a_decision_that_cannot_be_read_is_damage_and_is_named(
     _damage(file, f"UPDATE decisions SET value = x'{value.hex()}' WHERE sequence = 2")
     with open_views(f"sqlite:///{file}") as views, pytest.raises(LogDamaged, match="decision 2 "):
         views.read()
+
+
+def test_a_sum_of_the_log_that_is_not_its_rows_is_damage(door: Door, file: Path) -> None:
+    door.ask()
+    with open_views(f"sqlite:///{file}") as views:
+        before = views.read()
+    _damage(
+        file,
+        """UPDATE decisions SET value = CAST(replace(
+            CAST(value AS TEXT), '"mechanisms":1,"epsilon":"0.1"', '"mechanisms":1,"epsilon":"0.2"'
+        ) AS BLOB) WHERE sequence = 2""",
+    )
+    with open_views(f"sqlite:///{file}") as views:
+        with pytest.raises(LogDamaged, match="the row of census"):
+            views.read()
+        with pytest.raises(LogDamaged, match="the row of census"):
+            views.one("census")
+    assert before[0].totals["epsilon"] == "0.1"
