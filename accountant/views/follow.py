@@ -25,7 +25,7 @@ from accountant.views.datasets import (
     fold_numbered,
     fold_snapshot,
 )
-from accountant.views.usage import Rows, Vacancies, analyst_in, row_of
+from accountant.views.usage import Rows, UsageTable, Vacancies, analyst_in
 
 
 class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
@@ -106,7 +106,7 @@ class ViewFolder:
     ) -> None:
         self.budgets = budgets
         self.usage = usage
-        self._vacancies = vacancies or Vacancies()
+        self._usage_table = UsageTable(usage, vacancies)
 
     def take_row(self, row: Snapshot) -> tuple[Alert, ...]:
         """Take in a dataset's row; return the thresholds newly seen to be crossed."""
@@ -129,26 +129,9 @@ class ViewFolder:
             return crossed
         if view is not before:
             self.budgets[dataset] = view
-        self._count(dataset, view, run)
+        unit = next(iter(view.budget)), view.generation
+        self._usage_table.take(run, lambda _: unit)
         return crossed
-
-    def _count(self, dataset: str, view: DatasetView, run: Run) -> None:
-        rows: Rows | None = None  # to look in one of Faust's tables takes a microsecond
-        unit = next(iter(view.budget))
-        for each in run:
-            analyst, sequence = each.analyst, each.sequence
-            if analyst is None or sequence is None:
-                continue  # an owner's record
-            if rows is None:
-                rows = self._rows(dataset)
-            row = row_of(rows, analyst, self._vacancies, unit=unit, generation=view.generation)
-            row.take(sequence, each.decided_at, each.charged)
-
-    def _rows(self, dataset: str) -> Rows:
-        rows = self.usage.get(dataset)
-        if rows is None:
-            rows = self.usage[dataset] = {}
-        return rows
 
 
 def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:

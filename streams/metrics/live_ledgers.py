@@ -14,7 +14,7 @@ from accountant.views.usage import UsageView, views_of
 from streams.clock import Clock, SystemClock
 from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
 from streams.metrics.snapshot import PartitionView, Snapshot
-from streams.metrics.usage import UsageTable, uses_of
+from streams.metrics.usage import LiveUsage, uses_of
 from streams.processing.observers import Committed, Lag
 
 _Counts = tuple[dict[str, int], dict[str, int]]
@@ -56,7 +56,7 @@ class LiveLedgers:
         self._all_partitions = partitions
         self._is_sound = is_sound
         self._analysts = analysts
-        self._usage = UsageTable(every=usage, shown=analysts) if usage or analysts else None
+        self._usage = LiveUsage(every=usage, shown=analysts) if usage or analysts else None
         self._held: dict[int, Partition] = {}
         self._unheld: dict[int, set[str]] = {}  # datasets of partitions gone with a fault
         self._gone: set[int] = set()
@@ -116,7 +116,7 @@ class LiveLedgers:
             decided = () if counters is None else counters.count()
             held = self._held.get(number)
             if self._usage is not None and held is not None:
-                self._usage.take(decided, held.ledgers)
+                self._usage.count(decided, held.ledgers)
 
     def _count_all(self) -> None:
         for number in list(self._counters):

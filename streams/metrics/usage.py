@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from accountant.amounts import format_units
 from accountant.ledger import Ledger
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome
-from accountant.views.usage import Rows, Usage, Vacancies, row_of
+from accountant.views.usage import Rows, Unit, Usage, UsageTable, Vacancies
 from streams.metrics.snapshot import AnalystUse
 
 
@@ -37,8 +37,8 @@ def uses_of(pairs: Iterable[Pair]) -> list[AnalystUse]:
     ]
 
 
-class UsageTable:
-    """Counts by dataset and analyst. Calls are not concurrent; see `LiveLedgers`.
+class LiveUsage(UsageTable):
+    """Usage of the datasets held, and the pairs of them that are shown as metrics.
 
     Args:
         every: keep who used what of every dataset, and not only the pairs that are shown.
@@ -51,41 +51,30 @@ class UsageTable:
     """
 
     def __init__(self, *, every: bool, shown: int, vacancies: Vacancies | None = None) -> None:
-        self._vacancies = vacancies or Vacancies()
+        super().__init__(None, vacancies)
         self._every = every
         self._most_shown = shown
-        self._rows: dict[str, Rows] = {}
         self._shown: list[Pair] = []
         self._taken = 0  # all decisions but those of shown pairs that were forgotten
-        self.last: dict[str, int] = {}
+        self.last: dict[str | None, int] = {}
 
-    def take(self, decided: Iterable[Encoded], ledgers: Mapping[str, Ledger]) -> None:
+    def count(self, decided: Iterable[Encoded], ledgers: Mapping[str, Ledger]) -> None:
         """Count the grants and refusals among some decisions."""
-        tables, last, taken = self._rows, self.last, 0
-        for encoded in decided:
-            sequence, dataset = encoded.sequence, encoded.dataset
-            if sequence is None or dataset is None:
-                continue
-            last[dataset] = encoded.partition_sequence
-            analyst = encoded.analyst
-            if analyst is None:
-                continue
-            rows = tables.get(dataset)
-            row = None if rows is None else rows.get(analyst)
-            if row is None:
-                if not self._every and len(self._shown) >= self._most_shown:
-                    taken += 1
-                    continue
-                row = self._row(dataset, analyst, ledgers[dataset])
-            taken += row.take(sequence, encoded.decided_at, encoded.charged)
-        self._taken += taken
+        numbered = [each for each in decided if each.sequence is not None]
+        self.last.update({each.dataset: each.partition_sequence for each in numbered})
 
-    def _row(self, dataset: str, analyst: str, ledger: Ledger) -> Usage:
-        """Return the row of an analyst who has none of their own, which may be a new one."""
-        rows = self._rows.setdefault(dataset, {})
-        unit = ledger.plan.kind.sums[0]
-        row = row_of(rows, analyst, self._vacancies, unit=unit, generation=ledger.generation)
-        if analyst in rows and len(self._shown) < self._most_shown:
+        def unit_of(dataset: str) -> Unit:
+            ledger = ledgers[dataset]
+            return ledger.plan.kind.sums[0], ledger.generation
+
+        self._taken += self.take(numbered, unit_of)
+
+    def _row(self, dataset: str, analyst: str, unit_of: Callable[[str], Unit]) -> Usage | None:
+        has_room = len(self._shown) < self._most_shown
+        if not self._every and not has_room:
+            return None
+        row = super()._row(dataset, analyst, unit_of)
+        if has_room and row is not None and analyst in self.rows[dataset]:
             self._shown.append(Pair(dataset, analyst, row))
         return row
 
@@ -94,14 +83,14 @@ class UsageTable:
         gone = set(datasets)
         for name in gone:
             self.last.pop(name, None)
-            self._vacancies.left += len(self._rows.pop(name, {}))
+            self._vacancies.left += len(self.rows.pop(name, {}))
         # What was left out stays counted: a counter must not fall.
         self._taken -= _decisions(pair for pair in self._shown if pair.dataset in gone)
         self._shown = [pair for pair in self._shown if pair.dataset not in gone]
 
     def of(self, dataset: str) -> Rows:
         """Return who used a dataset, as a copy; see `views_of`."""
-        return {name: copy(row) for name, row in self._rows.get(dataset, {}).items()}
+        return {name: copy(row) for name, row in self.rows.get(dataset, {}).items()}
 
     def shown(self) -> tuple[list[Pair], int]:
         """Return the pairs that are shown, as a copy, and how many decisions are of others."""

@@ -13,7 +13,7 @@ def test_no_analyst_can_have_the_name_of_the_others() -> None:
 def test_rows_are_shown_by_analyst_with_the_others_at_the_end() -> None:
     rows: Rows = {}
     for name in ("eve", "ana", "0", "Zoe", OTHERS):
-        row_of(rows, name, Vacancies(), unit="epsilon", generation=1)
+        row_of(rows, name, Vacancies(), ("epsilon", 1))
     assert [view.analyst for view in views_of("census", rows)] == ["0", "Zoe", "ana", "eve", OTHERS]
 
 

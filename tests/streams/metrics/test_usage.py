@@ -6,7 +6,7 @@ import pytest
 
 from accountant.views.usage import MOST_ANALYSTS, OTHERS, Vacancies
 from streams.metrics.live_ledgers import LiveLedgers
-from streams.metrics.usage import UsageTable
+from streams.metrics.usage import LiveUsage
 from tests.accountant.world import World
 from tests.streams.gateway.door import TestClock, opening, request
 from tests.streams.metrics.test_live_ledgers import commit, partition
@@ -47,11 +47,11 @@ def test_analysts_beyond_the_most_are_counted_together(clock: TestClock) -> None
 
 
 def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> None:
-    world, table = World(), UsageTable(every=True, shown=0, vacancies=Vacancies(3))
+    world, table = World(), LiveUsage(every=True, shown=0, vacancies=Vacancies(3))
 
     def ask(dataset: str, analyst: str) -> list[str]:
         world.ask("pure:0.01", dataset=dataset, analyst=analyst)
-        table.take(world.encoded[-1:], world.state.ledgers)
+        table.count(world.encoded[-1:], world.state.ledgers)
         return sorted(table.of(dataset))
 
     for dataset in ("census", "adult"):
