@@ -25,6 +25,7 @@ from streams.clock import Clock, SystemClock
 from streams.embedded.decision_reader import DecisionReader
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
+from streams.embedded.live_views import LiveViews
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
@@ -65,6 +66,7 @@ class EmbeddedService:
         self.live_ledgers = LiveLedgers(
             clock, lags=self._lags, usage=True, analysts=settings.metrics_analysts
         )
+        self.views = LiveViews(self.live_ledgers)
 
         journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity)
 
@@ -184,15 +186,15 @@ class EmbeddedService:
     async def datasets(self) -> list[DatasetView]:
         self._check_readable()
         # Of very many it takes a quarter of a second, in which the loop has requests to answer.
-        return list((await asyncio.to_thread(self.live_ledgers.datasets)).values())
+        return list((await asyncio.to_thread(self.views.datasets)).values())
 
     async def dataset(self, name: str) -> DatasetView | None:
         self._check_readable()
-        return self.live_ledgers.dataset(name)
+        return self.views.dataset(name)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         self._check_readable()
-        return await asyncio.to_thread(self.live_ledgers.usage, dataset)
+        return await asyncio.to_thread(self.views.usage, dataset)
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()

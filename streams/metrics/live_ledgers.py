@@ -1,23 +1,19 @@
-"""How every dataset of this process's partitions stands, for readers in any thread."""
+"""What is counted of this process's partitions, for readers in any thread."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from accountant.ledger import Ledger
 from accountant.partition import Partition
-from accountant.views.datasets import UNKNOWN, DatasetView, view_of_ledger
-from accountant.views.usage import UsageView, views_of
+from accountant.views.datasets import UNKNOWN
+from accountant.views.usage import Rows
 from streams.clock import Clock, SystemClock
 from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
 from streams.metrics.snapshot import PartitionView, Snapshot
 from streams.metrics.usage import LiveUsage, uses_of
 from streams.processing.observers import Committed, Lag
-
-_Counts = tuple[dict[str, int], dict[str, int]]
 
 
 def _no_lags() -> Sequence[Lag]:
@@ -25,7 +21,7 @@ def _no_lags() -> Sequence[Lag]:
 
 
 class LiveLedgers:
-    """An observer that is a `MetricsSource`, and holds what doors show of datasets.
+    """An observer that is a `MetricsSource`.
 
     A commit is only noted; it is counted by whoever reads, or with the commits before it once
     they make a batch. Ledgers never change, only the table of them does, after each commit: a
@@ -37,7 +33,7 @@ class LiveLedgers:
         partitions: how many the whole log has.
         is_sound: whether a partition can be decided, as far as others than its own processor
             know; while not, it is not ready.
-        usage: keep who used what, for `usage`; costs a microsecond or two a decision.
+        usage: keep who used what, for `rows`; costs a microsecond or two a decision.
         analysts: show so many pairs of dataset and analyst as metrics, too; 0 shows none.
     """
 
@@ -61,7 +57,6 @@ class LiveLedgers:
         self._unheld: dict[int, set[str]] = {}  # datasets of partitions gone with a fault
         self._gone: set[int] = set()
         self._counters: dict[int, PartitionCounters] = {}
-        self._made: dict[str, tuple[Ledger, DatasetView]] = {}  # what is shown again unchanged
         self._counting = threading.RLock()
 
     def refolded(self, partition: Partition, seconds: float) -> None:
@@ -102,8 +97,6 @@ class LiveLedgers:
                 return
             self._gone.add(number)
             self._counters.pop(number, None)
-            for name in datasets:
-                self._made.pop(name, None)
             if self._usage is not None:
                 self._usage.forget(datasets)
 
@@ -133,12 +126,9 @@ class LiveLedgers:
             if self._usage is not None and self._analysts:
                 shown, left_out = self._usage.shown()
             at = self._clock.now()
-        ledgers: dict[str, Ledger] = {}
-        for each in held:
-            ledgers |= each
         return Snapshot(
             at=at,
-            ledgers=ledgers,
+            ledgers=_together(held),
             partitions=partitions,
             all_partitions=self._all_partitions,
             requests=requests_of(counted),
@@ -166,63 +156,40 @@ class LiveLedgers:
             counted = [each.counts() for each in self._counters.values()]
         return requests_of(counted)
 
-    def datasets(self) -> Mapping[str, DatasetView]:
-        """Return every dataset of the partitions held, by name."""
-        counts = self._counts()
-        views = {}
-        for partition in self._held.copy().values():
-            for name, ledger in partition.ledgers.copy().items():
-                views[name] = self._view(ledger, counts.get(name))
-        return dict(sorted(views.items()))
+    def ledgers(self) -> Mapping[str, Ledger]:
+        """Return every dataset of the partitions held, as some commit left it."""
+        return _together(partition.ledgers.copy() for partition in self._held.copy().values())
 
-    def dataset(self, name: str) -> DatasetView | None:
+    def ledger(self, name: str) -> Ledger | None:
         """Return one dataset, None if no partition held has it."""
-        for partition in self._held.copy().values():
-            ledger = partition.ledgers.get(name)
-            if ledger is not None:
-                return self._view(ledger, self._counts_of(name))
-        return None
+        ledgers = (partition.ledgers.get(name) for partition in self._held.copy().values())
+        return next((ledger for ledger in ledgers if ledger is not None), None)
 
-    def _counts_of(self, name: str) -> _Counts | None:
-        """As `_counts`, of one dataset."""
+    def requests_on(self, name: str) -> Mapping[Kind, int]:
+        """As `requests`, of one dataset."""
         with self._counting:
             self._count_all()
             found = [each.of(name) for each in self._counters.values()]
-        counts: _Counts = {}, {}
-        for kinds in found:
-            for (outcome, reason), count in kinds.items():
-                _add(counts, outcome, reason, count)
-        return counts if counts[0] else None
+        total: dict[Kind, int] = {}
+        for counts in found:
+            for (outcome, reason), count in counts.items():
+                kind = name, outcome, reason or ""
+                total[kind] = total.get(kind, 0) + count
+        return total
 
-    def _view(self, ledger: Ledger, counts: _Counts | None) -> DatasetView:
-        name = ledger.dataset
-        made = self._made.get(name)
-        if made is None or made[0] is not ledger:
-            made = self._made[name] = ledger, view_of_ledger(ledger)
-        if counts is None:
-            return made[1]
-        last = UNKNOWN if self._usage is None else self._usage.last.get(name, UNKNOWN)
-        return msgspec.structs.replace(
-            made[1], partition_sequence=last, outcomes=counts[0], reasons=counts[1]
-        )
+    def last_on(self, name: str) -> int:
+        """Return the number of the last partition decision counted on a dataset, or `UNKNOWN`."""
+        return UNKNOWN if self._usage is None else self._usage.last.get(name, UNKNOWN)
 
-    def _counts(self) -> dict[str, _Counts]:
-        """Return counts by outcome and by reason of each dataset."""
-        counts: dict[str, _Counts] = {}
-        for (dataset, outcome, reason), count in self.requests().items():
-            _add(counts.setdefault(dataset, ({}, {})), outcome, reason, count)
-        return counts
-
-    def usage(self, dataset: str) -> list[UsageView]:
-        """Return who used a dataset since this process began to look, by analyst."""
+    def rows(self, dataset: str) -> Rows:
+        """Return who used a dataset since this process began to look, as a copy."""
         with self._counting:
             self._count_all()
-            rows = {} if self._usage is None else self._usage.of(dataset)
-        return views_of(dataset, rows)
+            return {} if self._usage is None else self._usage.of(dataset)
 
 
-def _add(counts: _Counts, outcome: str, reason: str | None, count: int) -> None:
-    outcomes, reasons = counts
-    outcomes[outcome] = outcomes.get(outcome, 0) + count
-    if reason:
-        reasons[reason] = reasons.get(reason, 0) + count
+def _together(each: Iterable[Mapping[str, Ledger]]) -> dict[str, Ledger]:
+    ledgers: dict[str, Ledger] = {}
+    for some in each:
+        ledgers |= some
+    return ledgers

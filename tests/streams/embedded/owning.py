@@ -30,7 +30,7 @@ try:
 except LedgerFault as error:
     print(type(error).__name__, error)
 else:
-    print("opened", service.live_ledgers.datasets()["census"].totals["mechanisms"])
+    print("opened", service.views.datasets()["census"].totals["mechanisms"])
     service.close_sync()
 """
 
@@ -60,7 +60,7 @@ def ask(service: EmbeddedService, *numbers: int) -> None:
 
 def granted(service: EmbeddedService) -> int:
     """Return how many releases the ledger has granted."""
-    return int(service.live_ledgers.datasets()["census"].totals["mechanisms"])
+    return int(service.views.datasets()["census"].totals["mechanisms"])
 
 
 def beside(file: Path, suffix: str) -> Path:

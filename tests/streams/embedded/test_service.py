@@ -28,7 +28,7 @@ from tests.streams.gateway.door import TestClock, eventually, opening, request
 
 def opened(file: Path, clock: TestClock, **more: object) -> EmbeddedService:
     service = EmbeddedService.open(file, Settings(), clock=clock, **more)  # type: ignore[arg-type]
-    if "census" not in service.live_ledgers.datasets():
+    if "census" not in service.views.datasets():
         body = msgspec.json.encode(opening(clock, epsilon="1000"))
         service.submit_sync("admin", body, 10)
     return service
@@ -73,10 +73,10 @@ def test_what_was_decided_is_there_after_a_restart(file: Path, clock: TestClock)
     service = opened(file, clock)
     body = msgspec.json.encode(request(clock))
     assert ask(service, body) == "granted"
-    left = service.live_ledgers.datasets()["census"].left
+    left = service.views.datasets()["census"].left
     service.close_sync()
     service = opened(file, clock)
-    assert service.live_ledgers.datasets()["census"].left == left
+    assert service.views.datasets()["census"].left == left
     assert ask(service, body) == "repeated"
     service.close_sync()
 
@@ -149,7 +149,7 @@ def test_threads_and_loops_may_ask_at_once(file: Path, clock: TestClock) -> None
     for thread in threads:
         thread.join()
     assert outcomes == ["granted"] * 500
-    assert service.live_ledgers.datasets()["census"].totals["mechanisms"] == 500
+    assert service.views.datasets()["census"].totals["mechanisms"] == 500
     service.close_sync()
 
 
@@ -252,7 +252,7 @@ def test_an_error_of_the_disk_ends_the_process(file: Path) -> None:
     assert "Refused" in said
     assert "check the disk" in said
     with_room = EmbeddedService.open(file, Settings())
-    assert dict(with_room.live_ledgers.datasets()) == {}
+    assert dict(with_room.views.datasets()) == {}
     with_room.close_sync()
 
 

@@ -69,6 +69,7 @@ class _WatchedService:
 
     def __init__(self, service: EmbeddedService) -> None:
         self._service = service
+        self.readiness = service.readiness
         self.threads: set[int] = set()
 
     async def datasets(self) -> list[DatasetView]:

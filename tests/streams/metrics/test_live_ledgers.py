@@ -11,6 +11,7 @@ from accountant.records import Genesis
 from accountant.records.inputs import Input
 from accountant.replay.refold import Refold
 from accountant.views.datasets import UNKNOWN
+from streams.embedded.live_views import LiveViews
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers
@@ -93,13 +94,15 @@ def test_durations_are_counted_in_cumulative_buckets(live_ledgers: Fixture) -> N
 
 def test_views_are_of_the_last_commit(live_ledgers: Fixture, clock: TestClock) -> None:
     made, state, _ = live_ledgers
-    view = made.datasets()["census"]
+    view = LiveViews(made).datasets()["census"]
     assert (view.left["epsilon"], view.partition_sequence) == ("0.8", 3)
     commit(made, state, clock, request(clock))
-    later = made.dataset("census")
+    later = LiveViews(made).dataset("census")
     assert later is not None
     assert (later.left["epsilon"], later.outcomes["granted"]) == ("0.7", 3)
-    assert [(used.analyst, used.granted) for used in made.usage("census")] == [("ana", 3)]
+    assert [(each.analyst, each.granted) for each in LiveViews(made).usage("census")] == [
+        ("ana", 3)
+    ]
 
 
 def test_names_that_nobody_opened_share_one_series_for_good(
@@ -230,7 +233,8 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
     registry = make_registry(made)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock), request(clock, analyst="ana"))
-    assert made.dataset("census") is not None
+    views = LiveViews(made)
+    assert views.dataset("census") is not None
     made.dropped(0, Unavailable("away"))
     if came_back:
         made.refolded(state, 0.1)
@@ -238,15 +242,16 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
         made.halted(0, fault)
     else:
         made.dropped(0, fault)
-    assert [used.analyst for used in made.usage("census")] == ["ana"]
-    assert made._made
+    assert [used.analyst for used in views.usage("census")] == ["ana"]
+    assert views._made
     made.dropped(0, None)
     made.dropped(0, fault)  # of its task, which ends after it was let go
-    assert made.usage("census") == []
+    assert views.usage("census") == []
     assert made.snapshot().analysts == []
-    assert not made._made
+    assert views.datasets() == {}
+    assert not views._made
     made.refolded(state, 0.1)
-    view = made.dataset("census")
+    view = views.dataset("census")
     assert view is not None
     assert view.partition_sequence == UNKNOWN
     commit(made, state, clock, request(clock, analyst="bea"))
@@ -256,7 +261,7 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
 
 def test_no_analyst_is_shown_unless_asked_for(live_ledgers: Fixture) -> None:
     made, _, registry = live_ledgers
-    assert [used.analyst for used in made.usage("census")] == ["ana"]
+    assert [used.analyst for used in LiveViews(made).usage("census")] == ["ana"]
     names = {sample.name for metric in registry.collect() for sample in metric.samples}
     assert not [name for name in names if "analyst" in name]
 
@@ -324,5 +329,5 @@ def test_only_the_partitions_of_a_broker_that_does_not_answer_are_not_ready(
 def test_an_owner_is_no_analyst(live_ledgers: Fixture, clock: TestClock) -> None:
     made, state, _ = live_ledgers
     commit(made, state, clock, opening(clock))
-    (used,) = made.usage("census")
+    (used,) = LiveViews(made).usage("census")
     assert (used.analyst, used.refused) == ("ana", 0)

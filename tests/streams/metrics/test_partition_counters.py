@@ -12,6 +12,7 @@ from accountant.partition import Partition, genesis_decision
 from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
 from accountant.replay.refold import Refold
+from streams.embedded.live_views import LiveViews
 from streams.errors import Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.partition_counters import requests_of
@@ -62,13 +63,13 @@ def test_counts_of_one_dataset_are_those_among_all(clock: TestClock) -> None:
     commit(made, states[1], clock, *[request(clock, dataset=names[0]) for _ in range(3)])
     commit(made, states[0], clock, opening(clock, late), request(clock, dataset=late))
     for name in (*names, late):
-        shown = made.dataset(name)
+        shown = LiveViews(made).dataset(name)
         assert shown is not None
         assert (shown.outcomes, shown.reasons) == counted(made, name)
-    first = made.dataset(names[0])
+    first = LiveViews(made).dataset(names[0])
     assert first is not None
     assert first.outcomes == {"opened": 1, "granted": 1, "repeated": 1, "refused": 2}
-    assert first == made.datasets()[names[0]]
+    assert first == LiveViews(made).datasets()[names[0]]
 
 
 def test_names_given_up_for_good_are_counted_once(clock: TestClock) -> None:
@@ -95,15 +96,15 @@ def with_datasets(clock: TestClock, count: int) -> LiveLedgers:
         one, two = request(clock, dataset=name), request(clock, dataset=name, claim=big)
         commit(made, state, clock, opening(clock, name), one, two)
     made.requests()
-    made.dataset("d0")
+    LiveViews(made).dataset("d0")
     return made
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda made: made.dataset("d0"),
-        lambda made: made.usage("d0"),
+        lambda made: LiveViews(made).dataset("d0"),
+        lambda made: LiveViews(made).usage("d0"),
         lambda made: made.partitions(),
     ],
     ids=["dataset", "usage", "partitions"],

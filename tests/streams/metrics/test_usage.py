@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accountant.views.usage import MOST_ANALYSTS, OTHERS, Vacancies
+from streams.embedded.live_views import LiveViews
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.usage import LiveUsage
 from tests.accountant.world import World
@@ -35,13 +36,15 @@ def test_analysts_beyond_the_most_are_counted_together(clock: TestClock) -> None
             bodies = [request(clock, analyst=name, claim=claim) for name in names[i : i + 500]]
             commit(made, state, clock, *bodies)
     commit(made, state, clock, request(clock, analyst=names[-1], dataset="adult"))
-    used = made.usage("census")
+    used = LiveViews(made).usage("census")
     assert len(used) == MOST_ANALYSTS + 1
     assert {(each.granted, each.refused, each.spent) for each in used[:-1]} == {(1, 1, "0.0001")}
     others = used[-1]
     assert (others.analyst, others.granted, others.refused) == (OTHERS, 3, 3)
     assert (others.spent, others.sequence) == ("0.0003", 2 * len(names) + 1)
-    assert [each.analyst for each in made.usage("adult")] == [names[-1]]  # each dataset its own
+    assert [each.analyst for each in LiveViews(made).usage("adult")] == [
+        names[-1]
+    ]  # each dataset its own
     left_out = 2 * len(names) + 1 - 4
     assert shown(made) == {("census", "a0"): 2, ("census", "a1"): 2, ("", ""): left_out}
 
@@ -89,7 +92,7 @@ def test_pairs_that_move_away_give_their_place_to_the_next_that_comes(
     made.dropped(0, None)
     # What was left out is a counter, which never falls.
     assert shown(made) == {(here, "ana"): 2, ("", ""): 3}
-    assert made.usage(away) == []
+    assert LiveViews(made).usage(away) == []
     ask(1, "ana", "dan", "eve", "fay")
     now = {(here, "ana"): 3, (here, "dan"): 1, (here, "eve"): 1}
     assert shown(made) == now | {("", ""): 4}
