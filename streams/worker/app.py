@@ -21,7 +21,7 @@ from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
-from streams.kafka.deployment import deployment_of
+from streams.kafka.deployment import Deployment, deployment_of
 from streams.loggers import get_logger
 from streams.logs import configure
 from streams.metrics.live_ledgers import LiveLedgers
@@ -82,29 +82,7 @@ class App(faust.App):
 def build(settings: Settings) -> App:
     """Return the app of one worker; nothing is connected before it starts."""
     deployment = deployment_of(settings)
-    app = App(
-        deployment.application,
-        env={},  # else BROKER_URL, PROCESSING_GUARANTEE and 80 more would override these lines
-        broker=f"kafka://{deployment.bootstrap}",
-        store="memory://",
-        autodiscover=False,
-        Table=LocalTable,
-        Worker=_Host,
-        agent_supervisor=OneForOneSupervisor,
-        processing_guarantee="at_least_once",  # exactly_once would make its own transactions
-        topic_allow_declare=False,
-        topic_disable_leader=True,
-        reply_create_topic=False,
-        table_standby_replicas=0,
-        stream_wait_empty=False,
-        web_enabled=False,
-        producer_acks=-1,
-        producer_linger=0.0,
-        producer_request_timeout=10.0,
-        worker_redirect_stdouts=False,
-        # Nothing but the level: handlers and format are `logs.configure`'s, set in `_Host`.
-        logging_config={"version": 1, "incremental": True},
-    )
+    app = _faust_app(deployment)
     live_ledgers = LiveLedgers(
         lags=lambda: app.worker.lags(),  # noqa: PLW0108 (the worker is made below)
         partitions=settings.partitions,
@@ -149,6 +127,33 @@ def build(settings: Settings) -> App:
         )
         _host_feed(app, feed)
     return app
+
+
+def _faust_app(deployment: Deployment) -> App:
+    """Return an app whose every Faust setting that matters is given here."""
+    return App(
+        deployment.application,
+        env={},  # else BROKER_URL, PROCESSING_GUARANTEE and 80 more would override these lines
+        broker=f"kafka://{deployment.bootstrap}",
+        store="memory://",
+        autodiscover=False,
+        Table=LocalTable,
+        Worker=_Host,
+        agent_supervisor=OneForOneSupervisor,
+        processing_guarantee="at_least_once",  # exactly_once would make its own transactions
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        reply_create_topic=False,
+        table_standby_replicas=0,
+        stream_wait_empty=False,
+        web_enabled=False,
+        producer_acks=-1,
+        producer_linger=0.0,
+        producer_request_timeout=10.0,
+        worker_redirect_stdouts=False,
+        # Nothing but the level: handlers and format are `logs.configure`'s, set in `_Host`.
+        logging_config={"version": 1, "incremental": True},
+    )
 
 
 def _host_feed(app: App, feed: WebhookFeed) -> None:

@@ -7,7 +7,6 @@ every decision carries running totals and its dataset's sequence.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -15,14 +14,14 @@ import faust
 from faust.types import StreamT, TableT
 from mode import Service
 
-from accountant.records import Snapshot, encode
+from accountant.records import Snapshot
 from accountant.records.decided import CountedDecision
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted, decode_line, runs
 from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopic
 from streams.alerts.counts import AlertCounts
-from streams.alerts.unpublished import Due, Pending
+from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
 from streams.kafka.tail import Tail
 from streams.loggers import get_logger
@@ -36,10 +35,7 @@ PAUSE_S: Final = 0.1  # between two looks: a view may be so much behind
 MOST_PAUSE_S: Final = 1.0  # where decisions come faster than they are worth a look at each
 PAUSE_FOR_EACH_S: Final = 1e-4
 BATCHES_AHEAD: Final = 4  # the channel holds batches: Faust's default of 4096 is gigabytes
-ALERTS_PER_TURN: Final = 100  # sent together, so that a round trip serves them all
-TURNS_AHEAD: Final = 4  # round trips at a time: on a busy machine one alone takes long
 _RETRY_S: Final = 1.0
-_SENT_S: Final = 30.0
 
 
 class Batch(NamedTuple):
@@ -93,18 +89,10 @@ class ReadSide:
         self._app = app
         self._own = own
         self._order = asyncio.Lock()  # of what is sent to the feed
-        self._counts = counts
         self._feed = app.channel(maxsize=BATCHES_AHEAD)
-        self._due = app.channel(maxsize=1)
-        self._pending = Pending(owns)
-        self._crossed = asyncio.Event()
-        self._turns = asyncio.Semaphore(TURNS_AHEAD)
-        self._starting = asyncio.Lock()
-        self._sending: set[asyncio.Task[None]] = set()
-        counts.waiting["topic"] = lambda: len(self._pending)
-        self._topic = AlertTopic(
-            deployment, on_alert=self._pending.published, on_heard=self._pending.heard
-        )
+        self._publisher = AlertPublisher(app, deployment.topics.alerts, owns=owns, counts=counts)
+        pending = self._publisher.pending
+        self._topic = AlertTopic(deployment, on_alert=pending.published, on_heard=pending.heard)
         self.budgets: TableT[str, DatasetView] = app.Table("budgets")
         self.usage: TableT[str, Rows] = app.Table("usage")
         self._following = ViewFolder(self.budgets, self.usage)
@@ -116,7 +104,7 @@ class ReadSide:
             history_ms=deployment.window_ms,
             pause=lambda: asyncio.sleep(PAUSE_S),
         )
-        self._declare_agents(deployment)
+        self._declare_agent()
         self._declare_service()
 
     def _declare_service(self) -> None:
@@ -124,7 +112,7 @@ class ReadSide:
 
         @self._app.service
         class Reading(Service):
-            """Feeds the agents from the tail."""
+            """Feeds the agent from the tail, and the topic with alerts."""
 
             async def on_start(self) -> None:
                 # Channels stay shut until then; Faust opens them after its own consumer's
@@ -162,26 +150,9 @@ class ReadSide:
                     await self.sleep(_RETRY_S)
 
             @Service.task
-            async def _send_due(self) -> None:
+            async def _publish(self) -> None:
                 await read_side._topic.known()
-                while not self.should_stop:
-                    await read_side._send_due()
-
-            async def on_stop(self) -> None:
-                for task in read_side._sending:
-                    task.cancel()
-
-    async def _send_due(self) -> None:
-        """Hand over what is due; where nothing is, wait until some may be."""
-        due = self._pending.due(ALERTS_PER_TURN)
-        if due:
-            await self._due.send(value=due)
-            return
-        self._crossed.clear()
-        # What is left to others becomes due by time alone, or as a partition moves here.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_RETRY_S):
-                await self._crossed.wait()
+                await read_side._publisher.run()
 
     async def _on_snapshot(self, partition: int, row: Snapshot) -> None:
         await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
@@ -215,11 +186,7 @@ class ReadSide:
         batch = Batch(partition, runs=runs(decided))
         await self._feed.send(value=batch, partition=partition)
 
-    def _declare_agents(self, deployment: Deployment) -> None:
-        topic = self._app.topic(
-            deployment.topics.alerts, key_serializer="raw", value_serializer="raw"
-        )
-
+    def _declare_agent(self) -> None:
         async def fold(stream: StreamT[Batch]) -> None:
             async for batch in stream:
                 for row in batch.rows:
@@ -230,16 +197,8 @@ class ReadSide:
                     if n % RUNS_PER_TURN == 0:
                         await asyncio.sleep(0)
 
-        async def publish(stream: StreamT[Sequence[Due]]) -> None:
-            async for due in stream:
-                await self._turns.acquire()
-                task = asyncio.create_task(self._turn(topic, due))
-                self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
-
         agent: Callable[..., Callable[[Callable[..., Awaitable[None]]], Any]] = self._app.agent
         agent(self._feed, name="budgets")(fold)
-        agent(self._due, name="alerts")(publish)
 
     def _taken(
         self, partition: int, dataset: str, take: Callable[..., Iterable[Alert]], *what: object
@@ -250,53 +209,4 @@ class ReadSide:
             # An agent that raises twice in 5 s stands still and loses the batch.
             _log.exception("left_out_of_tables", partition=partition, dataset=dataset)
             return
-        if self._pending.take(partition, crossed):
-            self._crossed.set()
-
-    async def _turn(self, topic: Any, due: Sequence[Due]) -> None:
-        try:
-            if not await self._deliver(topic, due):
-                await asyncio.sleep(_RETRY_S)
-        except Exception:
-            _log.exception("alerts_not_delivered", then="tried again")
-            await asyncio.sleep(_RETRY_S)
-        finally:
-            self._pending.back(due)
-            self._crossed.set()
-            self._turns.release()
-
-    async def _deliver(self, topic: Any, due: Sequence[Due]) -> bool:
-        """Send alerts together; tell whether all are on the topic. The others stay pending."""
-        app: Any = self._app
-        producer = app.producer
-        sent: list[tuple[Alert, Any]] = []
-        trouble: BaseException | None = None
-        try:
-            async with asyncio.timeout(_SENT_S):
-                async with self._starting:  # it counts as started as soon as it begins to be
-                    if not producer.started:
-                        await app.add_runtime_dependency(producer)
-                for partition, alert in due:
-                    key, value = alert.alert_id.encode(), encode(alert)
-                    sent.append(
-                        (alert, await topic.send(key=key, value=value, partition=partition))
-                    )
-                await asyncio.wait([asyncio.ensure_future(each) for _, each in sent])
-        except Exception as error:
-            trouble = error
-        for alert, answer in sent:
-            answered = answer.done() and not answer.cancelled()
-            if answered and answer.exception() is None:
-                self._pending.published(alert)
-                self._counts.add("topic", "delivered")
-            else:
-                self._counts.add("topic", "failed")
-                trouble = trouble or (answer.exception() if answered else TimeoutError())
-        if trouble is None:
-            return True
-        _log.warning("alerts_not_delivered", waiting=len(self._pending), why=repr(trouble))
-        # A producer whose start failed counts as started for ever: replace it, but only once.
-        if app.producer is producer:
-            app.producer = app.transport.create_producer(loop=app.loop, beacon=app.beacon)
-            await app.remove_dependency(producer)
-        return False
+        self._publisher.take(partition, crossed)
