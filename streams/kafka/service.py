@@ -6,10 +6,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from copy import copy
-from typing import Any, Final, Self
-
-from aiokafka import AIOKafkaProducer
-from aiokafka.errors import OutOfOrderSequenceNumber
+from typing import Final, Self
 
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
@@ -22,12 +19,10 @@ from accountant.views.usage import Rows, UsageView, views_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault, Refused, Unavailable
+from streams.kafka.appender import Appender
 from streams.kafka.deployment import Deployment
 from streams.kafka.tail import Tail
-from streams.kafka.topics import check_whole, wrong_count
-from streams.kafka.wire.connecting import with_short_connect
-from streams.kafka.wire.errors import translating
-from streams.kafka.wire.reader import stop
+from streams.kafka.topics import check_whole
 from streams.service import Answer, Readiness
 
 MOST_PENDING: Final = 10_000
@@ -39,7 +34,6 @@ _FIRST_LOOK_S: Final = 6.0
 _TOPIC_SPREAD_S: Final = 1.0  # until every broker has heard of a topic that was just made
 _NEEDED: Final = ("requests", "decisions", "state")  # who only asks may not be shown the others
 _STOP_S: Final = 1.0
-_FLUSH_S: Final = 5.0
 _PAUSE_S: Final = 0.05  # between two looks at the decisions while nobody waits for one
 
 _FINAL: Final = frozenset(
@@ -59,8 +53,7 @@ class KafkaService:
     def __init__(self, deployment: Deployment, *, clock: Clock | None = None) -> None:
         self._deployment = deployment
         self._clock = clock or SystemClock()
-        self._producer: Any = None
-        self._renewing = asyncio.Lock()
+        self._appender = Appender(deployment)
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
         self._recent: OrderedDict[Place, bytes] = OrderedDict()
         self._index: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
@@ -124,51 +117,12 @@ class KafkaService:
             caught_up.cancel()
         if self._following.done():
             self._following.result()
-        self._producer = producer = await self._produce()
-        await self._check_count(producer)
-
-    async def _produce(self) -> AIOKafkaProducer:
-        producer = with_short_connect(
-            AIOKafkaProducer(
-                bootstrap_servers=self._deployment.bootstrap,
-                acks="all",
-                enable_idempotence=True,
-                request_timeout_ms=8_000,
-                retry_backoff_ms=50,
-                linger_ms=0,
-            )
-        )
-        with translating():
-            try:
-                await producer.start()
-            except BaseException:
-                await stop(producer, within=_STOP_S)
-                raise
-        return producer
-
-    async def _check_count(self, producer: AIOKafkaProducer) -> None:
-        """Refuse another number of partitions: requests would go to those of other datasets."""
-        topic = self._deployment.topics.requests
-        with translating():
-            wrong = wrong_count(self._deployment, topic, len(await producer.partitions_for(topic)))
-        if wrong:
-            raise Refused(wrong)
-
-    async def _renew(self, spent: AIOKafkaProducer) -> None:
-        """Take another producer, unless somebody has done so already.
-
-        After a refusal such as of a record's size the client goes on counting, and the broker
-        takes nothing more of it.
-        """
-        async with self._renewing:
-            if self._producer is spent:
-                self._producer = await self._produce()
-                await stop(spent, within=_STOP_S)
+        await self._appender.start()
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
         dataset = decode_identity(body).dataset
         partition = partition_of(dataset.encode(), self._deployment.partitions)
-        if self._producer is None or self._tail.trouble:
+        if not self._appender.connected or self._tail.trouble:
             raise Unavailable(self._tail.trouble or "not connected: retry with the same bytes")
         if len(self._pending) >= MOST_PENDING:
             raise Unavailable(f"{MOST_PENDING} requests wait already: retry with the same bytes")
@@ -182,25 +136,13 @@ class KafkaService:
     async def _submit(
         self, source: Source, body: bytes, dataset: str, partition: int, wait: float
     ) -> Answer:
-        producer = self._producer
-        try:
-            with translating():
-                async with asyncio.timeout(_ACK_S):
-                    metadata = await producer.send_and_wait(
-                        self._deployment.topics.of(source),
-                        value=body,
-                        key=dataset.encode(),
-                        partition=partition,
-                    )
-        except Unavailable as error:
-            if isinstance(error.__cause__, OutOfOrderSequenceNumber):
-                await self._renew(producer)
-            raise
-        place: Place = partition, source, metadata.offset
+        key = dataset.encode()
+        offset = await self._appender.append(source, body, key=key, partition=partition)
+        place: Place = partition, source, offset
         decision = self._recent.get(place)
         if decision is None and wait > 0:
             decision = await self._answer(place, wait)
-        return Answer(decision=decision, partition=partition, offset=metadata.offset)
+        return Answer(decision=decision, partition=partition, offset=offset)
 
     async def _answer(self, place: Place, wait: float) -> bytes | None:
         future = asyncio.get_running_loop().create_future()
@@ -259,9 +201,7 @@ class KafkaService:
             following.cancel()
             # A client that is busy reaching a broker that is away may not hear of it at once.
             await asyncio.wait([following], timeout=_STOP_S)
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await stop(producer, within=_FLUSH_S)
+        await self._appender.stop()
         self._events.end()
         self._alerts.end()
         for future in self._pending.values():

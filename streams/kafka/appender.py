@@ -1,0 +1,104 @@
+"""Appends requests to their topics with acks=all, for whoever is not a worker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import OutOfOrderSequenceNumber
+
+from accountant.records import Source
+from streams.errors import Refused, Unavailable
+from streams.kafka.deployment import Deployment
+from streams.kafka.topics import wrong_count
+from streams.kafka.wire.connecting import with_short_connect
+from streams.kafka.wire.errors import translating
+from streams.kafka.wire.reader import stop
+
+_ACK_S: Final = 10.0
+_STOP_S: Final = 1.0
+_FLUSH_S: Final = 5.0
+
+
+class Appender:
+    """One idempotent producer at a time, taken anew where the broker takes nothing more of it.
+
+    Attributes:
+        connected: whether it can append.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._producer: Any = None
+        self._renewing = asyncio.Lock()
+
+    @property
+    def connected(self) -> bool:
+        return self._producer is not None
+
+    async def start(self) -> None:
+        """Connect.
+
+        Raises: Refused: the setting is not how many partitions there are; Unavailable.
+        """
+        self._producer = producer = await self._produce()
+        topic = self._deployment.topics.requests
+        with translating():
+            wrong = wrong_count(self._deployment, topic, len(await producer.partitions_for(topic)))
+        if wrong:  # requests would go to partitions of other datasets
+            raise Refused(wrong)
+
+    async def _produce(self) -> AIOKafkaProducer:
+        producer = with_short_connect(
+            AIOKafkaProducer(
+                bootstrap_servers=self._deployment.bootstrap,
+                acks="all",
+                enable_idempotence=True,
+                request_timeout_ms=8_000,
+                retry_backoff_ms=50,
+                linger_ms=0,
+            )
+        )
+        with translating():
+            try:
+                await producer.start()
+            except BaseException:
+                await stop(producer, within=_STOP_S)
+                raise
+        return producer
+
+    async def append(self, source: Source, body: bytes, *, key: bytes, partition: int) -> int:
+        """Return the offset of a body, once every replica in sync has it.
+
+        Raises: JournalFault: it may or may not be there.
+        """
+        producer = self._producer
+        try:
+            with translating():
+                async with asyncio.timeout(_ACK_S):
+                    metadata = await producer.send_and_wait(
+                        self._deployment.topics.of(source), value=body, key=key, partition=partition
+                    )
+        except Unavailable as error:
+            if isinstance(error.__cause__, OutOfOrderSequenceNumber):
+                await self._renew(producer)
+            raise
+        return int(metadata.offset)
+
+    async def _renew(self, spent: AIOKafkaProducer) -> None:
+        """Take another producer, unless somebody has done so already.
+
+        After a refusal such as of a record's size the client goes on counting, and the broker
+        takes nothing more of it.
+        """
+        async with self._renewing:
+            if self._producer is spent:
+                self._producer = await self._produce()
+                await stop(spent, within=_STOP_S)
+
+    async def stop(self) -> None:
+        """Send what waits, and let go of the producer. Safe to repeat."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await stop(producer, within=_FLUSH_S)
