@@ -52,11 +52,9 @@ class KafkaService:
 
     def __init__(self, deployment: Deployment, *, clock: Clock | None = None) -> None:
         self._deployment = deployment
-        self._clock = clock or SystemClock()
         self._appender = Appender(deployment)
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
-        self._recent: OrderedDict[Place, bytes] = OrderedDict()
-        self._index: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
+        self._recent = _Recent(clock or SystemClock(), deployment.window_ms)
         self._views: dict[str, DatasetView] = {}
         self._usage: dict[str, Rows] = {}
         self._views_of = ViewFolder(self._views, self._usage)
@@ -139,7 +137,7 @@ class KafkaService:
         key = dataset.encode()
         offset = await self._appender.append(source, body, key=key, partition=partition)
         place: Place = partition, source, offset
-        decision = self._recent.get(place)
+        decision = self._recent.at(place)
         if decision is None and wait > 0:
             decision = await self._answer(place, wait)
         return Answer(decision=decision, partition=partition, offset=offset)
@@ -169,7 +167,7 @@ class KafkaService:
                 await self._wanted.wait()
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        return self._index.get((dataset, who, request_id))
+        return self._recent.of(dataset, who, request_id)
 
     async def datasets(self) -> list[DatasetView]:
         # Of very many, sorting takes a fifth of a second, in which the loop has requests to answer.
@@ -214,7 +212,13 @@ class KafkaService:
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
         lines = [decode_line(value) for value in values]
         for line, value in zip(lines, values, strict=True):
-            self._take(partition, line, value)
+            if line.source is None:
+                continue
+            place: Place = partition, line.source.topic, line.source.offset
+            self._recent.add(place, line, value)
+            future = self._pending.get(place)
+            if future is not None and not future.done():
+                future.set_result(value)
         crossed: list[Alert] = []
         for dataset, run in runs(map(counted, lines, values)).items():
             crossed += self._views_of.take_run(dataset, run)
@@ -222,33 +226,42 @@ class KafkaService:
             self._events.send([decode_decision(value) for value in values])
         if crossed:
             self._alerts.send(crossed)
-        while len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
-        self._forget_old()
+        self._recent.forget_old()
         return False
 
-    def _take(self, partition: int, line: LogLine, value: bytes) -> None:
-        source = line.source
-        if source is None:
-            return
-        place: Place = partition, source.topic, source.offset
-        self._recent[place] = value
-        future = self._pending.get(place)
-        if future is not None and not future.done():
-            future.set_result(value)
+
+class _Recent:
+    """Decisions by their input's place, and final ones by request, as far back as the window."""
+
+    def __init__(self, clock: Clock, window_ms: int) -> None:
+        self._clock = clock
+        self._window_ms = window_ms
+        self._by_place: OrderedDict[Place, bytes] = OrderedDict()
+        self._by_request: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
+
+    def at(self, place: Place) -> bytes | None:
+        return self._by_place.get(place)
+
+    def of(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        return self._by_request.get((dataset, who, request_id))
+
+    def add(self, place: Place, line: LogLine, value: bytes) -> None:
+        self._by_place[place] = value
         if line.outcome in _FINAL:
             asked = decode_identity(line.request)
-            self._index[asked.dataset, asked.who, asked.request_id] = value
+            self._by_request[asked.dataset, asked.who, asked.request_id] = value
 
-    def _forget_old(self) -> None:
-        """Keep the index to the window: what is older is only in the log."""
-        oldest = self._clock.now() - self._deployment.window_ms
-        while self._index:
-            key = next(iter(self._index))
+    def forget_old(self) -> None:
+        """Keep requests to the window: what is older is only in the log."""
+        while len(self._by_place) > _RECENT:
+            self._by_place.popitem(last=False)
+        oldest = self._clock.now() - self._window_ms
+        while self._by_request:
+            key = next(iter(self._by_request))
             recent = (issued_at(key[2]) or 0) >= oldest
-            if recent and len(self._index) <= _MOST_INDEXED:
+            if recent and len(self._by_request) <= _MOST_INDEXED:
                 return
-            del self._index[key]
+            del self._by_request[key]
 
 
 def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final
-
-from aiokafka import TopicPartition
+from typing import Final, TypeVar
 
 from accountant.partition.decide import decide as decide_record
 from streams.clock import Clock
@@ -17,11 +15,11 @@ from streams.kafka import topics as kafka_topics
 from streams.kafka.deployment import Deployment
 from streams.kafka.journal import KafkaJournal
 from streams.kafka.membership import Membership
-from streams.kafka.probe import Probe
 from streams.loggers import get_logger
 from streams.processing.observers import Lag, Observer, Observers
 from streams.processing.processor import Decide, Processor, Tuning, nowhere
 from streams.worker.lease import Lease
+from streams.worker.log_ends import LogEnds
 from streams.worker.status import Status
 
 _log = get_logger(__name__)
@@ -31,6 +29,8 @@ _LOOK_EVERY_S: Final = 3.0
 _CHECK_S: Final = 60.0
 _RETRY_S: Final = 1.0
 _LOOKS_AGAIN: Final = (1.0, 3.0, 6.0, 10.0)
+
+T = TypeVar("T")
 
 
 class Worker:
@@ -71,12 +71,8 @@ class Worker:
         self._group: Membership | None = None
         self._generation = 0
         self._assigned: set[int] = set()
-        self._away: set[int] = set()  # served, and a broker that it needs was away
-        names = deployment.topics
-        self._logs = (names.decisions, names.state, names.requests, names.admin)
-        self._probe = Probe(deployment.bootstrap, self._logs)
+        self._log_ends = LogEnds(deployment, self.status, self._check_again)
         self._tasks: dict[int, tuple[asyncio.Task[None], Lease]] = {}
-        self._ends: dict[TopicPartition, int] = {}
         self._main: asyncio.Task[None] | None = None
         self._lags: list[Lag] = []
         self._held = False  # the topics are not as they must be: nothing is served
@@ -101,7 +97,7 @@ class Worker:
             main.cancel()
             await asyncio.wait([main])
         await self._leave()
-        self._probe.close()
+        self._log_ends.close()
 
     def lags(self) -> Sequence[Lag]:
         """Return how far behind the inputs of the partitions served are, as last seen."""
@@ -113,7 +109,8 @@ class Worker:
         while True:
             group = await self._join()
             while await self._wait(group):
-                await self._look()
+                for partition in await self._log_ends.look(list(self._tasks)):
+                    await self._restart(partition)
                 if self._held or time.monotonic() - checked >= self._check_every:
                     checked = time.monotonic()
                     await self._check_again()
@@ -131,36 +128,37 @@ class Worker:
     async def _first_check(self) -> None:
         """Wait for the broker, and refuse the start if the topics are wrong."""
         self.status.trouble("start", "starting")
-        while True:
-            try:
-                await kafka_topics.check(self._deployment)
-            except Unavailable as error:
-                self.status.trouble("broker", f"the broker does not answer: {error}")
-                await asyncio.sleep(_RETRY_S)
-            else:
-                self.status.trouble("broker", None)
-                return
+        await self._once_answered(lambda: kafka_topics.check(self._deployment))
+        self.status.trouble("broker", None)
 
     async def _join(self) -> Membership:
         """Return a place in the group, as soon as the broker gives one.
 
         Raises: Refused.
         """
-        while True:
+
+        async def join() -> Membership:
             self._group = Membership(
                 self._deployment,
                 self._instance_id,
                 on_revoked=self._on_revoked,
                 on_assigned=self._on_assigned,
             )
+            await self._group.join()
+            return self._group
+
+        group = await self._once_answered(join)
+        self.status.trouble("start", None)
+        return group
+
+    async def _once_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask again until the broker answers."""
+        while True:
             try:
-                await self._group.join()
+                return await ask()
             except Unavailable as error:
                 self.status.trouble("broker", f"the broker does not answer: {error}")
                 await asyncio.sleep(_RETRY_S)
-            else:
-                self.status.trouble("start", None)
-                return self._group
 
     async def _leave(self) -> None:
         group, self._group = self._group, None
@@ -220,43 +218,9 @@ class Worker:
             tasks.append(task)
             self.status.revoked(partition)
             self._observer.dropped(partition, None)
-            self._forget_ends(partition)
+            self._log_ends.forget(partition)
         if tasks:
             await asyncio.wait(tasks, timeout=_RELEASE_S)
-
-    async def _look(self) -> None:
-        """Ask who leads our logs for their ends: do they answer, and are they the same topics?"""
-        try:
-            look = await self._probe.look(
-                TopicPartition(topic, partition)
-                for partition in self._tasks
-                for topic in self._logs
-            )
-        except (JournalFault, Refused) as error:
-            self.status.trouble("broker", f"the broker does not answer: {error}")
-            self._away |= self.status.serving
-            return
-        unreached = {
-            tp.partition: f"the broker that leads {tp.topic} does not answer: {why}"
-            for tp, why in look.silent.items()
-        }
-        # A topic that is gone has no end to tell, however well the broker is.
-        wrong = look.misses_topics and await self._topics_wrong()
-        self.status.trouble("broker", None)
-        self.status.unreached({} if wrong else unreached)
-        if wrong:
-            self._away.clear()  # all are read again once the topics are right
-            return
-        # After a broker outage, refold the partitions that did not notice it themselves.
-        away = (self._away | unreached.keys()) & self.status.serving
-        self._away = away & unreached.keys()
-        ends = self._ends
-        shrunk = {tp.partition for tp, end in look.ends.items() if end < ends.get(tp, 0)}
-        ends.update(look.ends)
-        for partition in shrunk:
-            _log.warning("topic_recreated", partition=partition, then="refold")
-        for partition in shrunk | away - self._away:
-            await self._restart(partition)
 
     async def _restart(self, partition: int) -> None:
         """Drop a partition and refold it, unless it was revoked meanwhile."""
@@ -265,17 +229,8 @@ class Worker:
         if partition in self._assigned and not self._held:
             self._serve(partition, after=lease)
 
-    def _forget_ends(self, partition: int) -> None:
-        for tp in [tp for tp in self._ends if tp.partition == partition]:
-            del self._ends[tp]
-
-    async def _topics_wrong(self) -> bool:
-        """Check the topics at once; tell whether that is what is wrong."""
-        await self._check_again()
-        return self._held
-
-    async def _check_again(self) -> None:
-        """Compare the topics' settings; serve nothing until they are right."""
+    async def _check_again(self) -> bool:
+        """Compare the topics' settings; serve nothing until they are right. True: they are not."""
         try:
             await kafka_topics.check(self._deployment)
         except Refused as error:
@@ -292,3 +247,4 @@ class Worker:
                 self._held = False
                 for partition in sorted(self._assigned):
                     self._serve(partition)
+        return self._held

@@ -33,10 +33,10 @@ class _Muted:
     """
 
     def __init__(self, worker: Worker) -> None:
-        self._probe: Probe = worker._probe
+        self._probe: Probe = worker._log_ends._probe
         self.partitions: set[int] | None = set()
         self.looks = 0
-        worker._probe = self  # type: ignore[assignment]  # to be looked through by the worker
+        worker._log_ends._probe = self  # type: ignore[assignment]  # to be looked through by the worker
 
     async def look(self, tps: Iterable[TopicPartition]) -> LogEnds:
         self.looks += 1

@@ -1,0 +1,79 @@
+"""Whether the brokers that lead a worker's logs answer, and lead the same logs as before."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from aiokafka import TopicPartition
+
+from streams.errors import JournalFault, Refused
+from streams.kafka.deployment import Deployment
+from streams.kafka.probe import Probe
+from streams.loggers import get_logger
+from streams.worker.status import Status
+
+_log = get_logger(__name__)
+
+
+class LogEnds:
+    """Asks the leaders of the logs of partitions for their ends, again and again.
+
+    Args:
+        status: told what does not answer.
+        topics_wrong: checks the topics at once; tells whether that is what is wrong.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        status: Status,
+        topics_wrong: Callable[[], Awaitable[bool]],
+    ) -> None:
+        names = deployment.topics
+        self._logs = (names.decisions, names.state, names.requests, names.admin)
+        self._probe = Probe(deployment.bootstrap, self._logs)
+        self._status = status
+        self._topics_wrong = topics_wrong
+        self._ends: dict[TopicPartition, int] = {}
+        self._away: set[int] = set()  # served, and a broker that it needs was away
+
+    async def look(self, partitions: Iterable[int]) -> set[int]:
+        """Return the partitions that are to be refolded."""
+        status = self._status
+        try:
+            look = await self._probe.look(
+                TopicPartition(topic, partition) for partition in partitions for topic in self._logs
+            )
+        except (JournalFault, Refused) as error:
+            status.trouble("broker", f"the broker does not answer: {error}")
+            self._away |= status.serving
+            return set()
+        unreached = {
+            tp.partition: f"the broker that leads {tp.topic} does not answer: {why}"
+            for tp, why in look.silent.items()
+        }
+        # A topic that is gone has no end to tell, however well the broker is.
+        wrong = look.misses_topics and await self._topics_wrong()
+        status.trouble("broker", None)
+        status.unreached({} if wrong else unreached)
+        if wrong:
+            self._away.clear()  # all are read again once the topics are right
+            return set()
+        # After a broker was away, partitions that did not notice it themselves are refolded.
+        away = (self._away | unreached.keys()) & status.serving
+        self._away = away & unreached.keys()
+        ends = self._ends
+        shrunk = {tp.partition for tp, end in look.ends.items() if end < ends.get(tp, 0)}
+        ends.update(look.ends)
+        for partition in shrunk:
+            _log.warning("topic_recreated", partition=partition, then="refold")
+        return shrunk | away - self._away
+
+    def forget(self, partition: int) -> None:
+        """Forget the ends of a partition that is let go of."""
+        for tp in [tp for tp in self._ends if tp.partition == partition]:
+            del self._ends[tp]
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._probe.close()
