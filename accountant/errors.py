@@ -2,7 +2,6 @@
 
 BudgetError
 |- RequestInvalid     decide it `invalid`; the ledger is untouched
-|- ClaimNotAccepted   refuse it; another filter could take the claim
 `- LedgerFault        stop using this state and refold the partition
    `- LogDamaged      refolding cannot help: an operator must look
 """
@@ -43,10 +42,6 @@ class RequestInvalid(BudgetError):
     def under(self, parent: str) -> RequestInvalid:
         """Return the same error with `parent.` put before its field."""
         return RequestInvalid(f"{parent}.{self.field}", self.rule, self._whole)
-
-
-class ClaimNotAccepted(BudgetError):
-    """A filter cannot take this kind of claim; it would cost infinity."""
 
 
 class LedgerFault(BudgetError):

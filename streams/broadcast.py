@@ -24,7 +24,6 @@ class Subscription(AsyncIterator[T], Generic[T]):
     Attributes:
         loop: that event loop.
         place: where its broadcast finds it.
-        lost: how many this reader lost for being slow.
     """
 
     def __init__(self, most: int) -> None:
@@ -33,7 +32,6 @@ class Subscription(AsyncIterator[T], Generic[T]):
         self._behind: deque[T] = deque(maxlen=most)
         self._filled = asyncio.Event()
         self._closed = False
-        self.lost = 0
 
     @property
     def open(self) -> bool:
@@ -72,8 +70,6 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     def take(self, events: Sequence[T]) -> None:
         """Queue events; to be called in the loop."""
-        room = (self._behind.maxlen or 0) - len(self._behind)
-        self.lost += max(0, len(events) - room)
         self._behind.extend(events)
         self._filled.set()
 

@@ -80,11 +80,6 @@ def odometers_for(policy: Policy) -> tuple[AnyOdometer, ...]:
     return tuple(own.get(type(odometer), odometer) for odometer in _tuned(parse_budget(policy)))
 
 
-def delta_for_odometers(policy: Policy) -> Decimal:
-    """Return the delta' that odometers of a policy are tuned with."""
-    return parse_budget(policy).delta_for_filter or USUAL_DELTA
-
-
 def _tuned(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
     delta = budget.delta_for_filter or USUAL_DELTA
     with precise():

@@ -84,11 +84,6 @@ def runs(decided: Iterable[C]) -> Mapping[str, Sequence[C]]:
     return found
 
 
-def runs_of(values: Iterable[bytes]) -> Mapping[str, Run]:
-    """As `runs`, of decisions as the log has them."""
-    return runs([counted(decode_line(value), value) for value in values])
-
-
 class ViewFolder:
     """Views of every dataset of some partitions, each partition's log read in its order.
 

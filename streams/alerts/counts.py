@@ -41,9 +41,6 @@ class AlertCounts(Collector):
         """Return how often that was the case."""
         return self._counts[to, outcome]
 
-    def describe(self) -> list[Metric]:
-        return []
-
     def collect(self) -> Iterator[Metric]:
         deliveries = CounterMetricFamily(
             "privacy_alert_deliveries",

@@ -10,7 +10,6 @@ from accountant.ledger import Ledger
 from accountant.views.datasets import DatasetView, view_of_ledger
 from accountant.views.usage import UsageView, views_of
 from streams.metrics.live_ledgers import LiveLedgers
-from streams.metrics.partition_counters import Kind
 
 
 class LiveViews:
@@ -30,9 +29,9 @@ class LiveViews:
 
     def datasets(self) -> dict[str, DatasetView]:
         """Return every dataset of the partitions held, by name."""
-        counted: dict[str, dict[Kind, int]] = {}
-        for kind, count in self._live_ledgers.requests().items():
-            counted.setdefault(kind[0], {})[kind] = count
+        counted: dict[str, dict[tuple[str, str | None], int]] = {}
+        for (name, outcome, reason), count in self._live_ledgers.requests().items():
+            counted.setdefault(name, {})[outcome, reason] = count
         ledgers = self._live_ledgers.ledgers()
         self._made = {name: made for name, made in self._made.copy().items() if name in ledgers}
         return {
@@ -49,7 +48,7 @@ class LiveViews:
         """Return who used a dataset since this process began to look, by analyst."""
         return views_of(dataset, self._live_ledgers.rows(dataset))
 
-    def _view(self, ledger: Ledger, counted: Mapping[Kind, int]) -> DatasetView:
+    def _view(self, ledger: Ledger, counted: Mapping[tuple[str, str | None], int]) -> DatasetView:
         name = ledger.dataset
         made = self._made.get(name)
         if made is None or made[0] is not ledger:
@@ -58,7 +57,7 @@ class LiveViews:
             return made[1]
         outcomes: dict[str, int] = {}
         reasons: dict[str, int] = {}
-        for (_, outcome, reason), count in counted.items():
+        for (outcome, reason), count in counted.items():
             outcomes[outcome] = outcomes.get(outcome, 0) + count
             if reason:
                 reasons[reason] = reasons.get(reason, 0) + count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from accountant.ledger import Ledger
@@ -11,7 +12,7 @@ from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import Rows
 from streams.clock import Clock, SystemClock
 from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
-from streams.metrics.snapshot import PartitionView, Snapshot
+from streams.metrics.snapshot import Snapshot
 from streams.metrics.usage import LiveUsage, uses_of
 from streams.processing.observers import Committed, Lag
 
@@ -120,7 +121,10 @@ class LiveLedgers:
         shown, left_out = None, 0
         with self._counting:
             self._count_all()
-            partitions = self._views_of_partitions()
+            partitions = {
+                number: each.view(sound=self._is_sound(number))
+                for number, each in sorted(self._counters.items())
+            }
             counted = [each.counts() for each in self._counters.values()]
             held = [partition.ledgers.copy() for partition in self._held.values()]
             if self._usage is not None and self._analysts:
@@ -136,18 +140,6 @@ class LiveLedgers:
             analysts=None if shown is None else uses_of(shown),
             analysts_left_out=left_out,
         )
-
-    def partitions(self) -> Mapping[int, PartitionView]:
-        """Return every partition held or tried for, as it is now."""
-        with self._counting:
-            self._count_all()
-            return self._views_of_partitions()
-
-    def _views_of_partitions(self) -> dict[int, PartitionView]:
-        return {
-            number: each.view(sound=self._is_sound(number))
-            for number, each in sorted(self._counters.items())
-        }
 
     def requests(self) -> Mapping[Kind, int]:
         """Return the decisions counted, by (dataset, outcome, reason)."""
@@ -165,17 +157,12 @@ class LiveLedgers:
         ledgers = (partition.ledgers.get(name) for partition in self._held.copy().values())
         return next((ledger for ledger in ledgers if ledger is not None), None)
 
-    def requests_on(self, name: str) -> Mapping[Kind, int]:
-        """As `requests`, of one dataset."""
+    def requests_on(self, name: str) -> Mapping[tuple[str, str | None], int]:
+        """As `requests`, of one dataset, by (outcome, reason)."""
         with self._counting:
             self._count_all()
-            found = [each.of(name) for each in self._counters.values()]
-        total: dict[Kind, int] = {}
-        for counts in found:
-            for (outcome, reason), count in counts.items():
-                kind = name, outcome, reason or ""
-                total[kind] = total.get(kind, 0) + count
-        return total
+            found = [Counter(each.of(name)) for each in self._counters.values()]
+        return sum(found, Counter())
 
     def last_on(self, name: str) -> int:
         """Return the number of the last partition decision counted on a dataset, or `UNKNOWN`."""

@@ -31,9 +31,6 @@ class _LedgerCollector(Collector):
         self._source = source
         self._datasets = DatasetCollector()
 
-    def describe(self) -> list[Metric]:
-        return []
-
     def collect(self) -> Iterator[Metric]:
         snapshot = self._source.snapshot()
         yield from self._datasets.collect(snapshot)

@@ -31,11 +31,10 @@ from streams.settings import Settings, load
 from streams.worker.door import WorkerDoor
 from streams.worker.own_decisions import OwnDecisions
 from streams.worker.partitions import Worker
-from streams.worker.read_side import LocalTable, ReadSide
+from streams.worker.read_side import LocalTable, ReadSide, keep_on
 
 _log = get_logger(__name__)
 
-_RETRY_S: Final = 1.0
 STOP_S: Final = 10.0  # for the processors; what they leave open is fenced by the next owner
 
 
@@ -165,12 +164,7 @@ def _host_feed(app: App, feed: WebhookFeed) -> None:
 
         @Service.task
         async def _post(self) -> None:
-            while not self.should_stop:
-                try:
-                    await feed.run()
-                except Exception:
-                    _log.exception("webhook_interrupted", again_in_seconds=_RETRY_S)
-                await self.sleep(_RETRY_S)
+            await keep_on(self, feed.run, "webhook_interrupted")
 
 
 def _host(app: App, worker: Worker, door: WorkerDoor) -> None:

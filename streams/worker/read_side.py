@@ -64,6 +64,16 @@ class LocalTable(faust.Table[Any, Any]):
         self.app.sensors.on_table_del(self, key)
 
 
+async def keep_on(service: Service, run: Callable[[], Awaitable[None]], event: str) -> None:
+    """Run until the service stops, again after each error: admission is worth more than this."""
+    while not service.should_stop:
+        try:
+            await run()
+        except Exception:
+            _log.exception(event, again_in_seconds=_RETRY_S)
+        await service.sleep(_RETRY_S)
+
+
 class ReadSide:
     """The tables of one worker, and the alerts that follow from them.
 
@@ -121,13 +131,7 @@ class ReadSide:
 
             @Service.task
             async def _read(self) -> None:
-                while not self.should_stop:
-                    try:
-                        await read_side._tail.run()
-                    except Exception:
-                        # Views are worth less than admission: the worker goes on.
-                        _log.exception("read_side_interrupted", again_in_seconds=_RETRY_S)
-                    await self.sleep(_RETRY_S)
+                await keep_on(self, read_side._tail.run, "read_side_interrupted")
 
             @Service.task
             async def _take_own(self) -> None:
@@ -142,12 +146,7 @@ class ReadSide:
 
             @Service.task
             async def _look_at_topic(self) -> None:
-                while not self.should_stop:
-                    try:
-                        await read_side._topic.run()
-                    except Exception:
-                        _log.exception("alerts_interrupted", again_in_seconds=_RETRY_S)
-                    await self.sleep(_RETRY_S)
+                await keep_on(self, read_side._topic.run, "alerts_interrupted")
 
             @Service.task
             async def _publish(self) -> None:

@@ -20,7 +20,6 @@ async def test_a_slow_reader_loses_the_oldest_and_delays_nobody() -> None:
         broadcast.send([decision(number)])
         assert (await anext(quick)).partition_sequence == number
     assert [(await anext(slow)).partition_sequence for _ in range(3)] == [2, 3, 4]
-    assert (slow.lost, quick.lost) == (2, 0)
 
 
 async def test_decisions_may_come_from_another_thread() -> None:

@@ -12,9 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from accountant.claims.text import claim_text
 from accountant.policy import guarantee_of
-from accountant.records import DECODE_ERRORS, Decision, FieldError, MechanismRequest
+from accountant.records import Decision, FieldError
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.cli.printing.output import outcome_text, short, spent_bar
@@ -127,17 +126,6 @@ def request_of(decision: Decision) -> dict[str, Any]:
     body = bytes(decision.request)
     value = json.loads(body) if body else {}
     return value if isinstance(value, dict) else {}
-
-
-def claim_of(decision: Decision) -> str:
-    """Return the claim of a decision's request as text, empty if there is none."""
-    import msgspec
-
-    try:
-        request = msgspec.json.decode(bytes(decision.request), type=MechanismRequest)
-    except DECODE_ERRORS:
-        return ""
-    return claim_text(request.claim)
 
 
 def id_of(decision: Decision) -> str:

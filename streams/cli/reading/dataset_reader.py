@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from accountant.errors import LogDamaged
 from accountant.records import decode_snapshot
@@ -26,7 +26,7 @@ _AT_A_TIME: Final = 20_000  # the longer a dataset's run, the less of it is deco
 _SNAPSHOT: Final = b'{"type":"snapshot"'
 
 
-class Views:
+class Views(AbstractContextManager["Views"]):
     """Reads datasets again and again; made by `open_views`."""
 
     def read(self) -> list[DatasetView]:
@@ -46,35 +46,35 @@ class Views:
     def close(self) -> None:
         """Let go of the ledger."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 class _FileViews(Views):
-    """The log of a ledger's file, folded as it grows, beside its writer or without one."""
+    """The log of a ledger's file, folded as it grows, beside its writer or without one.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        only: the one dataset that will be asked for; without it, any may be.
+    """
+
+    def __init__(self, path: Path, *, only: str | None = None) -> None:
         self._path = path
-        self._folded = _Folded()
+        # Names hold nothing that JSON escapes, so a decision without these bytes is another's.
+        self._within = b"" if only is None else only.encode()
+        self._read = -1
+        self._views: dict[str, DatasetView] = {}
+        self._rows: dict[bytes, bytes] = {}  # that agree with them
 
     def read(self) -> list[DatasetView]:
-        return self._shown("ORDER BY key", (), self._folded)
+        return self._shown("ORDER BY key", ())
 
     def one(self, name: str) -> DatasetView | None:
         if not is_name(name):
             return None
-        found = self._shown("WHERE key = ?", (name.encode(),), _Folded(only=name))
+        found = _FileViews(self._path, only=name)._shown("WHERE key = ?", (name.encode(),))
         return found[0] if found else None
 
-    def _shown(self, which: str, bindings: tuple[bytes, ...], folded: _Folded) -> list[DatasetView]:
+    def _shown(self, which: str, bindings: tuple[bytes, ...]) -> list[DatasetView]:
         """Return the datasets that have a row, as the log has them at the same moment.
 
         Args:
@@ -86,29 +86,14 @@ class _FileViews(Views):
         with reader(self._path) as db:
             if not db.execute(f"{query} LIMIT 1", bindings).fetchall():
                 return []
-            folded.catch_up(db)  # before the transaction, which is short for that
+            self._catch_up(db)  # before the transaction, which is short for that
             with db:  # one transaction, so one moment
                 rows: list[Any] = db.execute(query, bindings).fetchall()
-                folded.catch_up(db)
+                self._catch_up(db)
         found = [(row[0], sound_row(*row)) for row in rows]
-        return [folded.view(key, value) for key, value in found if value.startswith(_SNAPSHOT)]
+        return [self._view(key, value) for key, value in found if value.startswith(_SNAPSHOT)]
 
-
-class _Folded:
-    """Views of the datasets of a log, brought up to date again and again.
-
-    Args:
-        only: the one dataset that will be asked for; without it, any may be.
-    """
-
-    def __init__(self, *, only: str | None = None) -> None:
-        # Names hold nothing that JSON escapes, so a decision without these bytes is another's.
-        self._within = b"" if only is None else only.encode()
-        self._read = -1
-        self._views: dict[str, DatasetView] = {}
-        self._rows: dict[bytes, bytes] = {}  # that agree with them
-
-    def catch_up(self, db: apsw.Connection) -> None:
+    def _catch_up(self, db: apsw.Connection) -> None:
         """Take in the decisions since the last time.
 
         No statement lasts: outside a transaction, the writer's WAL goes back into the file
@@ -132,7 +117,7 @@ class _Folded:
                 if line.dataset is not None:
                     yield counted(line, value, usage=False)
 
-    def view(self, key: bytes, value: bytes) -> DatasetView:
+    def _view(self, key: bytes, value: bytes) -> DatasetView:
         """Return the dataset of a row of `state`.
 
         Raises: LogDamaged: row and log disagree. Refused: the row cannot be read.

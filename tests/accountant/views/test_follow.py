@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from fractions import Fraction
 
 import pytest
@@ -13,7 +14,7 @@ from msgspec.structs import astuple
 from accountant.records import decode_decision, encode
 from accountant.records.decided import CountedDecision
 from accountant.views.datasets import DatasetView, alerts, fold_decision
-from accountant.views.follow import ViewFolder, counted, decode_line, fold_run, runs_of
+from accountant.views.follow import Run, ViewFolder, counted, decode_line, fold_run, runs
 from accountant.views.usage import (
     MOST_ANALYSTS,
     OTHERS,
@@ -25,6 +26,10 @@ from accountant.views.usage import (
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
+
+
+def runs_of(values: list[bytes]) -> Mapping[str, Run]:
+    return runs([counted(decode_line(value), value) for value in values])
 
 
 def followed(values: list[bytes], cuts: list[int]) -> tuple[ViewFolder, list[str]]:

@@ -168,7 +168,7 @@ class Door:
         assert response.json()["outcome"] == "opened", response.text
 
     def last_sequence(self) -> int:
-        partition = self.service.live_ledgers.partitions()[0]
+        partition = self.service.live_ledgers.snapshot().partitions[0]
         return partition.sequence
 
     def metric(self, line: str) -> str | None:

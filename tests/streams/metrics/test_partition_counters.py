@@ -78,7 +78,7 @@ def test_names_given_up_for_good_are_counted_once(clock: TestClock) -> None:
     made.refolded(states[0], 0.1)
     for number in range(1, 4):
         commit(made, states[0], clock, request(clock, dataset=wrong), b"{")
-        dead = made.partitions()[0].dead_letters
+        dead = made.snapshot().partitions[0].dead_letters
         assert (dead["wrong_partition"], dead["undecodable"]) == (number, number)
         assert made.requests()["", "invalid", "wrong_partition"] == number
         if number == 2:
@@ -105,7 +105,7 @@ def with_datasets(clock: TestClock, count: int) -> LiveLedgers:
     [
         lambda made: LiveViews(made).dataset("d0"),
         lambda made: LiveViews(made).usage("d0"),
-        lambda made: made.partitions(),
+        lambda made: made._counters[0].view(),
     ],
     ids=["dataset", "usage", "partitions"],
 )
@@ -127,7 +127,7 @@ def test_counting_does_not_look_at_all_there_is(clock: TestClock) -> None:
         made.requests()
         new = opening(clock, name_in(0, 2, "new")), request(clock, dataset=name_in(0, 2, "made-up"))
         commit(made, state, clock, *new)
-        spent.append(steps(made.partitions))
+        spent.append(steps(lambda made=made: (made._count(0), made._counters[0].view())))
     assert spent[1] == spent[2]  # the first of all makes what others find made
 
 
