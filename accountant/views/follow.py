@@ -115,11 +115,7 @@ class ViewFolder:
     def take_run(self, dataset: str, run: Run) -> list[Alert]:
         """Take in a run; return the thresholds newly seen to be crossed, in their order."""
         before = self.budgets.get(dataset)
-        crossed: list[Alert] = []
-        view = before
-        for after in fold_run(view, run):
-            crossed += alerts(view, after)
-            view = after
+        view, crossed = fold_alerts(before, run)
         if view is None:
             return crossed
         if view is not before:
@@ -127,6 +123,15 @@ class ViewFolder:
         unit = next(iter(view.budget)), view.generation
         self._usage_table.take(run, lambda _: unit)
         return crossed
+
+
+def fold_alerts(view: DatasetView | None, run: Run) -> tuple[DatasetView | None, list[Alert]]:
+    """Return the view after a run, and the thresholds newly seen to be crossed, in their order."""
+    crossed: list[Alert] = []
+    for after in fold_run(view, run):
+        crossed += alerts(view, after)
+        view = after
+    return view, crossed
 
 
 def fold_run(view: DatasetView | None, run: Run) -> Iterator[DatasetView]:

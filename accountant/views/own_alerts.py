@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from accountant.ledger import Ledger
 from accountant.records.decided import Encoded
-from accountant.views.datasets import Alert, Once, alerts, fold_decision, view_of_ledger
-from accountant.views.follow import runs
+from accountant.views.datasets import Alert, Once, alerts, view_of_ledger
+from accountant.views.follow import fold_alerts, runs
 
 
 class OwnAlerts:
@@ -41,7 +41,8 @@ class OwnAlerts:
             before = self._ledgers.get(name)
             self._ledgers[name] = after
             if before is None or before.crossed != after.crossed or before.plan is not after.plan:
-                found += _folded(before, run)
+                view = None if before is None else view_of_ledger(before)
+                found += fold_alerts(view, run)[1]
         return self._told.take(found) if found else found
 
 
@@ -53,14 +54,3 @@ def crossed(ledgers: Mapping[str, Ledger]) -> list[Alert]:
         if ledger.crossed
         for alert in alerts(None, view_of_ledger(ledger))
     ]
-
-
-def _folded(before: Ledger | None, records: Sequence[Encoded]) -> list[Alert]:
-    view = None if before is None else view_of_ledger(before)
-    found: list[Alert] = []
-    for record in records:
-        after = fold_decision(view, record.decision)
-        if after is not None:
-            found += alerts(view, after)
-        view = after
-    return found

@@ -15,10 +15,6 @@ _TO: Final[tuple[To, ...]] = ("topic", "webhook")
 _OUTCOMES: Final[tuple[Outcome, ...]] = ("delivered", "failed", "given_up")
 
 
-def _none() -> int:
-    return 0
-
-
 class AlertCounts(Collector):
     """Counts deliveries of this process. One thread writes each kind; any may read.
 
@@ -31,7 +27,7 @@ class AlertCounts(Collector):
         self._counts: dict[tuple[To, Outcome], int] = {
             (to, outcome): 0 for to in _TO for outcome in _OUTCOMES
         }
-        self.waiting: dict[To, Callable[[], int]] = dict.fromkeys(_TO, _none)
+        self.waiting: dict[To, Callable[[], int]] = dict.fromkeys(_TO, lambda: 0)
 
     def add(self, to: To, outcome: Outcome, count: int = 1) -> None:
         """Count something that became of an alert."""

@@ -18,9 +18,6 @@ class LiveViews:
     A view is made of a ledger when it is asked for, and shown again until that has moved: to
     fold each decision, as `accountant.views.follow` does for readers of a log, would take the
     deciding thread about 10 microseconds where each is on another dataset.
-
-    Args:
-        live_ledgers: has the ledgers, and what was counted.
     """
 
     def __init__(self, live_ledgers: LiveLedgers) -> None:

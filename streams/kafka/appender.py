@@ -22,20 +22,12 @@ _FLUSH_S: Final = 5.0
 
 
 class Appender:
-    """One idempotent producer at a time, taken anew where the broker takes nothing more of it.
-
-    Attributes:
-        connected: whether it can append.
-    """
+    """One idempotent producer at a time, taken anew where the broker takes nothing more of it."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self._producer: Any = None
         self._renewing = asyncio.Lock()
-
-    @property
-    def connected(self) -> bool:
-        return self._producer is not None
 
     async def start(self) -> None:
         """Connect.
@@ -74,6 +66,8 @@ class Appender:
         Raises: JournalFault: it may or may not be there.
         """
         producer = self._producer
+        if producer is None:
+            raise Unavailable("not connected: retry with the same bytes")
         try:
             with translating():
                 async with asyncio.timeout(_ACK_S):

@@ -120,8 +120,8 @@ class KafkaService:
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
         dataset = decode_identity(body).dataset
         partition = partition_of(dataset.encode(), self._deployment.partitions)
-        if not self._appender.connected or self._tail.trouble:
-            raise Unavailable(self._tail.trouble or "not connected: retry with the same bytes")
+        if self._tail.trouble:
+            raise Unavailable(self._tail.trouble)
         if len(self._pending) >= MOST_PENDING:
             raise Unavailable(f"{MOST_PENDING} requests wait already: retry with the same bytes")
         self._waiting += 1
@@ -137,7 +137,7 @@ class KafkaService:
         key = dataset.encode()
         offset = await self._appender.append(source, body, key=key, partition=partition)
         place: Place = partition, source, offset
-        decision = self._recent.at(place)
+        decision = self._recent.by_place.get(place)
         if decision is None and wait > 0:
             decision = await self._answer(place, wait)
         return Answer(decision=decision, partition=partition, offset=offset)
@@ -167,7 +167,7 @@ class KafkaService:
                 await self._wanted.wait()
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        return self._recent.of(dataset, who, request_id)
+        return self._recent.by_request.get((dataset, who, request_id))
 
     async def datasets(self) -> list[DatasetView]:
         # Of very many, sorting takes a fifth of a second, in which the loop has requests to answer.
@@ -236,32 +236,26 @@ class _Recent:
     def __init__(self, clock: Clock, window_ms: int) -> None:
         self._clock = clock
         self._window_ms = window_ms
-        self._by_place: OrderedDict[Place, bytes] = OrderedDict()
-        self._by_request: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
-
-    def at(self, place: Place) -> bytes | None:
-        return self._by_place.get(place)
-
-    def of(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        return self._by_request.get((dataset, who, request_id))
+        self.by_place: OrderedDict[Place, bytes] = OrderedDict()
+        self.by_request: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
 
     def add(self, place: Place, line: LogLine, value: bytes) -> None:
-        self._by_place[place] = value
+        self.by_place[place] = value
         if line.outcome in _FINAL:
             asked = decode_identity(line.request)
-            self._by_request[asked.dataset, asked.who, asked.request_id] = value
+            self.by_request[asked.dataset, asked.who, asked.request_id] = value
 
     def forget_old(self) -> None:
         """Keep requests to the window: what is older is only in the log."""
-        while len(self._by_place) > _RECENT:
-            self._by_place.popitem(last=False)
+        while len(self.by_place) > _RECENT:
+            self.by_place.popitem(last=False)
         oldest = self._clock.now() - self._window_ms
-        while self._by_request:
-            key = next(iter(self._by_request))
+        while self.by_request:
+            key = next(iter(self.by_request))
             recent = (issued_at(key[2]) or 0) >= oldest
-            if recent and len(self._by_request) <= _MOST_INDEXED:
+            if recent and len(self.by_request) <= _MOST_INDEXED:
                 return
-            del self._by_request[key]
+            del self.by_request[key]
 
 
 def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:

@@ -17,10 +17,6 @@ from streams.metrics.usage import LiveUsage, uses_of
 from streams.processing.observers import Committed, Lag
 
 
-def _no_lags() -> Sequence[Lag]:
-    return ()
-
-
 class LiveLedgers:
     """An observer that is a `MetricsSource`.
 
@@ -42,7 +38,7 @@ class LiveLedgers:
         self,
         clock: Clock | None = None,
         *,
-        lags: Callable[[], Sequence[Lag]] = _no_lags,
+        lags: Callable[[], Sequence[Lag]] = lambda: (),
         partitions: int = 1,
         is_sound: Callable[[int], bool] = lambda _: True,
         usage: bool = False,

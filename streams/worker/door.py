@@ -27,10 +27,6 @@ from streams.service import Readiness
 _log = get_logger(__name__)
 
 
-def _json(value: bytes) -> Response[bytes]:
-    return Response(value, media_type=JSON)
-
-
 def _listed(views: list[tuple[str, DatasetView]]) -> bytes:
     return encode([view for _, view in sorted(views)])
 
@@ -68,7 +64,8 @@ class WorkerDoor:
         # This loop decides: it copies what is asked for, and a thread does the rest.
         @get("/datasets")
         async def datasets() -> Response[bytes]:
-            return _json(await asyncio.to_thread(_listed, list(self._budgets.items())))
+            listed = await asyncio.to_thread(_listed, list(self._budgets.items()))
+            return Response(listed, media_type=JSON)
 
         @get("/datasets/{name:str}")
         async def dataset(name: FromPath[str]) -> Response[bytes]:
@@ -76,7 +73,8 @@ class WorkerDoor:
             if view is None:
                 return problem(404, "unknown_dataset", f"no dataset {name[:100]} was seen here")
             rows = {analyst: copy(row) for analyst, row in self._usage.get(name, {}).items()}
-            return _json(await asyncio.to_thread(_shown, view, rows))
+            shown = await asyncio.to_thread(_shown, view, rows)
+            return Response(shown, media_type=JSON)
 
         app = Litestar(
             [*monitoring(make_registry(source, *more), readiness), datasets, dataset],

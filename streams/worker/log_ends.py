@@ -24,10 +24,7 @@ class LogEnds:
     """
 
     def __init__(
-        self,
-        deployment: Deployment,
-        status: Status,
-        topics_wrong: Callable[[], Awaitable[bool]],
+        self, deployment: Deployment, status: Status, topics_wrong: Callable[[], Awaitable[bool]]
     ) -> None:
         names = deployment.topics
         self._logs = (names.decisions, names.state, names.requests, names.admin)
@@ -62,17 +59,15 @@ class LogEnds:
         # After a broker was away, partitions that did not notice it themselves are refolded.
         away = (self._away | unreached.keys()) & status.serving
         self._away = away & unreached.keys()
-        ends = self._ends
-        shrunk = {tp.partition for tp, end in look.ends.items() if end < ends.get(tp, 0)}
-        ends.update(look.ends)
+        shrunk = {tp.partition for tp, end in look.ends.items() if end < self._ends.get(tp, 0)}
+        self._ends.update(look.ends)
         for partition in shrunk:
             _log.warning("topic_recreated", partition=partition, then="refold")
         return shrunk | away - self._away
 
     def forget(self, partition: int) -> None:
         """Forget the ends of a partition that is let go of."""
-        for tp in [tp for tp in self._ends if tp.partition == partition]:
-            del self._ends[tp]
+        self._ends = {tp: end for tp, end in self._ends.items() if tp.partition != partition}
 
     def close(self) -> None:
         """Let go of connections."""

@@ -19,7 +19,7 @@ async def test_partitions_move_as_workers_join_and_leave(
     gauges = {name: LiveLedgers() for name in watches}
 
     def seen(name: str) -> set[int]:
-        return set(gauges[name].partitions())
+        return set(gauges[name].snapshot().partitions)
 
     async with Ledger(broker.bootstrap, application) as ledger, contextlib.AsyncExitStack() as rest:
 

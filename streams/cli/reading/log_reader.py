@@ -59,11 +59,11 @@ class LogSource(Protocol):
         where the parts tell it themselves.
         Raises: Unavailable, Refused.
         """
-        ...
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
-class SqliteLog:
+class SqliteLog(LogSource):
     """The log in an embedded ledger's file, read beside its writer."""
 
     path: Path
@@ -90,12 +90,9 @@ class SqliteLog:
         count = 0 if last is None else int(last) + 1
         yield Part(0, read_decisions(self.path, most=count), count, head)
 
-    def seen(self) -> Mapping[int, tuple[int, str]]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
-class ExportedLog:
+class ExportedLog(LogSource):
     """JSON lines, as `log export` and `decide` write them, one partition after another."""
 
     path: Path
@@ -107,9 +104,6 @@ class ExportedLog:
             lines = _numbered(read_lines(file, _MOST_LINE))
             for number, group in groupby(lines, key=lambda pair: pair[0]):
                 yield Part(number, (line for _, line in group))
-
-    def seen(self) -> Mapping[int, tuple[int, str]]:
-        return {}
 
 
 def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
