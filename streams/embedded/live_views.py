@@ -30,7 +30,8 @@ class LiveViews:
         for (name, outcome, reason), count in self._live_ledgers.requests().items():
             counted.setdefault(name, {})[outcome, reason] = count
         ledgers = self._live_ledgers.ledgers()
-        self._made = {name: made for name, made in self._made.copy().items() if name in ledgers}
+        for name in self._made.keys() - ledgers.keys():
+            self._made.pop(name, None)  # of partitions that went
         return {
             name: self._view(ledger, counted.get(name, {}))
             for name, ledger in sorted(ledgers.items())
