@@ -18,8 +18,8 @@ from streams.kafka.membership import Membership
 from streams.loggers import get_logger
 from streams.processing.observers import Lag, Observer, Observers
 from streams.processing.processor import Decide, Processor, Tuning, nowhere
+from streams.worker.leader_watch import LeaderWatch
 from streams.worker.lease import Lease
-from streams.worker.log_ends import LogEnds
 from streams.worker.status import Status
 
 _log = get_logger(__name__)
@@ -71,7 +71,7 @@ class Worker:
         self._group: Membership | None = None
         self._generation = 0
         self._assigned: set[int] = set()
-        self._log_ends = LogEnds(deployment, self.status, self._check_again)
+        self._log_ends = LeaderWatch(deployment, self.status, self._check_again)
         self._tasks: dict[int, tuple[asyncio.Task[None], Lease]] = {}
         self._main: asyncio.Task[None] | None = None
         self._lags: list[Lag] = []

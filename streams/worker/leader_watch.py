@@ -15,7 +15,7 @@ from streams.worker.status import Status
 _log = get_logger(__name__)
 
 
-class LogEnds:
+class LeaderWatch:
     """Asks the leaders of the logs of partitions for their ends, again and again.
 
     Args:
@@ -56,7 +56,7 @@ class LogEnds:
         if wrong:
             self._away.clear()  # all are read again once the topics are right
             return set()
-        # After a broker was away, partitions that did not notice it themselves are refolded.
+        # After a broker outage, refold the partitions that did not notice it themselves.
         away = (self._away | unreached.keys()) & status.serving
         self._away = away & unreached.keys()
         shrunk = {tp.partition for tp, end in look.ends.items() if end < self._ends.get(tp, 0)}
