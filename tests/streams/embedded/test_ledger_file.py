@@ -14,7 +14,7 @@ from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import connect_writer, create, read_decisions, stored_genesis
 from streams.errors import Refused, Unavailable
 from tests.faults.sqlite_life import Disk
-from tests.streams.processing.contract import AwaitableHandoff
+from tests.streams.processing.contract import AwaitableQueue
 
 GENESIS = Genesis("accountant", 0, 1, 3_600_000, 300_000)
 AT = 1_700_000_000_000
@@ -134,7 +134,7 @@ def test_a_writer_names_a_damaged_value_before_what_it_needs(file: Path) -> None
         db.execute("UPDATE decisions SET value = 12 WHERE sequence = 4")
 
     async def read() -> list[bytes]:
-        journal = SqliteJournal(file, inbox=AwaitableHandoff(10))
+        journal = SqliteJournal(file, inbox=AwaitableQueue(10))
         await journal.own()
         try:
             return [value async for value in journal.decisions(AT + 5)]
@@ -148,7 +148,7 @@ def test_a_writer_names_a_damaged_value_before_what_it_needs(file: Path) -> None
 @pytest.mark.parametrize("table", ["state", "decisions"])
 def test_what_cannot_be_read_is_a_fault_and_never_an_end(file: Path, table: str) -> None:
     async def read() -> None:
-        journal = SqliteJournal(file, inbox=AwaitableHandoff(10))
+        journal = SqliteJournal(file, inbox=AwaitableQueue(10))
         await journal.own()
         try:
             with closing(connect_writer(file)) as other:
@@ -167,7 +167,7 @@ def test_another_ledger_at_the_path_of_its_own_keeps_its_owner(file: Path, tmp_p
     create(another, GENESIS, AT)
 
     async def own() -> None:
-        journal = SqliteJournal(file, inbox=AwaitableHandoff(10))
+        journal = SqliteJournal(file, inbox=AwaitableQueue(10))
         await journal.own()
         await journal.drop()
         another.replace(file)
