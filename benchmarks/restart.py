@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from accountant.partition import Draft, genesis_decision
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input

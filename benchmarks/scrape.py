@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 
-from accountant.partition import Draft, Partition, genesis_decision
+from accountant.partition import Partition
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
 from accountant.replay.refold import Refold

@@ -10,8 +10,9 @@ import msgspec
 
 from accountant.errors import BudgetError
 from accountant.ledger import Ledger
-from accountant.partition import Draft, Partition, genesis_decision, hash_of
+from accountant.partition import Partition, hash_of
 from accountant.partition import decide as adjudication
+from accountant.partition.draft import Draft, genesis_decision
 from accountant.policy import Policy
 from accountant.records import DECODE_ERRORS, VERSION, Genesis, Open, Source, encode
 from accountant.records.decided import Encoded

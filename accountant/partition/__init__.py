@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from accountant.partition.partition import (
-    NO_PREVIOUS,
-    Draft,
-    Mark,
-    Partition,
-    genesis_decision,
-    hash_of,
-)
+from accountant.partition.partition import NO_PREVIOUS, Partition, hash_of
 
-__all__ = ["NO_PREVIOUS", "Draft", "Mark", "Partition", "genesis_decision", "hash_of"]
+__all__ = ["NO_PREVIOUS", "Partition", "hash_of"]

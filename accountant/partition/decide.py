@@ -16,7 +16,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate
 from accountant.ledger.administer import administer
 from accountant.ledger.snapshots import left_wire, odometers_wire, totals_wire
-from accountant.partition import Draft
+from accountant.partition.draft import Draft
 from accountant.partition.fast_records import grant
 from accountant.partition.ids import Remembered, id_key
 from accountant.partition.key_hash import partition_of

@@ -21,8 +21,9 @@ from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
-from accountant.partition import NO_PREVIOUS, Draft, Partition, hash_of
+from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records import RULES, VERSION, Decision, Genesis, Source, decode_decision, encode
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome

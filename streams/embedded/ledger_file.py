@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from accountant.partition import genesis_decision
+from accountant.partition.draft import genesis_decision
 from accountant.records import DECODE_ERRORS, Genesis, decode_decision
 from streams.errors import Refused
 

@@ -10,7 +10,7 @@ from typing import Final
 from aiokafka import TopicPartition
 
 from accountant.errors import LogDamaged
-from accountant.partition import genesis_decision
+from accountant.partition.draft import genesis_decision
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.replay.refold import GenesisDiffers, check_genesis
 from streams.errors import Refused

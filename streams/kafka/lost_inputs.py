@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 
-from accountant.partition import Draft, Partition
+from accountant.partition import Partition
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records import Source
 from accountant.records.inputs import MOST_PURPOSE, Input
 from accountant.records.outcomes import Outcome

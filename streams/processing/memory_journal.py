@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-from accountant.partition import genesis_decision
+from accountant.partition.draft import genesis_decision
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
 from streams.errors import Fenced

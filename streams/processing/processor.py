@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from accountant.errors import LedgerFault, LogDamaged
-from accountant.partition import Draft, Partition
+from accountant.partition import Partition
 from accountant.partition.decide import decide, decide_internal_error
+from accountant.partition.draft import Draft
 from accountant.records import Genesis
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input

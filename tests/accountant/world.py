@@ -9,8 +9,9 @@ import msgspec
 
 from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
-from accountant.partition import Draft, Partition, genesis_decision
+from accountant.partition import Partition
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Decision, Genesis, Source
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input

@@ -9,8 +9,8 @@ import pytest
 from aiokafka import errors as kafka
 from confluent_kafka import KafkaException, Producer
 
-from accountant.partition import Draft
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.partition.key_hash import partition_of
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from accountant.partition import Draft
 from accountant.partition.decide import decide, decide_internal_error
+from accountant.partition.draft import Draft
 from accountant.partition.key_hash import partition_of
 from accountant.records import decode_decision
 from accountant.records.inputs import Input, canonical, check

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.partition import Draft
+from accountant.partition.draft import Draft
 from accountant.records import decode_decision, decode_snapshot, encode
 from tests.accountant.histories import play, steps
 from tests.accountant.strategies import POLICIES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from accountant.partition import Draft, genesis_decision
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis, decode_decision
 from accountant.records.inputs import Input
 from accountant.replay.refold import state_rows

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from accountant.errors import LogDamaged
-from accountant.partition import Draft, Partition
+from accountant.partition import Partition
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records import (
     NO_REQUEST,
     Origin,

@@ -12,8 +12,8 @@ import apsw
 import msgspec
 import pytest
 
-from accountant.partition import Draft
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records import decode_decision
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input

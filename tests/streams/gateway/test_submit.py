@@ -9,8 +9,8 @@ import httpx
 import msgspec
 import pytest
 
-from accountant.partition import Draft
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from tests.streams.gateway.door import (

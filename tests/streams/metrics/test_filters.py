@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from accountant.filters import FILTERS
-from accountant.partition import Draft
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.policy import Policy, guarantee_of, resolve
 from accountant.records.inputs import Input
 from streams.metrics import make_registry

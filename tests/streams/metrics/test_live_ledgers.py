@@ -5,8 +5,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from accountant.errors import LogDamaged
-from accountant.partition import Draft, Partition, genesis_decision
+from accountant.partition import Partition
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.records.inputs import Input
 from accountant.replay.refold import Refold

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from accountant.partition import Partition, genesis_decision
+from accountant.partition import Partition
+from accountant.partition.draft import genesis_decision
 from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
 from accountant.replay.refold import Refold

@@ -7,8 +7,8 @@ import threading
 import msgspec
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from accountant.partition import Draft
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records.inputs import Input
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accountant.partition import Draft, Partition
+from accountant.partition import Partition
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
 from accountant.replay.refold import Refold

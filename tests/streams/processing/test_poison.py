@@ -8,8 +8,8 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from accountant.partition import Draft
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from streams.errors import CommitRejected, CommitUnknown, Refused, Unavailable

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import pytest
 
-from accountant.partition import Draft
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from streams.errors import ClockOutOfRange, Fenced, Unavailable

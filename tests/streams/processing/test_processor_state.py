@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from accountant.errors import LogDamaged
-from accountant.partition import genesis_decision
+from accountant.partition.draft import genesis_decision
 from accountant.records import partition_row_key
 from streams.errors import Refused
 from streams.processing.journal import Commit

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from accountant.errors import LedgerFault
-from accountant.partition import Draft
 from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from streams.errors import CommitUnknown, Unavailable

@@ -1,0 +1,254 @@
+"""Decisions on top of a partition's committed state, taken one by one, kept or dropped as one.
+
+A `Draft` decides input after input and collects the changes; the partition itself changes only
+by `absorb`, once the draft's records are committed. A draft that is dropped leaves no trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Final
+
+from accountant.amounts import Units
+from accountant.ledger import Ledger
+from accountant.partition import NO_PREVIOUS, Partition
+from accountant.partition.checksum import crc_of_row, text_of
+from accountant.partition.fast_records import Amounts, row
+from accountant.partition.ids import Remembered, end_of_second_before, oldest_tenth, second_of
+from accountant.records import (
+    Decision,
+    Genesis,
+    NextOffsets,
+    PartitionRow,
+    Source,
+    encode,
+    partition_row_key,
+)
+from accountant.records.decided import Encoded
+from accountant.records.outcomes import Outcome, Reason
+from accountant.times import iso
+
+_SPARED_MS: Final = 60_000
+"""A full table of ids never forgets those of the last minute."""
+
+Mark = tuple[int, str, int, int, dict[Source, int]]
+"""Where a draft stood; see `Draft.mark`."""
+
+
+class Draft:
+    """Changes to a partition that are decided but not committed.
+
+    Attributes:
+        partition: what it starts from; never changed before `absorb`.
+        ledgers: the datasets touched, as they are now.
+        sequence, head, decided_at, floor, next: as in `Partition`, as they are now.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.sequence = partition.sequence
+        self.head = partition.head
+        self.decided_at = partition.decided_at
+        self.floor = partition.floor
+        self.next = dict(partition.next)
+        self.ledgers: dict[str, Ledger] = {}
+        self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
+        self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
+        self._ids: dict[str, tuple[int, Remembered]] = {}
+        self._opened = 0
+        # Lower bound on how many more ids fit.
+        self._room = partition.ids.most - len(partition.ids)
+        self._full = partition.full
+        self._undo_ledger: tuple[str, Ledger | None, int] | None = None
+        self._undo_id: str | None = None
+
+    def ledger(self, dataset: str) -> Ledger | None:
+        """Return a dataset's ledger as it is now, None if it was never opened."""
+        touched = self.ledgers.get(dataset)
+        return self.partition.ledgers.get(dataset) if touched is None else touched
+
+    def put(self, ledger: Ledger, amounts: Amounts | None = None) -> None:
+        """Replace a dataset's ledger by what a decision has left of it.
+
+        Args:
+            amounts: of that ledger, if its record was written with them.
+        """
+        name = ledger.dataset
+        before = self.ledgers.get(name)
+        self._undo_ledger = name, before, self._opened
+        if before is None and name not in self.partition.ledgers:
+            self._opened += 1
+        self.ledgers[name] = ledger
+        self._amounts[name] = ledger, amounts
+
+    def remembered(self, issued: int, key: str) -> Remembered | None:
+        """Return what is remembered of an id."""
+        new = self._ids.get(key)
+        return self.partition.ids.get(issued, key) if new is None else new[1]
+
+    def remember(self, issued: int, key: str, remembered: Remembered) -> None:
+        """Remember an id from now on."""
+        self._ids[key] = (issued, remembered)
+        self._undo_id = key
+        self._room -= 1
+
+    def has_room_for_id(self) -> bool:
+        """Tell whether one more id can be remembered, raising the floor if that makes room.
+
+        The floor rises to the time of issue of the oldest tenth, but leaves the last minute.
+        The answer depends on which ids above the floor are remembered, not on how they are
+        spread over drafts: deciding a log again, one record a draft, must give the same.
+        """
+        ids = self.partition.ids
+        if self._room > 0 or len(ids) + len(self._ids) < ids.most:
+            return True
+        # To whole seconds, so that a table which stays full is counted once a second.
+        spared = end_of_second_before(self.decided_at - _SPARED_MS)
+        if self._full == (self.floor, spared):
+            return False  # nothing was added since, and only a higher floor forgets
+        counts = self._count_ids()
+        if counts.total() >= ids.most:
+            raised = max(self.floor, min(oldest_tenth(counts), spared))
+            if raised == self.floor:
+                self._full = self.floor, spared
+                return False
+            self.floor = raised
+            counts = self._count_ids()
+        self._room = ids.most - counts.total()
+        return self._room > 0
+
+    def _count_ids(self) -> Counter[int]:
+        counts = self.partition.ids.count_by_second(self.floor)
+        counts.update(second_of(issued) for issued, _ in self._ids.values() if issued > self.floor)
+        return counts
+
+    def mark(self) -> Mark:
+        """Return what `rewind` needs to undo the next decision, and only that one."""
+        self._undo_ledger = self._undo_id = None
+        return self.sequence, self.head, self.decided_at, self.floor, self.next.copy()
+
+    def rewind(self, mark: Mark) -> None:
+        """Go back to the last mark, whether deciding raised or its decision cannot be kept."""
+        self.sequence, self.head, self.decided_at, self.floor, self.next = mark
+        if self._undo_ledger is not None:
+            name, before, self._opened = self._undo_ledger
+            if before is None:
+                del self.ledgers[name]
+            else:
+                self.ledgers[name] = before
+        if self._undo_id is not None:
+            del self._ids[self._undo_id]
+        self._undo_ledger = self._undo_id = None
+        self._room = 0  # it may have been counted above a floor that is lower again
+
+    def append(self, decision: Decision, key: bytes | None, analyst: str | None = None) -> Encoded:
+        """Take a decision that grants nothing as the next of the log and return its bytes.
+
+        Args:
+            analyst: see `Encoded`.
+        """
+        return self.append_value(
+            encode(decision),
+            key,
+            decision.outcome,
+            decision.reason,
+            decision.dataset,
+            decision.sequence,
+            analyst,
+            None,
+            bool(decision.crossed),
+            decision,
+        )
+
+    def append_value(
+        self,
+        value: bytes,
+        key: bytes | None,
+        outcome: Outcome,
+        reason: Reason | None,
+        dataset: str | None,
+        sequence: int | None,
+        analyst: str | None,
+        charged: Units | None,
+        crossed: bool,
+        made: Decision | None = None,
+    ) -> Encoded:
+        """Take a decision's bytes as the next of the log; see `Encoded` for the rest."""
+        digest = hashlib.sha256(value).digest()
+        self.sequence += 1
+        self.head = f"sha256:{digest.hex()}"
+        return Encoded(
+            self.sequence,
+            outcome,
+            reason,
+            dataset,
+            sequence,
+            self.decided_at,
+            value,
+            analyst,
+            charged,
+            crossed,
+            key,
+            digest,
+            made,
+        )
+
+    def rows(self) -> list[tuple[bytes, bytes]]:
+        """Return the rows for `state`, as (key, value): the datasets touched, the partition's."""
+        sums = self.partition.summed()
+        total = sums.total
+        rows = []
+        for name, ledger in self.ledgers.items():
+            written, amounts = self._amounts[name]
+            # After a `rewind` the amounts are those of a ledger that was undone.
+            value = row(ledger, amounts if written is ledger else None)
+            crc = crc_of_row(value)
+            total += crc - sums.of(name)
+            self._crcs[name] = ledger, crc
+            rows.append((name.encode(), value))
+        genesis = self.partition.genesis
+        last = PartitionRow(
+            genesis=genesis,
+            partition_sequence=self.sequence,
+            head=self.head,
+            decided_at=self.decided_at,
+            floor=self.floor,
+            next=NextOffsets(**self.next),
+            datasets=len(self.partition.ledgers) + self._opened,
+            checksum=text_of(total),
+        )
+        return [*rows, (partition_row_key(genesis.partition), encode(last))]
+
+    def absorb(self) -> None:
+        """Make the changes the partition's own. Call it once they are committed."""
+        state = self.partition
+        state.sequence, state.head = self.sequence, self.head
+        state.decided_at, state.floor = self.decided_at, self.floor
+        state.next = self.next
+        state.ledgers.update(self.ledgers)
+        for name, ledger in self.ledgers.items():
+            written, crc = self._crcs.get(name, (None, 0))
+            if written is ledger:
+                state.checksum.put(name, crc)
+            else:  # nobody asked for its row
+                state.checksum.forget(name)
+        for key, (issued, remembered) in self._ids.items():
+            state.ids.add(issued, key, remembered)
+        state.ids.forget(state.floor)
+        state.full = self._full
+
+
+def genesis_decision(genesis: Genesis, at: int) -> Encoded:
+    """Return decision 0 of a partition, to be written once, into an empty log."""
+    draft = Draft(Partition(genesis))
+    draft.decided_at = at
+    decision = Decision(
+        partition_sequence=0,
+        previous=NO_PREVIOUS,
+        decided_at=iso(at),
+        floor=iso(0),
+        outcome=Outcome.GENESIS,
+        genesis=genesis,
+    )
+    return draft.append(decision, None)
