@@ -18,7 +18,7 @@ from benchmarks.measure import Row, Scale
 from benchmarks.processes import command, free_port, worker_settings
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.reader import consumer
-from streams.processing.processor import Tuning
+from streams.processing.processor import BATCH
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 
@@ -41,7 +41,7 @@ async def _shape(deployment: Deployment) -> Shape:
     finally:
         await worker.stop()
     return Shape(
-        batch=Tuning().batch,
+        batch=BATCH,
         decision_bytes=counter.bytes // counter.decisions,
         rows=counter.rows // counter.transactions,
         row_bytes=counter.row_bytes,

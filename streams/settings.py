@@ -18,7 +18,6 @@ from accountant.records import Genesis
 from accountant.records.inputs import MOST_BYTES
 from streams.address import LAST_PORT, LedgerUrl, ledger_url
 from streams.errors import Refused
-from streams.processing.processor import Tuning
 
 PREFIX: Final = "ACCOUNTANT_"
 _ALIKE: Final = 0.87  # of 1: two letters in twenty may differ
@@ -120,7 +119,7 @@ class Settings(BaseSettings):
         le=10_000,
         description="most pairs of dataset and analyst shown as metrics; 0 shows none",
     )
-    batch: int = Field(500, ge=1, le=10_000, description="most records a transaction")
+    batch: int = Field(2_000, ge=1, le=10_000, description="most records a transaction")
     wait_seconds: float = Field(
         0.1,
         gt=0,
@@ -170,10 +169,6 @@ class Settings(BaseSettings):
     def ledger(self) -> LedgerUrl:
         """Where the ledger is, taken apart."""
         return ledger_url(self.url)
-
-    def tuning(self) -> Tuning:
-        """Return how a processor trades latency for throughput."""
-        return Tuning(batch=self.batch, wait=self.wait_seconds)
 
     def genesis(self, partition: int, partitions: int) -> Genesis:
         """Return what a new log of this application fixes."""

@@ -77,7 +77,8 @@ class EmbeddedService:
                 observer,
                 entitlement=entitlement,
                 clock=clock,
-                tuning=settings.tuning(),
+                batch=settings.batch,
+                wait=settings.wait_seconds,
                 decide=decide,
                 sleep=pause,
             )

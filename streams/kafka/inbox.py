@@ -8,17 +8,17 @@ import time
 from collections import deque
 from typing import Any, Final
 
-from aiokafka import ConsumerRecord, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 
+from streams.kafka.queues import Queue, Queues, Record
+from streams.kafka.wire.client_records import getmany
 from streams.kafka.wire.raw_fetch import UNREADABLE, fetch
 from streams.loggers import get_logger
 
 _log = get_logger(__name__)
 
 _MOST: Final = 500  # records unpacked before other tasks get their turn
-_MOST_RECORDS: Final = 2_000  # waiting of one partition of a topic
-_MOST_BYTES: Final = 4 << 20
 _WAIT_MS: Final = 20  # also the longest time until a queue that has room again is read
 _RETRY_S: Final = 0.1
 _SINGLY_S: Final = 60.0  # that partitions are read one by one, after an error of one of them
@@ -26,53 +26,6 @@ _MOST_TROUBLE: Final = 20  # errors of no partition, within _TROUBLE_S: the clie
 _TROUBLE_S: Final = 10.0
 _LOCATE_S: Final = 2.0
 _NOWHERE: Final = TopicPartition("", 0)
-
-
-class _Queue:
-    """Records of one partition of a topic that nobody has taken yet.
-
-    Attributes:
-        next: the offset of the record that comes next.
-        aligned: the client reads on from where a batch begins. Begun within one, a parser that
-            believes what records say of their offsets could take them for later ones.
-        unreadable: where the client's parser raised last.
-        quiet_until: when that is worth another line of the log.
-    """
-
-    def __init__(self, start: int) -> None:
-        self.records: deque[ConsumerRecord] = deque()
-        self.bytes = 0
-        self.next = start
-        self.aligned = False
-        self.unreadable = -1
-        self.quiet_until = 0.0
-
-    @property
-    def has_room(self) -> bool:
-        return len(self.records) < _MOST_RECORDS and self.bytes < _MOST_BYTES
-
-    def follows(self, records: list[ConsumerRecord]) -> bool:
-        """Tell whether these are the next ones, with none left out between them."""
-        expected = range(self.next, self.next + len(records))
-        return [record.offset for record in records] == list(expected)
-
-    def put(self, records: list[ConsumerRecord], following: int) -> None:
-        self.next = following
-        self.records.extend(records)
-        self.bytes += sum(map(_size, records))
-
-    def take(self, most: int) -> list[ConsumerRecord]:
-        records = self.records
-        taken = [records.popleft() for _ in range(min(most, len(records)))]
-        self.bytes -= sum(map(_size, taken))
-        return taken
-
-
-def _size(record: ConsumerRecord) -> int:
-    size: int = record.serialized_key_size + record.serialized_value_size
-    if record.headers:
-        size += sum([len(name) + len(value or b"") for name, value in record.headers])
-    return size
 
 
 def _partitions_of(error: Exception) -> set[TopicPartition] | None:
@@ -98,10 +51,7 @@ class Inbox:
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
-        self._queues: dict[TopicPartition, _Queue] = {}
-        self._errors: dict[TopicPartition, Exception] = {}
-        self._filled: dict[int, asyncio.Event] = {}
-        self._taken = asyncio.Event()
+        self._queues = Queues()
         self._raw: dict[TopicPartition, asyncio.Task[None]] = {}
         self._singly_until = 0.0
         self._troubles: deque[float] = deque(maxlen=_MOST_TROUBLE)
@@ -125,7 +75,7 @@ class Inbox:
                 # The client has lost what it had taken of others, too, and does not say whose
                 # error it is: read all past its parser, then each alone.
                 self._singly_until = time.monotonic() + _SINGLY_S
-                for queue in self._queues.values():
+                for queue in self._queues.of.values():
                     queue.aligned = False
                 _log.warning("inputs_read_raw", error=type(error).__name__, why=str(error))
             except Exception as error:
@@ -134,8 +84,8 @@ class Inbox:
                     # The client has lost what it had taken of others, too: they seek anew, as
                     # all do who are told. Then the one whose error it is gets it alone.
                     self._singly_until = time.monotonic() + _SINGLY_S
-                    of = set(self._queues)
-                self._tell(of, error)
+                    of = set(self._queues.of)
+                self._queues.tell(of, error)
                 _log.warning("inputs_not_read", error=type(error).__name__, why=str(error))
                 self._note_trouble(error)
                 await asyncio.sleep(_RETRY_S)
@@ -154,9 +104,9 @@ class Inbox:
             raise error
 
     async def _read_ahead(self) -> None:
-        self._taken.clear()
+        self._queues.taken.clear()
         wanted = []
-        for tp, queue in self._queues.items():
+        for tp, queue in self._queues.of.items():
             if queue.has_room:
                 if queue.aligned:
                     wanted.append(tp)
@@ -167,19 +117,21 @@ class Inbox:
             await self._consumer.getmany(_NOWHERE, timeout_ms=0)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
-                    await self._taken.wait()
+                    await self._queues.taken.wait()
         elif time.monotonic() < self._singly_until:
             await self._read_singly(wanted)
         else:
             # Nothing comes between what this returns and its place in a queue, no `seek` either.
-            self._put(await self._consumer.getmany(*wanted, timeout_ms=_WAIT_MS, max_records=_MOST))
+            self._put(
+                await getmany(self._consumer, *wanted, timeout_ms=_WAIT_MS, max_records=_MOST)
+            )
             await asyncio.sleep(0)
 
     async def _read_singly(self, wanted: list[TopicPartition]) -> None:
         came = 0
         for tp in wanted:
             try:
-                got = await self._consumer.getmany(tp, timeout_ms=0, max_records=_MOST)
+                got = await getmany(self._consumer, tp, timeout_ms=0, max_records=_MOST)
             except Exception as error:
                 self._singly_until = time.monotonic() + _SINGLY_S
                 self._unread(tp, error)
@@ -190,11 +142,11 @@ class Inbox:
 
     def _unread(self, tp: TopicPartition, error: Exception) -> None:
         """Have a partition read past the client's parser where it raised, but not for ever."""
-        queue = self._queues.get(tp)
+        queue = self._queues.of.get(tp)
         if queue is None:
             return
         if not isinstance(error, UNREADABLE) or queue.unreadable == queue.next:
-            self._tell({tp}, error)
+            self._queues.tell({tp}, error)
             return
         queue.unreadable = queue.next
         queue.aligned = False
@@ -203,19 +155,18 @@ class Inbox:
             queue.quiet_until = now + _SINGLY_S
             _log.warning("inputs_read_raw", topic=tp.topic, partition=tp.partition, why=str(error))
 
-    def _put(self, got: dict[TopicPartition, list[ConsumerRecord]]) -> None:
+    def _put(self, got: dict[TopicPartition, list[Record]]) -> None:
         for tp, records in got.items():
-            queue = self._queues.get(tp)
+            queue = self._queues.of.get(tp)
             if queue is None or not queue.aligned:
                 continue
             if queue.follows(records):
-                queue.put(records, queue.next + len(records))
-                self._wake(tp)
+                self._queues.put(tp, queue, records, queue.next + len(records))
             else:
                 # Markers of transactions take offsets; or a record lies about its own.
                 queue.aligned = False
 
-    def _read_raw(self, tp: TopicPartition, queue: _Queue) -> None:
+    def _read_raw(self, tp: TopicPartition, queue: Queue) -> None:
         if tp not in self._raw:
             task = asyncio.create_task(self._go_on_raw(tp, queue), name=f"raw fetch {tp}")
             self._raw[tp] = task
@@ -223,48 +174,32 @@ class Inbox:
 
     def _raw_ended(self, tp: TopicPartition) -> None:
         del self._raw[tp]
-        self._taken.set()
+        self._queues.taken.set()
 
-    async def _go_on_raw(self, tp: TopicPartition, queue: _Queue) -> None:
+    async def _go_on_raw(self, tp: TopicPartition, queue: Queue) -> None:
         """Read one fetch of a partition past the client's parser, to where a batch begins."""
         try:
             found = await fetch(self._consumer, tp, queue.next)
-            if self._queues.get(tp) is not queue:
+            if self._queues.of.get(tp) is not queue:
                 return  # sought elsewhere meanwhile, or revoked
             following = queue.next if found.next is None else found.next
             self._consumer.seek(tp, following)
         except kafka.KafkaError as error:
             if error.retriable and not isinstance(error, UNREADABLE):
                 await asyncio.sleep(_RETRY_S)
-            elif self._queues.get(tp) is queue:
-                self._tell({tp}, error)
+            elif self._queues.of.get(tp) is queue:
+                self._queues.tell({tp}, error)
         except Exception as error:
-            if self._queues.get(tp) is queue:
-                self._tell({tp}, error)
+            if self._queues.of.get(tp) is queue:
+                self._queues.tell({tp}, error)
         else:
-            queue.put(found.records, following)
+            self._queues.put(tp, queue, found.records, following)
             queue.aligned = True
-            self._wake(tp)
-
-    def _tell(self, of: set[TopicPartition], error: Exception) -> None:
-        for tp in of & self._queues.keys():
-            # Not read again before a `seek`: an error that lasts must not hold up the others.
-            del self._queues[tp]
-            self._errors[tp] = error
-            self._wake(tp)
-
-    def _wake(self, tp: TopicPartition) -> None:
-        self._of(tp).set()
-
-    def _of(self, tp: TopicPartition) -> asyncio.Event:
-        return self._filled.setdefault(tp.partition, asyncio.Event())
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
         """Go on from an offset; what waited is dropped."""
         self._consumer.seek(tp, offset)
-        self._queues[tp] = _Queue(offset)
-        self._errors.pop(tp, None)
-        self._taken.set()
+        self._queues.begin(tp, offset)
 
     def resume(self, *tps: TopicPartition) -> None:
         """Begin to fetch."""
@@ -272,9 +207,7 @@ class Inbox:
 
     def forget(self, tps: set[TopicPartition]) -> None:
         """Read nothing more of partitions that were revoked."""
-        for tp in tps:
-            self._queues.pop(tp, None)
-            self._errors.pop(tp, None)
+        self._queues.forget(tps)
 
     async def locate(self) -> None:
         """Ask anew who leads what, for a while: of a deposed leader nothing else would tell."""
@@ -284,45 +217,13 @@ class Inbox:
 
     async def position(self, tp: TopicPartition) -> int:
         """Return the offset of the next record that `getmany` gives."""
-        queue = self._queues.get(tp)
+        queue = self._queues.of.get(tp)
         if queue is not None and queue.records:
             return int(queue.records[0].offset)
         return int(await self._consumer.position(tp))
 
     async def getmany(
         self, *tps: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Take records that have come, those of the first topic first, or wait for some.
-
-        Args:
-            tps: of one partition number.
-            timeout_ms: longest wait for the first record.
-            max_records: most records, all topics together.
-        Raises: whatever kept them from coming.
-        """
-        filled = self._of(tps[0])
-        got = self._take(tps, max_records)
-        if not got and timeout_ms:
-            filled.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout_ms / 1000):
-                    await filled.wait()
-            got = self._take(tps, max_records)
-        return got
-
-    def _take(
-        self, tps: tuple[TopicPartition, ...], most: int | None
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        left = _MOST_RECORDS if most is None else most
-        got = {}
-        for tp in tps:
-            error = self._errors.pop(tp, None)
-            if error is not None:
-                raise error
-            queue = self._queues.get(tp)
-            if queue is not None and queue.records and left:
-                got[tp] = queue.take(left)
-                left -= len(got[tp])
-        if got:
-            self._taken.set()
-        return got
+    ) -> dict[TopicPartition, list[Record]]:
+        """Take records that have come or wait for some; see `Queues.getmany`."""
+        return await self._queues.getmany(*tps, timeout_ms=timeout_ms, max_records=max_records)

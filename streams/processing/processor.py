@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from accountant.errors import LedgerFault, LogDamaged
@@ -16,13 +15,13 @@ from accountant.records import Genesis
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
-from accountant.replay.refold import Refold, StateMismatch, state_rows
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.errors import CommitRejected, Refused, Unavailable
 from streams.loggers import get_logger
 from streams.processing.journal import Commit, DeadLetter, Journal
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
 from streams.processing.poison import Poison
+from streams.processing.recovery import recovered
 
 _log = get_logger(__name__)
 
@@ -30,26 +29,14 @@ DEAD: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.WRONG_PARTITION, Reason.INTERNAL_ERROR}
 )
 """Inputs decided so are set aside, too."""
+BATCH: Final = 2_000
+"""Most records a transaction, unless a setting says otherwise. Few come where few wait."""
+WAIT_S: Final = 0.1
 MOST_DECISION_BYTES: Final = 262_144
-_ROWS_A_COMMIT: Final = 2_000
-_YIELD_EVERY: Final = 500
 _TURN_S: Final = 0.02  # longest time of deciding before other tasks get their turn
 _PAUSES: Final = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds, before owning again
 
 Decide = Callable[[Draft, Input, int], Encoded]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
-    """How a processor trades latency for throughput.
-
-    Attributes:
-        batch: most records a transaction.
-        wait: longest wait for the first record of a batch, in seconds.
-    """
-
-    batch: int = 500
-    wait: float = 0.1
 
 
 async def nowhere(_point: str) -> None:
@@ -63,6 +50,8 @@ class Processor:
     leaves the outcome unknown, so everything in memory is dropped and read again.
 
     Args:
+        batch: most records a transaction.
+        wait: longest wait for the first record of a batch, in seconds.
         looks_again: seconds before each further look at what would halt it. A broker that leads
             a log no more, and does not know it yet, shows one that was cut off.
     """
@@ -75,7 +64,8 @@ class Processor:
         *,
         entitlement: Entitlement | None = None,
         clock: Clock | None = None,
-        tuning: Tuning | None = None,
+        batch: int = BATCH,
+        wait: float = WAIT_S,
         decide: Decide = decide,
         reach: Callable[[str], Awaitable[None]] = nowhere,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -86,11 +76,11 @@ class Processor:
         self._observer = observer
         self._entitlement = entitlement or AlwaysEntitled()
         self._clock = CheckedClock(clock or SystemClock())
-        self._tuning = tuning or Tuning()
+        self._wait = wait
         self._decide = decide
         self._reach = reach
         self._sleep = sleep
-        self._poison = Poison(self._tuning.batch)
+        self._poison = Poison(batch)
         self._pauses = 0  # taken since the last commit
         self._looks_again = looks_again
         # Refusals tolerated since the last commit. Only a commit resets this: a refold succeeds
@@ -150,55 +140,21 @@ class Processor:
 
     async def _refold(self) -> Partition:
         started = time.perf_counter()
-        refold, keys = Refold(self._genesis), list[bytes]()
-        try:
-            async for key, value in self._journal.rows():
-                refold.take_row(key, value)
-                keys.append(key)
-            partition = await self._fold(refold)
-        except StateMismatch as error:
-            self._log.warning("state_mismatch", why=str(error), then="refold from decision 0")
-            partition = await self._fold(Refold(self._genesis, instead_of=refold))
-            await self._rewrite(partition, keys)
-        else:
-            if not keys and partition.ledgers:
-                await self._rewrite(partition, keys)
+        partition = await recovered(self._journal, self._genesis, self._sleep)
         self._check_entitled()
         await self._journal.seek(partition.next)
         seconds = time.perf_counter() - started
-        self._log.info(
-            "partition_refolded",
-            decisions=partition.sequence + 1,
-            datasets=len(partition.ledgers),
-            ids=len(partition.ids),
-            seconds=round(seconds, 3),
-        )
+        counts = {"datasets": len(partition.ledgers), "ids": len(partition.ids)}
+        decisions, took = partition.sequence + 1, round(seconds, 3)
+        self._log.info("partition_refolded", decisions=decisions, **counts, seconds=took)
         self._observer.refolded(partition, seconds)
         return partition
-
-    async def _fold(self, refold: Refold) -> Partition:
-        taken = 0
-        async for value in self._journal.decisions(refold.start):
-            refold.take_decision(value)
-            taken += 1
-            if taken % _YIELD_EVERY == 0:
-                await self._sleep(0)
-        return refold.finish()
-
-    async def _rewrite(self, partition: Partition, keys: Sequence[bytes]) -> None:
-        """Make `state` agree with the log again, its partition row last."""
-        rows: list[tuple[bytes, bytes | None]] = [*state_rows(partition)]
-        known = {key for key, _ in rows}
-        rows = [*((key, None) for key in dict.fromkeys(keys) if key not in known), *rows]
-        for i in range(0, len(rows), _ROWS_A_COMMIT):
-            part = rows[i : i + _ROWS_A_COMMIT]
-            await self._journal.commit(Commit([], part, [], partition.next, partition.decided_at))
 
     async def _serve(self, partition: Partition) -> None:
         while True:
             self._check_entitled()
             most = self._poison.batch
-            records = await self._journal.read(most, self._tuning.wait)
+            records = await self._journal.read(most, self._wait)
             # Also while idle: a clock that jumps is told at once, not with the next request.
             now = self._clock.now(partition.decided_at)
             if records:
@@ -209,36 +165,60 @@ class Processor:
                 self._pauses = self._looked = 0
 
     async def _commit(self, partition: Partition, records: Sequence[Input], now: int) -> None:
+        """Decide records, commit their decisions, and only then believe them.
+
+        The steps, and what is left where the process dies behind each:
+
+        1. Decide into a draft. Nothing is written: the successor refolds what was committed
+           before, reads the same records and decides them by its own clock.
+        2. Ask whether the partition is still ours. As after 1.
+        3. Commit: decisions, rows and dead letters become visible all at once or never (Kafka:
+           the steps of `TransactionalProducer.transact`; SQLite: one transaction). Within it,
+           or if it raises, nobody knows which, and nobody was answered: the successor's refold
+           sees it. If visible it goes on behind these records, which the decisions name as
+           their `source`; if not, as after 1.
+        4. Absorb the draft. Memory holds what the log says: dying, the process loses a copy.
+        5. Tell the observers, who answer callers. A caller left without an answer asks again
+           with the same id and gets `repeated`.
+
+        No step is tried again: any error drops the partition, which is then refolded.
+        """
+        # 1
         draft = Draft(partition)
-        decided = []
-        turn = time.perf_counter()
-        for record in records:
-            decided.append((record, self._decide_one(draft, record, now)))
-            if time.perf_counter() - turn > _TURN_S:
-                # The draft is nobody else's: heartbeats and other partitions get their turn.
-                await self._sleep(0)
-                turn = time.perf_counter()
+        decided = await self._decide_all(draft, records, now)
+        # 2
         self._check_entitled()
-        dead = [
-            DeadLetter(record, encoded.reason)
-            for record, encoded in decided
-            if encoded.reason in DEAD
-        ]
         await self._reach("decided")
+        # 3
         started = time.perf_counter()
         await self._journal.commit(
             Commit(
                 decisions=[encoded for _, encoded in decided],
                 rows=draft.rows(),
-                dead_letters=dead,
+                dead_letters=[DeadLetter(r, e.reason) for r, e in decided if e.reason in DEAD],
                 next=draft.next,
                 at=draft.decided_at,
             )
         )
         await self._reach("committed")
+        # 4
         draft.absorb()
+        # 5
         seconds = time.perf_counter() - started
         self._observer.committed(Committed(partition, decided, seconds))
+
+    async def _decide_all(
+        self, draft: Draft, records: Sequence[Input], now: int
+    ) -> list[tuple[Input, Encoded]]:
+        decided = []
+        turn = time.perf_counter() + _TURN_S
+        for record in records:
+            decided.append((record, self._decide_one(draft, record, now)))
+            if time.perf_counter() > turn:
+                # The draft is nobody else's: heartbeats and other partitions get their turn.
+                await self._sleep(0)
+                turn = time.perf_counter() + _TURN_S
+        return decided
 
     def _check_entitled(self) -> None:
         """End like a cancelled run where the partition was revoked.

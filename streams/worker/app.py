@@ -26,7 +26,6 @@ from streams.loggers import get_logger
 from streams.logs import configure
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
-from streams.processing.processor import Tuning
 from streams.settings import Settings, load
 from streams.worker.door import WorkerDoor
 from streams.worker.own_decisions import OwnDecisions
@@ -94,7 +93,8 @@ def build(settings: Settings) -> App:
         deployment,
         instance_id=instance_id,
         observers=[live_ledgers, own] if settings.read_side else [live_ledgers],
-        tuning=Tuning(batch=settings.batch, wait=settings.wait_seconds),
+        batch=settings.batch,
+        wait=settings.wait_seconds,
     )
     app.settings_of_worker = settings
     counts = AlertCounts()

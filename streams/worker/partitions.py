@@ -17,7 +17,7 @@ from streams.kafka.journal import KafkaJournal
 from streams.kafka.membership import Membership
 from streams.loggers import get_logger
 from streams.processing.observers import Lag, Observer, Observers
-from streams.processing.processor import Decide, Processor, Tuning, nowhere
+from streams.processing.processor import BATCH, WAIT_S, Decide, Processor, nowhere
 from streams.worker.leader_watch import LeaderWatch
 from streams.worker.lease import Lease
 from streams.worker.status import Status
@@ -41,7 +41,7 @@ class Worker:
         instance_id: the static member's name, the same after a restart: the partitions of a
             killed worker then wait for it, and no other member is disturbed.
         observers: told of every partition's fate, after `status`.
-        tuning, clock, decide, reach, looks_again: see `Processor`.
+        batch, wait, clock, decide, reach, looks_again: see `Processor`.
         check_every: seconds between two looks at the topics' settings.
     """
 
@@ -51,7 +51,8 @@ class Worker:
         *,
         instance_id: str,
         observers: Iterable[Observer] = (),
-        tuning: Tuning | None = None,
+        batch: int = BATCH,
+        wait: float = WAIT_S,
         clock: Clock | None = None,
         decide: Decide = decide_record,
         reach: Callable[[str], Awaitable[None]] = nowhere,
@@ -62,7 +63,8 @@ class Worker:
         self._deployment = deployment
         self._instance_id = instance_id
         self._observer = Observers([self.status, *observers])
-        self._tuning = tuning
+        self._batch = batch
+        self._wait_s = wait
         self._clock = clock
         self._decide = decide
         self._reach = reach
@@ -198,7 +200,8 @@ class Worker:
             self._observer,
             entitlement=lease,
             clock=self._clock,
-            tuning=self._tuning,
+            batch=self._batch,
+            wait=self._wait_s,
             decide=self._decide,
             reach=self._reach,
             looks_again=self._looks_again,

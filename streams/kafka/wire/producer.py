@@ -98,6 +98,20 @@ class TransactionalProducer:
     async def transact(self, partition: int, records: dict[str, Iterable[Fields]]) -> None:
         """Write records to topics, all at the same partition number, in one transaction.
 
+        The steps, and what readers of committed records find where the process dies behind each:
+
+        1. Number the batches, in memory. Nothing was sent.
+        2. Add the partitions: the transaction is begun, and empty. The successor's start aborts
+           it, or the broker does after `TRANSACTION_TIMEOUT_MS`.
+        3. Write, and wait until all replicas have each batch. Nothing is visible; aborted like
+           after 2, but that an old request to end, sent again by somebody, may end it here: see
+           `_due` for why what is visible then is a prefix that stands for itself.
+        4. End. From here on all is visible, though its markers and our answer may still be on
+           their way: the successor's start waits for the markers, so its refold sees all of it.
+
+        Within a step it is unknown whether it was taken: both cases are above. Nothing that
+        decides a transaction is sent again; a producer that raised is over.
+
         Args:
             records: by topic; one whose records speak of another's comes behind it.
         Returns once the broker has said that the transaction is committed.
@@ -107,11 +121,15 @@ class TransactionalProducer:
         with translating(committing=True):
             try:
                 async with asyncio.timeout(_PATIENCE_S) as limit:
+                    # 1
                     pending = self._batches(partition, records)
                     if pending:
+                        # 2
                         await self._add(pending)
                         limit.reschedule(asyncio.get_running_loop().time() + _BEGUN_S)
+                        # 3
                         await self._write(pending)
+                        # 4
                         await self._end()
             except BaseException as error:
                 # The transaction may be open still: nothing may ever be added to it.

@@ -13,7 +13,7 @@ from accountant.partition.decide import decide as decide_record
 from accountant.records import Genesis, Source
 from accountant.replay.refold import Refold, state_rows
 from streams.processing.journal import Journal
-from streams.processing.processor import Decide, Processor, Tuning
+from streams.processing.processor import Decide, Processor
 from streams.testing import (
     CrashPoints,
     ManualClock,
@@ -109,7 +109,7 @@ class Stage:
             self.genesis,
             observer,
             clock=self.clock,
-            tuning=Tuning(batch=batch),
+            batch=batch,
             decide=decide,
             reach=reach,
             looks_again=looks_again,

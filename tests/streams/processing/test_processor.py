@@ -16,7 +16,7 @@ from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from streams.errors import ClockOutOfRange, Fenced, Unavailable
 from streams.processing.observers import AlwaysEntitled
-from streams.processing.processor import Processor, Tuning
+from streams.processing.processor import Processor
 from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
 from tests.streams.processing.stage import Sleeps, Stage, outcomes, play
 
@@ -267,7 +267,7 @@ def test_an_owner_whose_cancellation_was_swallowed_commits_nothing_once_revoked(
             observer,
             entitlement=Revoked(),
             clock=stage.clock,
-            tuning=Tuning(batch=2),
+            batch=2,
         )
         with pytest.raises(asyncio.CancelledError):
             await processor.run()

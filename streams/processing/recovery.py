@@ -1,0 +1,67 @@
+"""The state of a partition, read back from a journal that was just owned."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from accountant.partition import Partition
+from accountant.records import Genesis
+from accountant.replay.refold import Refold, StateMismatch, state_rows
+from streams.loggers import get_logger
+from streams.processing.journal import Commit, Journal
+
+_log = get_logger(__name__)
+
+_ROWS_A_COMMIT: Final = 2_000
+_YIELD_EVERY: Final = 500
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partition:
+    """Return what the committed log comes down to, and mend rows of `state` that do not fit it.
+
+    Args:
+        journal: owned; nothing was read of it yet.
+    Raises: LogDamaged, and what the journal raises.
+    """
+    refold, keys = Refold(genesis), list[bytes]()
+    try:
+        async for key, value in journal.rows():
+            refold.take_row(key, value)
+            keys.append(key)
+        partition = await _fold(journal, refold, sleep)
+    except StateMismatch as error:
+        _log.warning(
+            "state_mismatch",
+            partition=genesis.partition,
+            why=str(error),
+            then="refold from decision 0",
+        )
+        partition = await _fold(journal, Refold(genesis, instead_of=refold), sleep)
+        await _rewrite(journal, partition, keys)
+    else:
+        if not keys and partition.ledgers:
+            await _rewrite(journal, partition, keys)
+    return partition
+
+
+async def _fold(journal: Journal, refold: Refold, sleep: Sleep) -> Partition:
+    taken = 0
+    async for value in journal.decisions(refold.start):
+        refold.take_decision(value)
+        taken += 1
+        if taken % _YIELD_EVERY == 0:
+            await sleep(0)
+    return refold.finish()
+
+
+async def _rewrite(journal: Journal, partition: Partition, keys: Sequence[bytes]) -> None:
+    """Make `state` agree with the log again, its partition row last."""
+    rows: list[tuple[bytes, bytes | None]] = [*state_rows(partition)]
+    known = {key for key, _ in rows}
+    rows = [*((key, None) for key in dict.fromkeys(keys) if key not in known), *rows]
+    for i in range(0, len(rows), _ROWS_A_COMMIT):
+        part = rows[i : i + _ROWS_A_COMMIT]
+        await journal.commit(Commit([], part, [], partition.next, partition.decided_at))

@@ -1,0 +1,488 @@
+"""The rules of a partition as docs/concepts.md and docs/reference tell them, slow and plain.
+
+Nothing here is shared with the product but the numbers: what a claim costs, what a filter
+admits and leaves, what an odometer reads, how a policy's defaults are filled in, and the words
+of an error. State is plain dictionaries, a record is built field by field, each field as text.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from accountant.claims import CheckedClaim, Claim
+from accountant.claims.price import price
+from accountant.errors import RequestInvalid
+from accountant.ledger.largest_fit import largest
+from accountant.partition.key_hash import partition_of
+from accountant.policy import check_alerts, check_horizon, resolve
+from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.records import Genesis, decode_policy
+from accountant.records.inputs import Undecodable, canonical, check
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+ID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+LEAD, SPARED = 300_000, 60_000
+FIELDS: dict[str, tuple[set[str], set[str]]] = {
+    "request": (
+        {"analyst", "claim", "unit", "neighbours"},
+        {"purpose"},
+    ),
+    "open": ({"by", "policy"}, {"reason"}),
+    "amend": ({"by"}, {"alert_at", "horizon", "reason"}),
+    "close": ({"by"}, {"reason"}),
+}
+"""Of each type: what must be there beside the four of all, and what may be."""
+
+
+def at_text(at: int) -> str:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+
+
+def amount_text(units: float) -> str:
+    if units == float("inf"):
+        return "inf"
+    whole, part = divmod(int(units), 10**40)
+    return f"{whole}.{part:040d}".rstrip("0").rstrip(".")
+
+
+def reading_text(value: float) -> str:
+    return "inf" if value == float("inf") else f"{value * (1 + 6e-10):.10g}"
+
+
+def text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def without_space(body: str) -> str:
+    """Return JSON without the white space between its tokens."""
+    return "".join(re.findall(r'"(?:[^"\\]|\\.)*"|[^\s"]+', body))
+
+
+class Bad(Exception):
+    """Why a body is none: one of the three reasons."""
+
+
+def parsed(body: bytes) -> Any:
+    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
+        if len({name for name, _ in items}) < len(items):
+            raise Bad("undecodable")
+        return dict(items)
+
+    def constant(_: str) -> None:
+        raise Bad("undecodable")
+
+    def depth(value: object) -> int:
+        if isinstance(value, dict):
+            value = list(value.values())
+        return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 1
+
+    try:
+        value = json.loads(body.decode(), object_pairs_hook=pairs, parse_constant=constant)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise Bad("undecodable") from None
+    if depth(value) > 16:
+        raise Bad("undecodable")
+    return value
+
+
+def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
+    """Return a body's fields, and its claim or policy; each rule of docs/reference/records.md.
+
+    Raises: Bad.
+    """
+    found = parsed(body)
+    bad = Bad("invalid_field")
+    if not isinstance(found, dict):
+        raise bad
+    kind = found.get("type")
+    if kind not in ({"request"} if source == "requests" else {"open", "amend", "close"}):
+        raise bad
+    needed, allowed = FIELDS[kind]
+    needed = needed | {"version", "type", "request_id", "dataset"}
+    if not needed <= found.keys() <= needed | allowed or found["version"] != 1:
+        raise bad
+    if isinstance(found["version"], bool):
+        raise bad
+    who = found["analyst"] if kind == "request" else found["by"]
+    for name in (found["dataset"], who):
+        if not isinstance(name, str) or re.fullmatch(NAME, name) is None:
+            raise bad
+    if not isinstance(found["request_id"], str) or not re.fullmatch(ID, found["request_id"]):
+        raise bad
+    for free in ("purpose", "reason"):
+        said = found.get(free, "")
+        if not isinstance(said, str) or len(said) > 200:
+            raise bad
+    try:
+        if kind == "request":
+            if not isinstance(found["unit"], str):
+                raise bad
+            if found["neighbours"] not in ("add_remove", "replace"):
+                raise bad
+            return found, CheckedClaim(msgspec.convert(found["claim"], Claim))
+        if kind == "open":
+            return found, open_plan(resolve(decode_policy(text(found["policy"]).encode())))
+        if kind == "amend":
+            if found.get("alert_at") is not None:
+                alerts = msgspec.convert(found["alert_at"], tuple[str, ...])
+                check_alerts(alerts, field="alert_at")
+            if found.get("horizon") is not None:
+                check_horizon(msgspec.convert(found["horizon"], str), field="horizon")
+    except (RequestInvalid, msgspec.ValidationError):
+        raise bad from None
+    return found, None
+
+
+class Plain:
+    """One partition, decided by the book.
+
+    Attributes:
+        head, sequence, decided_at, floor, next: of the log so far.
+        datasets: by name, each a dictionary.
+        ids: by (source, dataset, who, id): time of issue, hash of the body, first decision.
+    """
+
+    def __init__(self, genesis: Genesis, first: bytes, at: int, most_ids: int) -> None:
+        self.genesis = genesis
+        self.most_ids = most_ids
+        self.head = "sha256:" + hashlib.sha256(first).hexdigest()
+        self.sequence = 0
+        self.decided_at = at
+        self.floor = 0
+        self.next = {"requests": 0, "admin": 0}
+        self.datasets: dict[str, dict[str, Any]] = {}
+        self.ids: dict[tuple[str, str, str, str], tuple[int, bytes, dict[str, Any]]] = {}
+
+    def copy(self) -> Plain:
+        twin = copy.copy(self)
+        twin.next = dict(self.next)
+        twin.datasets = {name: dict(each) for name, each in self.datasets.items()}
+        twin.ids = dict(self.ids)
+        return twin
+
+    def decide(
+        self, source: str, offset: int, value: bytes | None, append_time: int, clock: int
+    ) -> bytes:
+        """Return the bytes of the decision on one input."""
+        self.take_up(source, offset, append_time, clock)
+        origin = source, offset
+        if not value:
+            return self.unsound(origin, "undecodable", value, None)
+        if len(value) > 65_536:
+            return self.unsound(origin, "oversize", value, None)
+        try:
+            body = value.decode().strip(" \t\r\n")
+        except UnicodeDecodeError:
+            return self.unsound(origin, "undecodable", value, None)
+        try:
+            if "\n" in body or "\r" in body:
+                parsed_or_not = body.encode()
+                msgspec.json.decode(parsed_or_not)
+                body = without_space(body)
+        except (msgspec.DecodeError, RecursionError):
+            return self.unsound(origin, "undecodable", value, None)
+        raw = body.encode()
+        try:
+            found, worth = judged(source, raw)
+        except Bad as why:
+            return self.unsound(origin, str(why), value, body)
+        return self.sound(origin, body, found, worth)
+
+    def internal_error(self, source: str, offset: int, append_time: int, clock: int) -> bytes:
+        """Return the bytes of the decision on an input that adjudication raised on."""
+        self.take_up(source, offset, append_time, clock)
+        return self.record((source, offset), "invalid", {"reason": "internal_error"}, None)
+
+    def take_up(self, source: str, offset: int, append_time: int, clock: int) -> None:
+        self.decided_at = max(self.decided_at, min(append_time, clock + LEAD))
+        self.next[source] = offset + 1
+
+    def unsound(
+        self, origin: tuple[str, int], reason: str, value: bytes | None, body: str | None
+    ) -> bytes:
+        """Decide what breaks a rule of the wire; only the words are the product's."""
+        try:
+            check(origin[0], canonical(value))  # type: ignore[arg-type]
+        except Undecodable as error:
+            found, told = str(error.reason), {"field": "body", "rule": str(error), "value": ""}
+        except RequestInvalid as error:
+            found = "invalid_field"
+            told = {"field": error.field, "rule": error.rule, "value": error.value}
+        else:
+            raise AssertionError(f"{value!r} is {reason}, and was taken")
+        assert found == reason, told
+        repeated = body if reason == "invalid_field" else None
+        return self.record(origin, "invalid", {"reason": reason, "error": told}, repeated)
+
+    def sound(self, origin: tuple[str, int], body: str, found: dict[str, Any], worth: Any) -> bytes:
+        source, dataset = origin[0], found["dataset"]
+        who = found["analyst"] if source == "requests" else found["by"]
+        ledger = self.datasets.get(dataset)
+
+        def only(outcome: str, **fields: object) -> bytes:
+            return self.record(origin, outcome, {**fields, "dataset": dataset}, body)
+
+        here = partition_of(dataset.encode(), self.genesis.partitions)
+        if ledger is None and here != self.genesis.partition:
+            return only("invalid", reason="wrong_partition")
+        if source == "requests":
+            self.floor = max(self.floor, self.decided_at - self.genesis.window_ms)
+        issued = int(found["request_id"].replace("-", "")[:12], 16)
+        if issued <= self.floor:
+            return only("expired")
+        if issued > self.decided_at + self.genesis.skew_ms:
+            return only("invalid", reason="issued_in_future")
+        key = (source, dataset, who, found["request_id"])
+        digest = hashlib.sha256(body.encode()).digest()
+        if key in self.ids and self.ids[key][0] > self.floor:
+            _, before, first = self.ids[key]
+            return only("repeated" if before == digest else "conflict", first=first)
+        if not self.has_room():
+            return only("refused", reason="overloaded")
+        if issued <= self.floor:
+            return only("expired")
+        if ledger is None and found["type"] != "open":
+            value = only("refused", reason="unknown_dataset")
+            outcome, reason, cost = "refused", "unknown_dataset", None
+        else:
+            outcome, fields = self.ruled(ledger, found, worth)
+            value = self.record(origin, outcome, {**fields, "dataset": dataset}, body)
+            reason, cost = fields.get("reason"), fields.get("cost")
+        first = {
+            "partition_sequence": self.sequence,
+            "decided_at": at_text(self.decided_at),
+            "outcome": outcome,
+            "hash": self.head,
+            "reason": reason,
+            "cost": cost,
+        }
+        first = {name: each for name, each in first.items() if each is not None}
+        self.ids[key] = (issued, digest, first)
+        return value
+
+    def has_room(self) -> bool:
+        def above() -> list[int]:
+            return sorted(issued for issued, _, _ in self.ids.values() if issued > self.floor)
+
+        issued = above()
+        if len(issued) < self.most_ids:
+            return True
+        tenth = next(
+            at for i, at in enumerate(issued) if self.oldest(issued, at) * 10 >= len(issued)
+        )
+        end = tenth // 1000 * 1000 + 999
+        spared = (self.decided_at - SPARED + 1) // 1000 * 1000 - 1
+        self.floor = max(self.floor, min(end, spared))
+        return len(above()) < self.most_ids
+
+    @staticmethod
+    def oldest(issued: list[int], at: int) -> int:
+        """Return how many were issued in the second of `at` or before."""
+        return sum(each // 1000 <= at // 1000 for each in issued)
+
+    def ruled(
+        self, ledger: dict[str, Any] | None, found: dict[str, Any], worth: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the outcome and its fields; the dataset is moved on."""
+        kind = found["type"]
+        if ledger is None:
+            plan: CompiledPolicy = worth
+            ledger = self.datasets[found["dataset"]] = {
+                "plan": plan,
+                "sequence": 0,
+                "mechanisms": 0,
+                "totals": dict.fromkeys(plan.sums, 0),
+                "crossed": 0,
+                "exhausted": False,
+                "closed": False,
+                "halted": False,
+                "opened_at": self.decided_at,
+            }
+            outcome, fields = "opened", self.written(plan)
+        elif kind == "open":
+            outcome, fields = "refused", {"reason": "already_opened"}
+        elif ledger["closed"]:
+            outcome, fields = "refused", {"reason": "closed"}
+        elif kind == "close":
+            ledger["closed"] = True
+            outcome, fields = "closed", {}
+        elif kind == "amend":
+            outcome, fields = "amended", self.amended(ledger, found)
+        else:
+            outcome, fields = self.asked(ledger, found, worth)
+        ledger["sequence"] += 1
+        ledger["changed_at"] = self.decided_at
+        return outcome, {**fields, **self.standing(ledger)}
+
+    def amended(self, ledger: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+        plan: CompiledPolicy = ledger["plan"]
+        changes: dict[str, Any] = {}
+        if found.get("alert_at") is not None:
+            changes["alert_at"] = tuple(found["alert_at"])
+        if found.get("horizon") is not None:
+            changes["horizon"] = found["horizon"]
+        plan = CompiledPolicy(msgspec.structs.replace(plan.policy, **changes), plan.capacity)
+        ledger["plan"] = plan
+        ledger["crossed"] = (
+            len(plan.policy.alert_at)
+            if ledger["exhausted"]
+            else self.reached(plan, self.progress(ledger))
+        )
+        return self.written(plan)
+
+    def asked(
+        self, ledger: dict[str, Any], found: dict[str, Any], claim: CheckedClaim
+    ) -> tuple[str, dict[str, Any]]:
+        plan: CompiledPolicy = ledger["plan"]
+        policy = plan.policy
+        if ledger["halted"]:
+            return "refused", {"reason": "halted"}
+        if found["unit"] != policy.unit or found["neighbours"] != policy.neighbours:
+            return "refused", {"reason": "unit_mismatch"}
+        if claim.only_for and claim.only_for != policy.neighbours:
+            return "refused", {"reason": "claim_not_accepted"}
+        worth = price(claim, plan.priced)
+        costs = dict(zip(plan.priced, worth.amounts, strict=True))
+        spent = tuple(ledger["totals"][name] for name in plan.kind.sums)
+        wire = {name: amount_text(cost) for name, cost in costs.items()}
+        after = plan.kind.charge(plan.capacity, spent, worth)
+        if after is None:
+            if not plan.kind.accepts(worth):
+                return "refused", {"reason": "claim_not_accepted", "asked": wire}
+            return "refused", {"reason": "exhausted", "asked": wire, **self.ended(ledger, claim)}
+        totals = dict(zip(plan.kind.sums, after, strict=True))
+        for name in plan.sums[len(plan.kind.sums) :]:
+            totals[name] = ledger["totals"][name] + costs[name]
+        if plan.kind.needs != plan.kind.sums or not plan.additive:
+            wire = {
+                name: amount_text(each if each == float("inf") else each - ledger["totals"][name])
+                for name, each in totals.items()
+            }
+        ledger["totals"] = totals
+        ledger["mechanisms"] += claim.mechanisms
+        progress = self.progress(ledger)
+        before, now = ledger["crossed"], max(ledger["crossed"], self.reached(plan, progress))
+        ledger["crossed"] = now
+        ledger["exhausted"] = ledger["exhausted"] or progress >= plan.capacity[0]
+        crossed = policy.alert_at[before:now]
+        return "granted", {"cost": wire, **({"crossed": list(crossed)} if crossed else {})}
+
+    def ended(self, ledger: dict[str, Any], claim: CheckedClaim) -> dict[str, Any]:
+        plan: CompiledPolicy = ledger["plan"]
+        halts = bool(plan.policy.halt_on_refusal)
+        fields: dict[str, Any] = {}
+        if halts or self.progress(ledger) * 20 >= -(-plan.capacity[0] * 19 // 20) * 20:
+            crossed = plan.policy.alert_at[ledger["crossed"] :]
+            if crossed:
+                fields["crossed"] = list(crossed)
+            ledger["exhausted"] = True
+            ledger["crossed"] = len(plan.policy.alert_at)
+        if halts:
+            ledger["halted"] = True
+        else:
+            spent = tuple(ledger["totals"][name] for name in plan.kind.sums)
+            fits = largest(claim.claim, plan.kind, plan.capacity, spent)
+            if fits is not None:
+                fields["fits"] = fits
+        return fields
+
+    @staticmethod
+    def progress(ledger: dict[str, Any]) -> Any:
+        plan: CompiledPolicy = ledger["plan"]
+        spent = tuple(ledger["totals"][name] for name in plan.kind.sums)
+        return plan.kind.progress(plan.capacity, spent)
+
+    @staticmethod
+    def reached(plan: CompiledPolicy, progress: float) -> int:
+        return sum(
+            progress >= -(-Fraction(ratio) * int(plan.capacity[0]) // 1)
+            for ratio in plan.policy.alert_at
+        )
+
+    @staticmethod
+    def written(plan: CompiledPolicy) -> dict[str, Any]:
+        sums = plan.kind.sums
+        budget = {n: amount_text(each) for n, each in zip(sums, plan.capacity, strict=True)}
+        return {"policy": json.loads(msgspec.json.encode(plan.policy)), "budget": budget}
+
+    @staticmethod
+    def standing(ledger: dict[str, Any]) -> dict[str, Any]:
+        plan: CompiledPolicy = ledger["plan"]
+        totals = ledger["totals"]
+        spent = tuple(totals[name] for name in plan.kind.sums)
+        left = plan.kind.left(plan.capacity, spent)
+        readings = plan.readings(tuple(totals[name] for name in plan.sums))
+        return {
+            "generation": 1,
+            "sequence": ledger["sequence"],
+            "totals": {
+                "mechanisms": ledger["mechanisms"],
+                **{name: amount_text(each) for name, each in totals.items()},
+            },
+            "left": {n: amount_text(each) for n, each in zip(plan.kind.sums, left, strict=True)},
+            "odometers": {
+                n: reading_text(each) for n, each in zip(plan.reader_names, readings, strict=True)
+            },
+        }
+
+    def record(
+        self, origin: tuple[str, int], outcome: str, fields: dict[str, Any], body: str | None
+    ) -> bytes:
+        """Return a decision, its fields in the order of the reference, chained to the last."""
+        self.sequence += 1
+        whole = {
+            "type": "decision",
+            "partition_sequence": self.sequence,
+            "previous": self.head,
+            "decided_at": at_text(self.decided_at),
+            "floor": at_text(self.floor),
+            "outcome": outcome,
+        }
+        order = "reason dataset generation sequence cost asked fits totals left odometers crossed "
+        order += "first error policy budget"
+        whole |= {name: fields[name] for name in order.split() if name in fields}
+        pieces = [f"{text(name)}:{text(each)}" for name, each in whole.items()]
+        if body is not None:
+            pieces.append(f'"request":{body}')
+        source = {
+            "topic": origin[0],
+            "partition": self.genesis.partition,
+            "offset": origin[1],
+        }
+        pieces.append(f'"source":{text(source)}')
+        value = f"{{{','.join(pieces)}}}".encode()
+        self.head = "sha256:" + hashlib.sha256(value).hexdigest()
+        return value
+
+    def row(self, dataset: str) -> dict[str, Any]:
+        """Return a dataset's row of `state`, as plain values."""
+        ledger = self.datasets[dataset]
+        plan: CompiledPolicy = ledger["plan"]
+        standing, written = self.standing(ledger), self.written(plan)
+        return {
+            "type": "snapshot",
+            "version": 1,
+            "dataset": dataset,
+            "generation": 1,
+            "sequence": ledger["sequence"],
+            "policy": written["policy"],
+            "budget": written["budget"],
+            "totals": standing["totals"],
+            "odometers": standing["odometers"],
+            "crossed": ledger["crossed"],
+            "exhausted": ledger["exhausted"],
+            "closed": ledger["closed"],
+            "opened_at": ledger["opened_at"],
+            "changed_at": ledger["changed_at"],
+            **({"halted": True} if ledger["halted"] else {}),
+        }

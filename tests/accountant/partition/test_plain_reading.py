@@ -1,0 +1,250 @@
+"""Any bytes, any state: the records are those of a plain, slow reading of the rules."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.partition import Partition
+from accountant.partition.decide import decide, decide_internal_error
+from accountant.partition.draft import Draft, genesis_decision
+from accountant.records import Genesis, Source
+from accountant.records.inputs import Input
+from accountant.replay.refold import state_rows
+from accountant.times import uuid7
+from tests.accountant.partition.plain_reading import Plain
+
+START = 1_795_255_200_000
+MOST_IDS = 6
+GENESIS = Genesis("test", 0, 2, 61_000, 5_000)
+DATASETS = ("d0", "d1", "d3", "d4", "d2")
+POLICIES: tuple[dict[str, Any], ...] = (
+    {"epsilon": "1", "delta": "1e-6"},
+    {"filter": "basic", "epsilon": "1", "odometers": [{"type": "basic"}]},
+    {"filter": "basic", "epsilon": "0.3", "delta": "1e-6", "halt_on_refusal": True},
+    {"filter": "zcdp", "rho": "0.05", "delta": "1e-7", "alert_at": ["0.1", "1"]},
+    {"filter": "basic", "epsilon": "1", "neighbours": "replace"},
+    {"filter": "basic", "epsilon": "-1"},
+)
+CLAIMS: tuple[Any, ...] = (
+    {"type": "pure", "epsilon": "0.01"},
+    {"epsilon": "0.01", "type": "pure"},
+    {"type": "pure", "epsilon": "0.010"},
+    {"type": "pure", "epsilon": "0.29"},
+    {"type": "pure", "epsilon": "0.97"},
+    {"type": "pure", "epsilon": "5"},
+    {"type": "zcdp", "rho": "0.04"},
+    {"type": "gaussian", "sigma": "20", "sensitivity": "1"},
+    {"type": "repeat", "claim": {"type": "pure", "epsilon": "0.001"}, "times": 7},
+    {"type": "all_of", "claims": [{"type": "pure", "epsilon": "0.1"}]},
+    {"type": "randomized_response", "epsilon": "0.1", "delta": "0"},
+    {"type": "pure", "epsilon": 0.1},
+    {"type": "pure", "epsilon": "-1"},
+    {"type": "pure"},
+    {"type": "unheard", "epsilon": "1"},
+    {"type": "pure", "epsilon": "0.1", "more": ":"},
+)
+OFTEN = CLAIMS[0], CLAIMS[0], CLAIMS[3], CLAIMS[4]
+SOMETIMES: tuple[dict[str, Any], ...] = (
+    {"purpose": 'a: "quoted" purpose, é\u2028'},
+    {"purpose": ""},
+    {"purpose": "x" * 201},
+    {"unit": "household"},
+    {"neighbours": "replace"},
+    {"neighbours": "none"},
+    {"version": 2},
+    {"type": "open"},
+    {"analyst": "no name"},
+    {"dataset": ""},
+    {"unheard": None},
+    {"purpose": "\x00\x1f"},
+)
+AGES = (-70_000, -61_000, -1_000, -1, 0, 1, 999, 1_000, 4_999, 5_001, 20_000, 62_000)
+IDS = st.builds(
+    lambda age, number: uuid7(START + age, bytes([0] * 8 + [number, 0])),
+    st.sampled_from(AGES),
+    st.integers(0, 2),
+)
+WRONG_IDS = st.sampled_from(["", "x" * 36, "0" * 36, uuid7(START, b"\xaa" * 10).upper()])
+
+
+def whole(value: Any, form: str) -> bytes:
+    """Return a body, written in one of the ways in which analysts write JSON, or wrongly."""
+    if form == "spaced":
+        return b" \n" + json.dumps(value, indent=1).encode() + b"\r\n"
+    if form == "plain":
+        return json.dumps(value).encode()
+    tight = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    if form == "twice":
+        return tight[:-1] + b',"version":1}'
+    return tight[:-1] if form == "cut" else tight
+
+
+FORMS = st.sampled_from(["tight"] * 4 + ["plain", "spaced", "twice", "cut"])
+REQUESTS = st.builds(
+    lambda fields, extra, form: whole(
+        {"version": 1, "type": "request", "unit": "person", "neighbours": "add_remove"}
+        | fields
+        | extra,
+        form,
+    ),
+    st.fixed_dictionaries(
+        {
+            "request_id": st.one_of(IDS, IDS, IDS, IDS, WRONG_IDS),
+            "analyst": st.sampled_from(["ana", "bob"]),
+            "dataset": st.sampled_from(DATASETS),
+            "claim": st.one_of(st.sampled_from(OFTEN), st.sampled_from(CLAIMS)),
+        }
+    ),
+    st.one_of(st.just({}), st.just({}), st.just({}), st.sampled_from(SOMETIMES)),
+    FORMS,
+)
+ADMIN = st.builds(
+    lambda kind, request_id, dataset, more, form: whole(
+        {"version": 1, "type": kind, "request_id": request_id, "dataset": dataset, "by": "owner"}
+        | more[kind],
+        form,
+    ),
+    st.sampled_from(["open", "open", "open", "amend", "close"]),
+    IDS,
+    st.sampled_from(DATASETS),
+    st.fixed_dictionaries(
+        {
+            "open": st.fixed_dictionaries({"policy": st.sampled_from(POLICIES)}),
+            "amend": st.sampled_from(
+                [{"alert_at": ["0.02", "0.9"]}, {"horizon": "P3D"}, {"alert_at": ["2"]}, {}]
+            ),
+            "close": st.sampled_from([{}, {"reason": "over"}]),
+        }
+    ),
+    FORMS,
+)
+BYTES = st.one_of(
+    st.none(), st.binary(max_size=20), st.sampled_from([b"{}", b"[]", b"null", b"[" * 20, b" "])
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One input: what it holds, when it came, and whether its decision is kept.
+
+    Attributes:
+        again: the value is that of an earlier input, this many back; 0 for its own.
+        later: milliseconds since the one before it.
+        kept: False where the decision is rewound and the input decided `internal_error`.
+    """
+
+    source: Source
+    value: bytes | None
+    again: int = 0
+    later: int = 0
+    kept: bool = True
+
+
+STEPS = st.one_of(
+    *[
+        st.builds(
+            Step,
+            st.just(source),
+            st.one_of(bodies, bodies, bodies, bodies, BYTES),
+            st.sampled_from([0, 0, 0, 1, 2, 5]),
+            st.sampled_from([0, 0, 0, 1, 500, 1_000, 20_000]),
+            st.sampled_from([True] * 7 + [False]),
+        )
+        for source, bodies in (("requests", REQUESTS), ("requests", REQUESTS), ("admin", ADMIN))
+    ]
+)
+
+
+def opening(number: int) -> Step:
+    body = {
+        "version": 1,
+        "type": "open",
+        "request_id": uuid7(START, bytes([9] * 8 + [number, 0])),
+        "dataset": DATASETS[number],
+        "by": "owner",
+        "policy": POLICIES[number],
+    }
+    return Step("admin", whole(body, "tight"))
+
+
+OPENINGS = [opening(number) for number in range(3)]
+HISTORIES = st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=10), st.booleans()), max_size=6)
+"""Batches, and of each whether its first commit fails: its inputs are then decided once more."""
+
+
+class Pair:
+    """The product and the plain reading side by side."""
+
+    def __init__(self) -> None:
+        first = genesis_decision(GENESIS, START)
+        self.state = Partition(GENESIS, most_ids=MOST_IDS)
+        self.state.sequence, self.state.decided_at = 0, START
+        self.state.head = f"sha256:{first.digest.hex()}"
+        self.plain = Plain(GENESIS, first.value, START, MOST_IDS)
+        self.clock = START
+        self.said: list[bytes | None] = []
+
+    def batch(self, steps: list[Step], *, commits: bool) -> list[bytes]:
+        """Decide a batch by both and compare; return its records."""
+        draft, told = Draft(self.state), self.plain.copy()
+        clock, said, values = self.clock, [*self.said], []
+        for step in steps:
+            clock += step.later
+            # An append time may be far ahead of the clock: the lead is bounded.
+            time = clock + (600_000 if step.later == 500 else 0)
+            value = said[-step.again] if 0 < step.again <= len(said) else step.value
+            said.append(value)
+            record = Input(step.source, draft.next[step.source], b"k", value, time)
+            mark = draft.mark()
+            mine = decide(draft, record, clock)
+            if step.kept:
+                theirs = told.decide(step.source, record.offset, value, time, clock)
+            else:
+                draft.rewind(mark)
+                mine = decide_internal_error(draft, record, clock)
+                theirs = told.internal_error(step.source, record.offset, time, clock)
+            assert mine.value == theirs
+            values.append(theirs)
+        if commits:
+            rows = draft.rows()
+            draft.absorb()
+            self.plain, self.clock, self.said = told, clock, said
+            self.check(rows)
+        return values
+
+    def check(self, rows: list[tuple[bytes, bytes]]) -> None:
+        """Check that what was absorbed, and its rows, are what the plain reading has come to."""
+        state, plain = self.state, self.plain
+        assert (state.sequence, state.head) == (plain.sequence, plain.head)
+        assert (state.decided_at, state.floor) == (plain.decided_at, plain.floor)
+        assert state.next == plain.next
+        kept = dict(state_rows(state))
+        assert len(kept) == len(plain.datasets) + 1
+        for name in plain.datasets:
+            assert json.loads(kept[name.encode()]) == plain.row(name)
+        assert all(kept[key] == value for key, value in rows)
+        alive = 0
+        for (source, dataset, who, request_id), (issued, digest, _) in plain.ids.items():
+            if issued > plain.floor:
+                alive += 1
+                known = state.ids.get(issued, f"{source}/{dataset}/{who}/{request_id}")
+                assert known is not None
+                assert known.body_hash == digest
+        assert state.ids.count_by_second(state.floor).total() == alive
+
+
+@settings(max_examples=400, deadline=None)
+@given(HISTORIES)
+def test_every_record_and_the_state_are_those_of_a_plain_reading(
+    history: list[tuple[list[Step], bool]],
+) -> None:
+    pair = Pair()
+    for steps, fails in [(OPENINGS, False), *history]:
+        if fails:
+            pair.batch(steps, commits=False)
+        pair.batch(steps, commits=True)
