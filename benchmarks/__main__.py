@@ -20,6 +20,7 @@ from benchmarks import (
     adjudication,
     alerts,
     charges,
+    decide,
     embedded,
     http_door,
     latency,
@@ -33,6 +34,7 @@ from benchmarks.measure import Row, Scale
 _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "adjudication": adjudication.rows,
     "charges": charges.rows,
+    "decide": decide.rows,
     "readings": readings.rows,
     "restart": restart.rows,
     "embedded": embedded.rows,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import httpx
 
@@ -41,8 +42,8 @@ def worker_settings(deployment: Deployment, port: int, *, read_side: bool) -> di
 @contextlib.contextmanager
 def command(
     name: str, settings: Mapping[str, str], *, port: int, cwd: str = ".", ready: bool = True
-) -> Iterator[None]:
-    """Run `accountant NAME` under settings until the block ends.
+) -> Iterator[int]:
+    """Run `accountant NAME` under settings until the block ends; yield its process's number.
 
     Args:
         ready: begin the block once /readyz says so, else at once.
@@ -57,7 +58,7 @@ def command(
     try:
         if ready:
             _await_ready(process, port)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         try:
@@ -65,6 +66,12 @@ def command(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time that all threads of a process have taken (Linux only)."""
+    tasks = Path(f"/proc/{process}/task")
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
 
 
 def _await_ready(process: subprocess.Popen[bytes], port: int) -> None:

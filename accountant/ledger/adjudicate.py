@@ -79,18 +79,18 @@ def adjudicate(
         crossed_after = plan.count_crossed(progress, exhausted=False)
         crossed = policy.alert_at[ledger.crossed : crossed_after]
     granted = Ledger(
-        ledger.dataset,
-        plan,
-        ledger.sequence + 1,
-        ledger.mechanisms + asked.mechanisms,
-        after,
-        crossed_after,
-        ledger.exhausted or progress >= plan.capacity[0],
-        False,
-        ledger.opened_at,
-        at,
-        ledger.generation,
-        plan.readings(after),
+        dataset=ledger.dataset,
+        plan=plan,
+        sequence=ledger.sequence + 1,
+        mechanisms=ledger.mechanisms + asked.mechanisms,
+        totals=after,
+        crossed=crossed_after,
+        exhausted=ledger.exhausted or progress >= plan.capacity[0],
+        closed=False,
+        opened_at=ledger.opened_at,
+        changed_at=at,
+        generation=ledger.generation,
+        readings=plan.readings(after),
     )
     return granted, Verdict(Outcome.GRANTED, None, asked, crossed, None, cost)
 
@@ -132,18 +132,11 @@ def _moved(
     halts: bool = False,
 ) -> Ledger:
     """Return the ledger with only its sequence, its time and its thresholds moved on."""
-    return Ledger(
-        ledger.dataset,
-        ledger.plan,
-        ledger.sequence + 1,
-        ledger.mechanisms,
-        ledger.totals,
-        ledger.crossed if crossed is None else crossed,
-        ledger.exhausted if exhausted is None else exhausted,
-        ledger.closed,
-        ledger.opened_at,
-        at,
-        ledger.generation,
-        ledger.readings,
-        ledger.halted or halts,
+    return msgspec.structs.replace(
+        ledger,
+        sequence=ledger.sequence + 1,
+        crossed=ledger.crossed if crossed is None else crossed,
+        exhausted=ledger.exhausted if exhausted is None else exhausted,
+        changed_at=at,
+        halted=ledger.halted or halts,
     )

@@ -160,13 +160,12 @@ def _grant(
     encoded = draft.append_value(
         value,
         record.key,
-        Outcome.GRANTED,
-        None,
-        after.dataset,
-        after.sequence,
-        analyst,
-        0 if after.totals[0] == INFINITE else after.totals[0] - before.totals[0],
-        bool(verdict.crossed),
+        outcome=Outcome.GRANTED,
+        dataset=after.dataset,
+        sequence=after.sequence,
+        analyst=analyst,
+        charged=0 if after.totals[0] == INFINITE else after.totals[0] - before.totals[0],
+        crossed=bool(verdict.crossed),
     )
     draft.put(after, amounts)
     _remember(draft, identity, encoded, verdict.cost)

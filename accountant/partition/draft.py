@@ -151,27 +151,27 @@ class Draft:
         return self.append_value(
             encode(decision),
             key,
-            decision.outcome,
-            decision.reason,
-            decision.dataset,
-            decision.sequence,
-            analyst,
-            None,
-            bool(decision.crossed),
-            decision,
+            outcome=decision.outcome,
+            reason=decision.reason,
+            dataset=decision.dataset,
+            sequence=decision.sequence,
+            analyst=analyst,
+            crossed=bool(decision.crossed),
+            made=decision,
         )
 
     def append_value(
         self,
         value: bytes,
         key: bytes | None,
+        *,
         outcome: Outcome,
-        reason: Reason | None,
         dataset: str | None,
         sequence: int | None,
         analyst: str | None,
-        charged: Units | None,
         crossed: bool,
+        reason: Reason | None = None,
+        charged: Units | None = None,
         made: Decision | None = None,
     ) -> Encoded:
         """Take a decision's bytes as the next of the log; see `Encoded` for the rest."""
@@ -179,19 +179,19 @@ class Draft:
         self.sequence += 1
         self.head = f"sha256:{digest.hex()}"
         return Encoded(
-            self.sequence,
-            outcome,
-            reason,
-            dataset,
-            sequence,
-            self.decided_at,
-            value,
-            analyst,
-            charged,
-            crossed,
-            key,
-            digest,
-            made,
+            partition_sequence=self.sequence,
+            outcome=outcome,
+            reason=reason,
+            dataset=dataset,
+            sequence=sequence,
+            decided_at=self.decided_at,
+            value=value,
+            analyst=analyst,
+            charged=charged,
+            crossed=crossed,
+            key=key,
+            digest=digest,
+            made=made,
         )
 
     def rows(self) -> list[tuple[bytes, bytes]]:

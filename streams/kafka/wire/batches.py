@@ -13,6 +13,7 @@ _FORMAT: Final = 2
 _UNCOMPRESSED: Final = 0
 _TRANSACTIONAL: Final = 1
 _SEQUENCES: Final = 1 << 31
+_NO_HEADERS: Final[list[tuple[str, bytes]]] = []  # never changed
 
 Fields = tuple[bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes]]]
 """One record to write: key, value, timestamp in milliseconds since 1970 or None, headers."""
@@ -60,15 +61,15 @@ def batches(records: Iterable[Fields], producer: ProducerId, sequence: int) -> l
     builder: Any = None
     count = 0
     for key, value, timestamp, headers in records:
-        fields = key, value, [*headers]
-        if builder is None or builder.append(count, timestamp, *fields) is None:
+        named = [*headers] if headers else _NO_HEADERS
+        if builder is None or builder.append(count, timestamp, key, value, named) is None:
             if builder is not None:
                 sequence = _following(sequence, count)
                 made.append(Batch(builder.build(), sequence))
             builder = DefaultRecordBatchBuilder(
                 _FORMAT, _UNCOMPRESSED, _TRANSACTIONAL, *producer, sequence, BATCH_BYTES
             )
-            builder.append(0, timestamp, *fields)  # the first is taken, however long
+            builder.append(0, timestamp, key, value, named)  # the first is taken, however long
             count = 0
         count += 1
     if builder is not None:
