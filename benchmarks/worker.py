@@ -143,21 +143,23 @@ def rows(scale: Scale) -> Iterator[Row]:
     note = f"{count:,} requests, {_DATASETS:,} datasets, {_PARTITIONS} partitions, "
     note += f"{shape.decision_bytes} bytes each, {shape.rows} rows a transaction"
     names = "worker, read side and all", "worker, read side elsewhere"
-    for i, name in enumerate(names):
-        rate = statistics.median(each[i].rate for each in done)
-        yield Row(name=name, value=rate, unit="decisions/s", note="" if i else note)
-    copied = statistics.median(each[2] for each in done)
+    wholes, alones, copies = zip(*done, strict=True)
+    workers = dict(zip(names, (wholes, alones), strict=True))
+    for name, speeds in workers.items():
+        rate = statistics.median(speed.rate for speed in speeds)
+        yield Row(name=name, value=rate, unit="decisions/s", note=note if speeds is wholes else "")
+    copied = statistics.median(copies)
     yield Row(name="copy loop on the broker", value=copied, unit="records/s")
-    for i, name in enumerate(names):
-        busy = [each[i].busy for each in done]
+    for name, speeds in workers.items():
+        busy = [speed.busy for speed in speeds]
         yield Row(
             name=f"{name}, processor time a decision",
             value=statistics.median(busy),
             unit="us",
             note=f"rounds: {', '.join(f'{each:.1f}' for each in busy)}",
         )
-    for i, name in enumerate(names):
-        ratios = [each[i].rate / each[2] for each in done]
+    for name, speeds in workers.items():
+        ratios = [speed.rate / rate for speed, rate in zip(speeds, copies, strict=True)]
         yield Row(
             name=f"{name} / copy loop",
             value=statistics.median(ratios),

@@ -70,12 +70,10 @@ class Queue:
         self._sizes.extend(sizes)
         self.bytes += sum(sizes)
 
-    def take(self, most: int, most_bytes: int) -> tuple[list[Record], int]:
-        """Return the first records, and their bytes; at least one where both are above 0."""
-        if most <= 0 or most_bytes <= 0:
-            return [], 0
+    def take(self, most: int, most_bytes: int, least: int) -> tuple[list[Record], int]:
+        """Return the first records, at least `least` if there are any, and their bytes."""
         sums = list(accumulate(islice(self._sizes, most)))
-        count = max(1, bisect_right(sums, most_bytes)) if sums else 0
+        count = min(len(sums), max(least, bisect_right(sums, most_bytes)))
         records, sizes = self.records, self._sizes
         taken = [records.popleft() for _ in range(count)]
         for _ in range(count):
@@ -166,10 +164,10 @@ class Queues:
             if error is not None:
                 raise error
             queue = self.of.get(tp)
-            # A queue's first record is taken whatever its size, but not behind another queue's.
-            if queue is None or (got and queue.bytes > left_bytes):
+            if queue is None:
                 continue
-            records, size = queue.take(left, left_bytes)
+            # The first record of a batch is taken whatever its size.
+            records, size = queue.take(left, left_bytes, least=0 if got else 1)
             if records:
                 got[tp] = records
                 left -= len(records)
