@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accountant.partition import Partition
@@ -35,6 +35,7 @@ CLAIMS: tuple[Any, ...] = (
     {"epsilon": "0.01", "type": "pure"},
     {"type": "pure", "epsilon": "0.010"},
     {"type": "pure", "epsilon": "0.29"},
+    {"type": "zcdp", "rho": "0.29"},
     {"type": "pure", "epsilon": "0.97"},
     {"type": "pure", "epsilon": "5"},
     {"type": "zcdp", "rho": "0.04"},
@@ -48,7 +49,7 @@ CLAIMS: tuple[Any, ...] = (
     {"type": "unheard", "epsilon": "1"},
     {"type": "pure", "epsilon": "0.1", "more": ":"},
 )
-OFTEN = CLAIMS[0], CLAIMS[0], CLAIMS[3], CLAIMS[4]
+OFTEN = CLAIMS[0], CLAIMS[3], CLAIMS[4], CLAIMS[5]
 SOMETIMES: tuple[dict[str, Any], ...] = (
     {"purpose": 'a: "quoted" purpose, é\u2028'},
     {"purpose": ""},
@@ -238,8 +239,34 @@ class Pair:
         assert state.ids.count_by_second(state.floor).total() == alive
 
 
+def asked(number: int, claim: Any) -> Step:
+    """Return a request of the dataset whose policy halts."""
+    body = {
+        "version": 1,
+        "type": "request",
+        "request_id": uuid7(START, bytes([8] * 8 + [number, 0])),
+        "analyst": "ana",
+        "dataset": DATASETS[2],
+        "claim": claim,
+        "unit": "person",
+        "neighbours": "add_remove",
+    }
+    return Step("requests", whole(body, "tight"))
+
+
+def closing(number: int) -> Step:
+    body = {"version": 1, "type": "close", "dataset": DATASETS[2], "by": "owner"}
+    body["request_id"] = uuid7(START, bytes([8] * 8 + [number, 0]))
+    return Step("admin", whole(body, "tight"))
+
+
+HALTED_THEN_CLOSED = [asked(1, CLAIMS[5]), closing(2), asked(3, CLAIMS[0])]
+"""Both reasons hold for the last, and the first of them is told."""
+
+
 @settings(max_examples=400, deadline=None)
 @given(HISTORIES)
+@example([(HALTED_THEN_CLOSED, False)])
 def test_every_record_and_the_state_are_those_of_a_plain_reading(
     history: list[tuple[list[Step], bool]],
 ) -> None:
