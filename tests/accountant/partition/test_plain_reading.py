@@ -239,7 +239,7 @@ class Pair:
         assert state.ids.count_by_second(state.floor).total() == alive
 
 
-def asked(number: int, claim: Any) -> Step:
+def asked(number: int, claim: Any, *, kept: bool = True) -> Step:
     """Return a request of the dataset whose policy halts."""
     body = {
         "version": 1,
@@ -251,7 +251,7 @@ def asked(number: int, claim: Any) -> Step:
         "unit": "person",
         "neighbours": "add_remove",
     }
-    return Step("requests", whole(body, "tight"))
+    return Step("requests", whole(body, "tight"), kept=kept)
 
 
 def closing(number: int) -> Step:
@@ -262,10 +262,13 @@ def closing(number: int) -> Step:
 
 HALTED_THEN_CLOSED = [asked(1, CLAIMS[5]), closing(2), asked(3, CLAIMS[0])]
 """Both reasons hold for the last, and the first of them is told."""
+REWOUND = [asked(1, CLAIMS[0]), asked(2, CLAIMS[0], kept=False), asked(2, CLAIMS[0])]
+"""The second is undone, charge and id: decided again, it is granted from where the first ended."""
 
 
 @settings(max_examples=400, deadline=None)
 @given(HISTORIES)
+@example([(REWOUND, False)])
 @example([(HALTED_THEN_CLOSED, False)])
 def test_every_record_and_the_state_are_those_of_a_plain_reading(
     history: list[tuple[list[Step], bool]],
