@@ -1,22 +1,117 @@
-"""Structured logs to standard error. Bodies of requests are never logged."""
+"""Structured logs to standard error. Bodies of requests are never logged.
+
+Loggers pass structlog's events through the standard library's `logging`. Until `configure` is
+called, as commands do, no global configuration of structlog or `logging` is touched: a program
+that uses this package as a library sees its warnings on stderr, as those of any library, and
+nothing on its standard output.
+"""
 
 from __future__ import annotations
 
 import logging.config
 import os
 import sys
+import time
+from collections.abc import MutableMapping
 from typing import Any, Final
 
 import structlog
 
-from streams.log_rate import RateLimit
-from streams.loggers import first_steps, get_logger, hand_over_structured
+from streams.errors import Refused
 from streams.settings import Settings, misspelt
+
+_NEVER: Final = frozenset({"authorization", "body", "cookie", "password", "request", "value"})
+_A_MESSAGE_EACH_S: Final = 10.0
+# They log whole addresses, and those hold who asked for what.
+_CHATTY: Final = ("httpx", "httpcore", "uvicorn.access")
+_as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
+
+
+class _Style:
+    structured = False
+
+
+def without_secrets(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Drop what must never be in a log, whoever passes it."""
+    for name in _NEVER & event.keys():
+        event[name] = "(left out)"
+    return event
+
+
+def without_known_traceback(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Drop the traceback of a refused start: its message names the reason and what to run."""
+    found = event.get("exc_info")
+    error = found[1] if isinstance(found, tuple) else sys.exc_info()[1] if found else None
+    if isinstance(error, Refused):
+        event.pop("exc_info")
+    return event
+
+
+def first_steps() -> list[Any]:
+    """Return the processors that each event goes through first, whatever shows it."""
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        without_secrets,
+        without_known_traceback,
+    ]
+
+
+def hand_over_structured() -> None:
+    """Have events reach `logging` as they are: its handlers format them."""
+    _Style.structured = True
+
+
+def _hand_over(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+    if _Style.structured:
+        return structlog.stdlib.ProcessorFormatter.wrap_for_formatter(logger, method, event)
+    for known in ("timestamp", "level"):  # `logging` has them
+        event.pop(known, None)
+    error = event.pop("exc_info", None)
+    return (_as_text(logger, method, event),), {"exc_info": error} if error else {}
+
+
+def get_logger(name: str) -> Any:
+    """Return the logger of a module."""
+    return structlog.wrap_logger(
+        logging.getLogger(name),
+        processors=[structlog.stdlib.filter_by_level, *first_steps(), _hand_over],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
 
 _log = get_logger(__name__)
 
-# They log whole addresses, and those hold who asked for what.
-_CHATTY: Final = ("httpx", "httpcore", "uvicorn.access")
+
+class RateLimit(logging.Filter):
+    """Let one record of each of a library's messages through in ten seconds.
+
+    To be added to a handler: filters of a logger do not see what its children log.
+    """
+
+    def __init__(self, library: str) -> None:
+        super().__init__()
+        self._library = library
+        self._last: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the record is to be logged."""
+        if not record.name.startswith(self._library):
+            return True
+        now = time.monotonic()
+        template = str(record.msg)[:200]
+        if now - self._last.get(template, -_A_MESSAGE_EACH_S) < _A_MESSAGE_EACH_S:
+            return False
+        if len(self._last) > 1000:
+            self._last.clear()
+        self._last[template] = now
+        return True
 
 
 def logging_config(settings: Settings) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.raw_fetch import UNREADABLE, read_on
 from streams.kafka.wire.reader import stop
-from streams.loggers import get_logger
+from streams.logs import get_logger
 
 _log = get_logger(__name__)
 

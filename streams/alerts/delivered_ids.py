@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from accountant.views.datasets import Alert, Once
-from streams.loggers import get_logger
+from streams.logs import get_logger
 
 _log = get_logger(__name__)
 

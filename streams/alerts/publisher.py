@@ -11,7 +11,7 @@ from accountant.records import encode
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.alerts.unpublished import Due, Pending
-from streams.loggers import get_logger
+from streams.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -15,7 +15,7 @@ import httpx
 from accountant.records import encode
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.settings import Settings
 
 _log = get_logger(__name__)

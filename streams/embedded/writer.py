@@ -32,7 +32,7 @@ from accountant.partition import Partition
 from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock, Clock
 from streams.embedded.queue import InputQueue, NextBatch, QueuedBody
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
 from streams.processing.processor import Processor

@@ -12,7 +12,7 @@ from litestar import Litestar
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from streams.loggers import get_logger
+from streams.logs import get_logger
 
 _log = get_logger(__name__)
 

@@ -12,7 +12,7 @@ from accountant.errors import LedgerFault, RequestInvalid
 from accountant.records import encode
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from streams.loggers import get_logger
+from streams.logs import get_logger
 
 _log = get_logger(__name__)
 JSON = "application/json"

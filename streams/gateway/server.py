@@ -23,7 +23,7 @@ from streams.gateway.connections import BoundedServer
 from streams.gateway.context import Context
 from streams.gateway.host_header import is_loopback
 from streams.kafka.connect import connect_kafka
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.metrics.registry import make_registry
 from streams.processing.garbage import collect_less
 from streams.service import Service

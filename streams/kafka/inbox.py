@@ -14,7 +14,7 @@ from aiokafka import errors as kafka
 from streams.kafka.queues import Queue, Queues, Record
 from streams.kafka.wire.client_records import getmany
 from streams.kafka.wire.raw_fetch import UNREADABLE, fetch
-from streams.loggers import get_logger
+from streams.logs import get_logger
 
 _log = get_logger(__name__)
 

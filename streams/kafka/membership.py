@@ -17,7 +17,7 @@ from streams.kafka.wire.admin import admin_of, members_of
 from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import stop
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.processing.observers import Lag
 
 _log = get_logger(__name__)

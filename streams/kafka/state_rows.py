@@ -21,7 +21,7 @@ from accountant.records import (
 from streams.errors import JournalFault
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.reader import StableReader
-from streams.loggers import get_logger
+from streams.logs import get_logger
 
 _log = get_logger(__name__)
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds, the last for ever

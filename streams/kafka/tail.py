@@ -14,7 +14,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.state_rows import OnSnapshot, StateRows
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import consumer, stop
-from streams.loggers import get_logger
+from streams.logs import get_logger
 
 _log = get_logger(__name__)
 _RETRY_S: Final = 1.0

@@ -17,7 +17,7 @@ from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.errors import CommitRejected, Refused, Unavailable
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.processing.journal import Commit, DeadLetter, Journal
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
 from streams.processing.poison import Poison

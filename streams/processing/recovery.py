@@ -8,7 +8,7 @@ from typing import Final
 from accountant.partition import Partition
 from accountant.records import Genesis
 from accountant.replay.refold import Refold, StateMismatch, state_rows
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.processing.journal import Commit, Journal
 
 _log = get_logger(__name__)

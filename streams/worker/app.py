@@ -22,8 +22,7 @@ from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment, deployment_of
-from streams.loggers import get_logger
-from streams.logs import configure
+from streams.logs import configure, get_logger
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
 from streams.settings import Settings, load

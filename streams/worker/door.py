@@ -19,7 +19,7 @@ from streams.gateway.connections import BoundedServer
 from streams.gateway.host_header import host_check
 from streams.gateway.monitoring import monitoring
 from streams.gateway.problems import JSON, problem
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.metrics.registry import make_registry
 from streams.metrics.snapshot import MetricsSource
 from streams.service import Readiness

@@ -8,8 +8,8 @@ from aiokafka import TopicPartition
 
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.probe import Probe
-from streams.loggers import get_logger
+from streams.kafka.wire.probe import Probe
+from streams.logs import get_logger
 from streams.worker.status import Status
 
 _log = get_logger(__name__)

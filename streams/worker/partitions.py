@@ -15,7 +15,7 @@ from streams.kafka import topics as kafka_topics
 from streams.kafka.deployment import Deployment
 from streams.kafka.journal import KafkaJournal
 from streams.kafka.membership import Membership
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.processing.observers import Lag, Observer, Observers
 from streams.processing.processor import BATCH, WAIT_S, Decide, Processor, nowhere
 from streams.worker.leader_watch import LeaderWatch

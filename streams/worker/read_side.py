@@ -24,7 +24,7 @@ from streams.alerts.counts import AlertCounts
 from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
 from streams.kafka.tail import Tail
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.worker.own_decisions import OwnDecisions
 
 _log = get_logger(__name__)

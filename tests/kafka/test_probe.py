@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from streams.errors import JournalFault
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.probe import LogEnds, Probe
+from streams.kafka.wire.probe import LogEnds, Probe
 from streams.testing import LocalBroker
 
 

@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 
 from accountant.partition import Partition
 from streams.errors import Unavailable
-from streams.kafka.probe import LogEnds, Probe
+from streams.kafka.wire.probe import LogEnds, Probe
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working

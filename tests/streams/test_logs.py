@@ -35,7 +35,7 @@ _REFUSED = """
 import logging
 from streams import logs
 from streams.errors import Refused
-from streams.loggers import get_logger
+from streams.logs import get_logger
 from streams.settings import Settings
 logs.configure(Settings(log_level="info"))
 for planted in (Refused("no topics"), ValueError("a slip")):
@@ -59,7 +59,7 @@ _AS_LIBRARY = """
 import logging
 import sys
 import structlog
-from streams.loggers import get_logger
+from streams.logs import get_logger
 log = get_logger("ours")
 log.info("refolded", partition=0)
 log.warning("ended", why="disk", body="SECRET")
