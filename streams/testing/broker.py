@@ -25,6 +25,7 @@ from typing import Self
 
 from streams.testing.broker_process import (
     COLLECTOR,
+    QUICK_COMPILER,
     answers,
     java_command,
     problems,
@@ -55,6 +56,8 @@ class LocalBroker:
         port: for clients, on 127.0.0.1; default a free one.
         settings: broker settings that override those of `server_properties`.
         heap_mb: size of the Java heap, in MiB.
+        short_lived: whether Java compiles quickly rather than well. It starts with half of the
+            processor time, and serves less in the long run: for tests, not for measurements.
         start_timeout: seconds a start may take before it is an error.
         cache: where jars are kept; default `kafka_install.cache_directory()`.
 
@@ -71,6 +74,7 @@ class LocalBroker:
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
         heap_mb: int = 1024,
+        short_lived: bool = False,
         start_timeout: float = 60.0,
         cache: Path | None = None,
     ) -> None:
@@ -81,6 +85,7 @@ class LocalBroker:
         self._ports: Ports | None = None
         self._settings = dict(settings or {})
         self._heap_mb = heap_mb
+        self._compiler = QUICK_COMPILER if short_lived else ()
         self._start_timeout = start_timeout
         self._cache = cache
         self._log_start = 0  # where this start begins in the log
@@ -229,14 +234,15 @@ class LocalBroker:
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
             # An id may begin with "-": as a word of its own it would be taken for an option.
             arguments = ("--ignore-formatted", f"--cluster-id={cluster}", "-c", self._properties)
-            quick = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+            quick = ("-Xmx128m", *QUICK_COMPILER, "-XX:+UseSerialGC")
             program = ("kafka.tools.StorageTool", "format", *arguments)
             if spawn(self._command(program, options=quick), self._log).wait() != 0:
                 raise BrokerError(f"cannot format {data}:\n{self._explanation()}")
 
     def _spawn(self) -> None:
         program = ("kafka.Kafka", self._properties)
-        options = (f"-Xms{self._heap_mb}m", f"-Xmx{self._heap_mb}m", *COLLECTOR)
+        heap = (f"-Xms{self._heap_mb}m", f"-Xmx{self._heap_mb}m")
+        options = (*heap, *COLLECTOR, *self._compiler)
         self._process = spawn(self._command(program, options=options), self._log)
         temporary = self.directory if self._given_directory is None else None
         self._watchdog = watchdog(self._process.pid, temporary)

@@ -46,6 +46,9 @@ COLLECTOR: Final = (
 grows is kept so small by the Java machine that it marks all of it every second or so: at 500
 requests/s the slowest of a hundred then take twice as long."""
 
+QUICK_COMPILER: Final = ("-XX:TieredStopAtLevel=1",)
+"""For a Java program that ends before its second compiler would have paid for itself."""
+
 
 def java_command(
     java: Path,
