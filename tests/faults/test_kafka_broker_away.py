@@ -1,4 +1,4 @@
-"""The broker goes away for half a minute: a worker waits, says so, refolds and goes on."""
+"""The broker goes away: a worker waits, says so, refolds and goes on."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import pytest
 
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
+from tests.nightly import rounds
 
 pytestmark = pytest.mark.faults
 
-AWAY_S = 30.0
+# Longer than a session in the group, a transaction, and a look at the broker may take.
+AWAY_S = rounds(12, 30)
 
 
 async def ask(ledger: Ledger, stop: asyncio.Event) -> None:

@@ -24,6 +24,7 @@ from streams.processing.processor import Processor
 from streams.settings import Settings
 from streams.testing import RecordingObserver
 from tests.faults.sqlite_life import Disk, DiskFile, contents, copied, die, forked, verdict
+from tests.nightly import rounds
 from tests.streams.bodies import asking, opening
 from tests.streams.model import judge
 from tests.streams.processing.contract import AwaitableQueue
@@ -31,8 +32,8 @@ from tests.streams.processing.contract import AwaitableQueue
 pytestmark = pytest.mark.faults
 
 REQUESTS: Final = 5
-CUTS: Final = 150
-FLIPS: Final = 600
+CUTS: Final = rounds(50, 150)
+FLIPS: Final = rounds(200, 600)
 
 
 def born() -> int:

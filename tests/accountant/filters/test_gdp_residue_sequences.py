@@ -18,6 +18,7 @@ from tests.accountant.conversions.gaussian import real
 from tests.accountant.filters.residue import KIND, asked, capacity
 from tests.accountant.filters.rules import single
 from tests.accountant.strategies import decimals
+from tests.nightly import rounds
 
 CLOSE = mpmath.mpf(10) ** -12
 GRID = mpmath.mpf(10) ** -42  # of the reference's own 80 digits, far below ours
@@ -103,7 +104,7 @@ def test_no_sequence_over_admits_and_nothing_that_fits_is_refused(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=rounds(75, 400), deadline=None)
 @given(sequences, BUDGETS)
 def test_nor_does_any_of_many_sequences(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
     play(sequence, budget)

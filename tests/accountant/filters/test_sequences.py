@@ -24,6 +24,7 @@ from accountant.records.outcomes import Outcome, Reason
 from tests.accountant.filters.policies import POLICIES, opened
 from tests.accountant.filters.rules import RULES, Limits, single
 from tests.accountant.strategies import batches, claims, ex_posts
+from tests.nightly import rounds
 
 # The reference works to 80 digits and adds up to a few thousand of its own numbers.
 ROUNDING = mpmath.mpf(10) ** -70
@@ -92,7 +93,7 @@ def check_position(ledger: Ledger) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RULES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(30, 60), deadline=None)
 @given(st.data())
 def test_no_sequence_passes_the_rule_and_what_fits_is_granted(
     name: str, data: st.DataObject
@@ -124,7 +125,7 @@ def budgets(name: str) -> list[Policy]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RULES))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=rounds(30, 100), deadline=None)
 @given(st.data())
 def test_nor_does_any_under_budgets_of_all_sizes(name: str, data: st.DataObject) -> None:
     policy = data.draw(st.sampled_from(budgets(name)))

@@ -21,6 +21,7 @@ from accountant.ledger.largest_fit import largest
 from accountant.policy.compiled import CompiledPolicy
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.strategies import atoms, ex_posts
+from tests.nightly import rounds
 
 
 def fits(claim: c.Claim, plan: CompiledPolicy, spent: tuple[Units, ...]) -> bool:
@@ -43,7 +44,7 @@ def after(plan: CompiledPolicy, times: int) -> tuple[Units, ...]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FILTERS))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=rounds(25, 50), deadline=None)
 @given(data=st.data(), times=st.integers(0, 100_000))
 def test_what_is_offered_fits_and_the_next_larger_does_not(
     name: str, data: st.DataObject, times: int

@@ -21,6 +21,7 @@ from accountant.mechanisms.experiment import (
 from accountant.mechanisms.relative_error import RelativeError
 from accountant.policy import Policy, resolve
 from tests.accountant.mechanisms import expected
+from tests.nightly import rounds
 
 GAUSSIAN = Setting(RelativeError(Fraction(1, 10), Fraction(2)))
 # ln 20 to 20 digits: Laplace noise is beyond so many scales with probability 1/20.
@@ -158,7 +159,7 @@ def test_the_figures_are_reproduced(run, name, mean):
     """Runs through the real filter agree with the laws, and both with the reference."""
     law = expected_of(run, name)
     assert abs(law.mean - mean) < REFERENCE_ERROR
-    runs = 300
+    runs = rounds(60, 300)
     answered = [len(done.answers) for done in runs_of(run, name, runs, seed=2023)]
     # 0.01 more for the grids of `expected`.
     assert abs(np.mean(answered) - law.mean) < 4 * law.deviation / runs**0.5 + 0.01

@@ -23,11 +23,13 @@ from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry
 from streams.settings import Settings, load
 from tests.faults.sqlite_life import forked
+from tests.nightly import rounds
 from tests.streams.alerts.receiver import Receiver, until
 from tests.streams.alerts.test_seen_alerts import alert
 from tests.streams.bodies import asking, opening
 
 BORN = time.time_ns() // 1_000_000
+KILLS = rounds(4, 10)
 ALL = ["census/1/0.5", "census/1/0.8", "census/1/0.95", "census/1/1"]
 
 
@@ -267,11 +269,11 @@ def live(file: Path, given: Settings, life_number: int) -> None:
 
 
 @pytest.mark.faults
-def test_over_ten_kills_no_crossing_is_lost_and_none_has_two_names(file: Path) -> None:
+def test_over_kills_no_crossing_is_lost_and_none_has_two_names(file: Path) -> None:
     chance = random.Random(10)
     with Receiver(*[chance.choice([204, 204, 500]) for _ in range(40)]) as receiver:
         given = settings(receiver)
-        for number in range(10):
+        for number in range(KILLS):
             child = forked(lambda n=number: live(file, given, n))
             time.sleep(chance.uniform(0.8, 2.5))
             os.kill(child, signal.SIGKILL)
@@ -281,13 +283,13 @@ def test_over_ten_kills_no_crossing_is_lost_and_none_has_two_names(file: Path) -
         with Life(file, given):
             expected = thresholds(file)
             until(lambda: set(receiver.taken) >= expected, "every crossing delivered")
-    assert len(expected) > 20
+    assert len(expected) > 2 * KILLS
     assert {post.key for post in receiver.posts} == expected
     for post in receiver.posts:
         body = post.body
         assert post.key == f"{body['dataset']}/{body['generation']}/{body['threshold']}"
     # Before de-duplication: a kill can come between an answer and its being remembered.
-    assert len(receiver.taken) - len(expected) <= 10
+    assert len(receiver.taken) - len(expected) <= KILLS
 
 
 def test_admission_goes_on_at_once_while_a_thousand_alerts_wait(file: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from accountant.replay.refold import state_rows
 from streams.errors import JournalFault
 from streams.processing.journal import Commit
+from tests.nightly import rounds
 from tests.streams.bodies import asking, opening
 from tests.streams.processing.contract import AT, GENESIS, MemoryHarness, Player, SqliteHarness
 
@@ -137,5 +138,7 @@ class SideBySide(RuleBasedStateMachine):
         return values
 
 
-SideBySide.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+SideBySide.TestCase.settings = settings(
+    max_examples=rounds(20, 60), stateful_step_count=25, deadline=None
+)
 TestSideBySide = SideBySide.TestCase

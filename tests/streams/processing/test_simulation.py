@@ -18,11 +18,12 @@ from accountant.records.inputs import Input
 from streams.errors import CommitUnknown, Unavailable
 from streams.processing.journal import Commit
 from streams.testing import Crash, CrashPoints, MemoryJournal
+from tests.nightly import rounds
 from tests.streams.bodies import asking, closing, opening, request_id
 from tests.streams.model import POISON
 from tests.streams.processing.stage import GENESIS, Stage, play
 
-SEEDS: Final = 300
+SEEDS: Final = rounds(100, 300)
 INPUTS: Final = 100
 BLOCKS: Final = 10
 POINTS = ("owned", "decided", "commit_begun", "commit_done", "committed")
