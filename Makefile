@@ -9,14 +9,21 @@ SOURCES := accountant streams tests
 SOURCES += $(wildcard benchmarks deploy examples)
 
 PYTEST_ARGS ?=
-# Tests that do not mind others beside them.
-SIDE_BY_SIDE := not kafka and not faults
+# No broker, and nothing is killed.
+QUICK := not kafka and not faults
+# Much of a test on a broker is waiting, so there are two workers for each core. Each has a broker
+# and takes up to 1 GB: more than eight at once is for WORKERS=12 make test.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? 2 * cores : 8)))
+# Tests are handed out one at a time, in the order that tests/conftest.py gives them.
+SIDE_BY_SIDE := -n $(WORKERS) --dist load --maxschedchunk 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # A user's own settings must not decide what a locked installation installs.
 unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
+# Tests start hundreds of processes, which should not all compile the same modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-cluster test-observability observe check format format-check lint types bench dashboards pictures lock clean
+.PHONY: help setup demo test test-fast nightly test-cluster test-observability observe check format format-check lint types bench dashboards pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -27,17 +34,19 @@ setup: $(READY)  ## make .venv with the locked packages and this project in it
 demo: $(READY)  ## replay a week of five analysts' requests, then audit the log
 	@$(BIN)/accountant demo $(DEMO_ARGS)
 
-test: $(READY)  ## run every test, those on a real Kafka broker included
-# What PYTEST_ARGS selects is run as one: either half might have none of it.
+test: $(READY)  ## run every test, those on a real Kafka broker included (<= 15 minutes on 2 cores)
+# What PYTEST_ARGS selects runs one after another: it may be a single test.
 ifeq ($(strip $(PYTEST_ARGS)),)
-	$(BIN)/python -m pytest -m "$(SIDE_BY_SIDE)" -n auto
-	$(BIN)/python -m pytest -m "not ($(SIDE_BY_SIDE))"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 else
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
 test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
-	$(BIN)/python -m pytest -m "$(SIDE_BY_SIDE) and not slow" -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "$(QUICK) and not slow" -n auto $(PYTEST_ARGS)
+
+nightly: export NIGHTLY := 1
+nightly: test test-cluster test-observability  ## all tests, each repeated as often as is of use (1 hour)
 
 test-cluster: $(READY)  ## run the tests on three real brokers, one of which hangs (2 minutes)
 	$(BIN)/python -m pytest -m cluster tests/faults $(PYTEST_ARGS)

@@ -103,7 +103,7 @@ def broker() -> Iterator[LocalBroker]:
     """One broker for the whole session: tests use `application` names and leave it running."""
     with ExitStack() as stack:
         with unlimited():  # the very first start downloads Kafka
-            running = stack.enter_context(LocalBroker())
+            running = stack.enter_context(LocalBroker(short_lived=True))
         yield running
 
 
@@ -117,7 +117,7 @@ def proxy(broker: LocalBroker) -> Iterator[FaultProxy]:
 @pytest.fixture
 def own_broker() -> Iterator[LocalBroker]:
     """A broker of the test's own, to be killed, paused and restarted."""
-    with LocalBroker() as running:
+    with LocalBroker(short_lived=True) as running:
         yield running
 
 
@@ -145,6 +145,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(_FAULTS_S))
         if any(slow in (item.path, *item.path.parents) for slow in _SLOW):
             item.add_marker(pytest.mark.slow)
+    # Those that take longest begin first. Run by several workers, none then ends long after the
+    # others, and what waits for a broker leaves its processor to what computes.
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    marks = ("faults", "kafka", "slow")
+    return next((i for i, mark in enumerate(marks) if item.get_closest_marker(mark)), len(marks))
 
 
 @pytest.hookimpl(wrapper=True)
