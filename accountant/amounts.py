@@ -1,8 +1,8 @@
-"""Amounts: exact decimals on the wire, integers in units of 1e-40 inside.
+"""Amounts: exact decimals on the wire, integers in units of 1e-40 in memory.
 
-A sum of integers is exact, free of order and equal on every machine. An amount that
-a claim cannot bound is `INFINITE`, a float: it absorbs every integer added to it and
-fits no budget.
+A sum of integers is exact, and it is the same in any order and on every machine. An amount
+that a claim does not bound is `INFINITE`, a float: the sum of it and any integer is
+`INFINITE`, and no budget holds it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _MAX_CHARACTERS = 64
 SMALLEST: Final = Decimal("1e-40")
 LARGEST: Final = Decimal("1e9")
 
-# Sixty digits leave every transcendental cost correct to far beyond one unit, and libmpdec
-# rounds exp, ln and sqrt correctly, so all machines compute the same cost.
+# With sixty digits the error of exp, ln and sqrt is far below one unit, and libmpdec rounds
+# these functions correctly, so all machines compute the same cost.
 CONTEXT: Final = Context(prec=60, Emin=-999_999, Emax=999_999)
-# Costs that are no short decimal keep this many digits: looseness at most 1e-19 relative.
+# A cost that is not a multiple of 1e-40 keeps this many digits, which rounds it up by at most
+# 1e-19 of it.
 _KEPT_DIGITS = 20
 
 
@@ -59,20 +60,20 @@ def parse_in(text: str, *, field: str, least: Decimal, most: Decimal, zero: bool
 
 
 def units_up(value: Decimal | Fraction) -> int:
-    """Return a cost on the grid, rounded up to the next 1e-40."""
+    """Return a cost in units of 1e-40, rounded up."""
     return math.ceil(Fraction(value) * UNIT)
 
 
 def units_down(value: Decimal | Fraction) -> int:
-    """Return a budget on the grid, rounded down to the last 1e-40."""
+    """Return a budget in units of 1e-40, rounded down."""
     return math.floor(Fraction(value) * UNIT)
 
 
 def cost_up(value: Decimal | Fraction) -> int:
-    """Return a cost on the grid, rounded up: exactly where it is a decimal of the grid.
+    """Return a cost in units of 1e-40, rounded up; a multiple of 1e-40 stays exact.
 
-    Other costs keep 20 significant digits, so that records stay short; they are at most
-    1e-19 relative (or 1e-40) above `value`.
+    Other costs keep 20 significant digits, so that records stay short. They exceed `value` by
+    at most 1e-19 of it, or by 1e-40.
     """
     scaled = Fraction(value) * UNIT
     if scaled.denominator == 1:
@@ -83,7 +84,7 @@ def cost_up(value: Decimal | Fraction) -> int:
 
 
 def budget_down(value: Decimal | Fraction) -> int:
-    """Return a budget on the grid, rounded down as `cost_up` rounds up."""
+    """Return a budget in units of 1e-40, rounded down to the same digits as in `cost_up`."""
     scaled = Fraction(value) * UNIT
     if scaled.denominator == 1:
         return scaled.numerator
@@ -103,7 +104,7 @@ def format_units(units: Units) -> str:
     if isinstance(units, float):
         return "inf"
     if units < UNIT:
-        # In half the time of the format `040d`.
+        # `zfill` takes half the time of the format `040d`.
         return ("0." + str(units).zfill(DIGITS)).rstrip("0")
     text = str(units)
     fraction = text[-DIGITS:].rstrip("0")
@@ -124,25 +125,25 @@ def parse_units(text: str) -> Units:
 
 
 def to_float_up(units: Units) -> float:
-    """Return the amount as a float that is not below it."""
-    # True division of integers rounds to nearest; one step up is then never below.
+    """Return the amount as a float, rounded up."""
+    # Division of integers rounds to the nearest float; the next float is never below the amount.
     return math.nextafter(units / UNIT, math.inf) if units else 0.0
 
 
 def precise() -> AbstractContextManager[Context]:
-    """Return a block within which Decimal operators work to 60 digits."""
+    """Return a context manager within which Decimal operators keep 60 digits."""
     return localcontext(CONTEXT)
 
 
 def above(value: Decimal, *, digits: int) -> Decimal:
-    """Return a bound above a result that is correct to `digits` significant digits."""
+    """Return an upper bound on the exact result, given one correct to `digits` digits."""
     with precise() as context:
         context.rounding = ROUND_CEILING
         return value + abs(value).scaleb(-digits)
 
 
 def below(value: Decimal, *, digits: int) -> Decimal:
-    """Return a bound below a result that is correct to `digits` significant digits."""
+    """Return a lower bound on the exact result, given one correct to `digits` digits."""
     with precise() as context:
         context.rounding = ROUND_FLOOR
         return value - abs(value).scaleb(-digits)

@@ -25,7 +25,7 @@ class RequestInvalid(BudgetError):
     Args:
         field: path of the field, dotted, as in `claim.sigma`.
         rule: what must hold, phrased to follow the field's name.
-        value: what was found; shortened in the message.
+        value: the rejected value; the message shortens it.
     """
 
     def __init__(self, field: str, rule: str, value: object) -> None:
@@ -33,19 +33,19 @@ class RequestInvalid(BudgetError):
         shown = value if isinstance(value, str) else repr(value)
         if len(shown) > _SHOWN:
             shown = f"{shown[:_SHOWN]}... ({len(shown)} characters)"
-        # A lone surrogate, which JSON may hold, could not be written down again.
+        # JSON may hold a lone surrogate, which UTF-8 cannot encode: no record could repeat it.
         self.field = _writable(field)
         self.rule = rule
         self.value = shown = _writable(shown)
         super().__init__(f"{field} {rule}, got {shown}")
 
     def under(self, parent: str) -> RequestInvalid:
-        """Return the same error with `parent.` put before its field."""
+        """Return the same error for the field inside `parent`."""
         return RequestInvalid(f"{parent}.{self.field}", self.rule, self._whole)
 
 
 class LedgerFault(BudgetError):
-    """The state in memory can no longer be trusted: drop it and refold."""
+    """The state in memory may be wrong: drop it and refold the partition."""
 
 
 class LogDamaged(LedgerFault):

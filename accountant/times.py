@@ -1,4 +1,4 @@
-"""Times as the wire writes them: UTC, milliseconds since 1970 inside."""
+"""Times: ISO text in UTC on the wire, milliseconds since 1970 in memory."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ def _second(at: int) -> str:
 
 @lru_cache(maxsize=4096)
 def from_iso(text: str) -> int:
-    """Return milliseconds since 1970 of what `iso` wrote.
+    """Return the milliseconds since 1970 of a text that `iso` wrote.
 
     Raises: ValueError: not such a time.
     """
-    moment = datetime.fromisoformat(text)  # a tenth of strptime's time, and it takes more forms
+    # It takes a tenth of strptime's time, but accepts more forms than `iso` writes.
+    moment = datetime.fromisoformat(text)
     if len(text) != _LENGTH or text[-1] != "Z":
         raise ValueError(f"not a time of the log: {text[:80]}")
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def issued_at(request_id: str) -> int | None:
-    """Return the time in a UUIDv7 in milliseconds since 1970, None if it is no UUIDv7."""
+    """Return a UUIDv7's time in milliseconds since 1970, None for any other text."""
     match = _UUID7.fullmatch(request_id)
     return None if match is None else int(match[1] + match[2], 16)
 
 
 def uuid7(at: int, random: bytes) -> str:
-    """Return a UUIDv7 for a time in milliseconds and 10 random bytes."""
+    """Return a UUIDv7 of a time in milliseconds since 1970 and 10 random bytes."""
     digits = f"{at:012x}7{random.hex()[:3]}{0x8 | random[9] & 0x3:x}{random.hex()[4:19]}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
