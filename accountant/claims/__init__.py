@@ -1,4 +1,4 @@
-"""What a mechanism promises, and what it costs."""
+"""Claims: what a mechanism promises, and what that costs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a mechanism may promise: the wire types of claims.
+"""Claims: the wire types in which an analyst states what a mechanism promises.
 
-A claim is data. What it is worth in each definition of privacy is in `promises`.
+A claim is data. `promises` computes its cost in each definition of privacy.
 """
 
 from __future__ import annotations
@@ -271,16 +271,16 @@ def depth(claim: Claim) -> int:
 
 
 class CheckedClaim:
-    """A claim whose fields obey their rules, with a place to keep its prices.
+    """A claim whose fields obey their rules, with a cache of its prices.
 
-    Equal claims share one instance while it is remembered, so what is computed from it
-    is computed once.
+    Equal claims share one instance while the cache of `checked` holds it, so that `price`
+    computes their prices once.
 
     Attributes:
         mechanisms: how many mechanisms it holds.
         keys: how many JSON keys its fields took on the wire.
-        only_for: the one neighbouring relation that all of it may be claimed for, "" for any.
-        prices: what it costs, by the sums asked for; filled by `totals.price`.
+        only_for: the one neighbouring relation that the claim is valid for, "" for any.
+        prices: its prices by the names of their sums; `price.price` fills it.
     """
 
     __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices")
@@ -299,7 +299,7 @@ class CheckedClaim:
 
 
 def _keys(claim: Claim) -> int:
-    """Return how many JSON keys a claim was written with, optional ones at their default aside."""
+    """Return how many JSON keys a claim takes on the wire, without those at their default."""
     if isinstance(claim, Repeat):
         return 3 + _keys(claim.claim)
     if isinstance(claim, AllOf):
@@ -316,7 +316,7 @@ def checked(claim: Claim) -> CheckedClaim:
 
     Raises: RequestInvalid: a field breaks its rule.
     """
-    # A batch may take 64 KiB, so batches are not kept: their parts' prices are.
+    # A batch may take 64 KiB, so the cache holds no batches; `price` caches their parts' prices.
     if isinstance(claim, _NESTED) and _is_batch(claim):
         return CheckedClaim(claim)
     return _checked(claim)

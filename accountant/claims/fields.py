@@ -1,4 +1,4 @@
-"""The rules that the fields of claims, and of budgets, obey."""
+"""The rules for the fields of claims and budgets."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ MOST_RHO: Final = Decimal("1e6")
 class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
     """Base of all claims.
 
-    `knob` names the one field that an analyst turns to pay less; `knob_sign`
-    is +1 where a larger value costs more, -1 where it costs less; `knob_is_power` says
-    that the cost grows about as a power of it. `only_for` names the one neighbouring relation
-    that such a claim may be made for, "" where it may be for any.
+    Attributes:
+        knob: the one field that an analyst changes to pay less.
+        knob_sign: +1 where a larger value of `knob` costs more, -1 where it costs less.
+        knob_is_power: the cost grows about as a power of `knob`.
+        only_for: the one neighbouring relation that the claim is valid for, "" for any.
     """
 
     knob: ClassVar[str] = ""
@@ -32,7 +33,7 @@ class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     only_for: ClassVar[str] = ""
 
     def check(self) -> None:
-        """Raise RequestInvalid, naming field, rule and value, if a field breaks its rule."""
+        """Raise RequestInvalid with field, rule and value if a field breaks its rule."""
         raise NotImplementedError
 
 
@@ -64,7 +65,7 @@ def check_delta(text: str, field: str) -> Decimal:
 
 
 def check_noise(text: str, field: str) -> Decimal:
-    """Return a scale, deviation or variance of noise, above 0.
+    """Return a scale, standard deviation or variance of noise, above 0.
 
     Raises: RequestInvalid: it is not.
     """
@@ -75,7 +76,7 @@ def check_noise(text: str, field: str) -> Decimal:
 
 
 def check_rate(text: str, field: str) -> Decimal:
-    """Return a probability of being sampled, 1e-12 to 1.
+    """Return a sampling probability, 1e-12 to 1.
 
     Raises: RequestInvalid: it is not.
     """
@@ -83,7 +84,7 @@ def check_rate(text: str, field: str) -> Decimal:
 
 
 def check_result(value: Fraction, what: str, least: Decimal, most: Decimal) -> None:
-    """Raise RequestInvalid unless a value that follows from fields is 0 or within bounds."""
+    """Raise RequestInvalid unless a value computed from fields is 0 or within bounds."""
     if value and not Fraction(least) <= value <= Fraction(most):
         raise RequestInvalid(
             what, f"must be 0 or between {least} and {most}", f"{float(value):.6g}"

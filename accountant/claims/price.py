@@ -1,7 +1,7 @@
-"""The additive sums that filters and odometers are functions of, and the price of a claim.
+"""The additive sums that filters and odometers read, and the price of a claim.
 
-A sum is a name here and a function of a promise; a filter or odometer lists the names it
-needs. A claim that a sum cannot take costs it `INFINITE`, never zero.
+`SUMS` maps a sum's name to a function of a promise; a filter or odometer lists the names it
+needs. A claim that has no finite amount in a sum adds `INFINITE` to it, never zero.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from accountant.conversions.residue_step import MOST_EPSILON_IN_DOUBLES
 Family = Callable[[Promise, str], Units]
 
 MOST_WORK: Final = 1 << 20
-"""Terms of series that one batch may ask for: about 0.7 s, in which its partition decides
-nothing else. A batch beyond it costs `INFINITE`, so that it is refused."""
-_EXACT_ROOT: Final = 1 << 17  # what a pure mechanism counts for that doubles cannot price
+"""The most terms of series that the price of one batch may take: about 0.7 s, in which the
+partition decides nothing else. A batch beyond it costs `INFINITE`, so that it is refused."""
+_EXACT_ROOT: Final = 1 << 17  # terms that a pure mechanism counts for where it needs decimals
 _READABLE: Final = 10**250
 """In units. The largest float is 1.8e308; a claim holds at most 1e9 mechanisms."""
 
@@ -50,14 +50,14 @@ def _loss_epsilon(p: Promise) -> Amount | None:
 
 
 def _loss_kl_mean(p: Promise) -> Units:
-    # Beyond every float and so never read, and an integer that large is added to no float.
+    # An odometer reads sums as floats; Python cannot convert an integer beyond every float.
     units = _units(_kl_mean(_loss_epsilon(p)))
     return units if units < _READABLE else INFINITE
 
 
 SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyType(
     {
-        # What filters add up.
+        # Sums of filters.
         "epsilon": lambda p: _units(p.epsilon),
         "delta": lambda p: _units(p.delta),
         "rho": lambda p: _units(p.rho),
@@ -82,7 +82,7 @@ SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyTyp
     }
 )
 
-"""What each sum takes from a promise, by its name."""
+"""Each sum's function of a promise, by the sum's name."""
 
 
 def _renyi(worth: Promise, order: str) -> Units:
@@ -96,15 +96,15 @@ def _apart(worth: Promise, name: str) -> Units:
 FAMILIES: Final[MappingProxyType[str, Family]] = MappingProxyType(
     {"renyi": _renyi, "apart": _apart}
 )
-"""Sums that there are many of, by what their names begin with.
+"""Families of sums, by the first part of their names.
 
-`renyi_22` is the Renyi divergence of order 22; `apart_rho` is `rho` of all claims but those
-that are to be settled ex post.
+`renyi_22` is the Renyi divergence of order 22; `apart_rho` is `rho` of all claims except those
+that are settled ex post.
 """
 
 
 def amount(name: str, worth: Promise) -> Units:
-    """Return what one mechanism's promise adds to a sum, rounded up; `INFINITE` if unbounded.
+    """Return the amount that a mechanism's promise adds to a sum, rounded up, or `INFINITE`.
 
     Raises: KeyError: no sum has that name.
     """
@@ -121,10 +121,10 @@ class Price:
 
     Attributes:
         mechanisms: how many mechanisms the claim holds.
-        amounts: in units of 1e-40, one for each sum that was asked for.
-        wire: the same by name, as decimal strings.
-        parts: each single mechanism's promise, and how many times it is made: what a filter
-            needs that is more than sums.
+        amounts: in units of 1e-40, one for each sum.
+        wire: the amounts as decimal strings, by the sum's name.
+        parts: each single mechanism's promise, and how many times it runs, for filters whose
+            rule needs more than sums.
         text: `wire` as JSON.
     """
 
@@ -166,9 +166,9 @@ def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
     amounts: list[Units] = [0] * len(sums)
     parts: list[tuple[Promise, int]] = []
     for atom, times in atoms(claim.claim):
-        # Each mechanism is rounded up on its own, so a batch costs what its parts cost.
+        # Each mechanism is rounded up by itself, so a batch costs as much as its parts.
         for i, more in enumerate(_amounts(atom, sums)):
-            # Not by the float's own rule: an integer may be beyond every float.
+            # Python cannot add inf to an integer beyond every float: it raises OverflowError.
             unbounded = INFINITE in (amounts[i], more)
             amounts[i] = INFINITE if unbounded else amounts[i] + more * times
         parts.append((promise(atom), times))

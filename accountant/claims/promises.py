@@ -1,4 +1,4 @@
-"""What one claim is worth in each definition of privacy, computed exactly or rounded up."""
+"""The promise of one claim in each definition of privacy, exact or rounded up."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Curve = Callable[[Decimal], Amount | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossBound:
-    """A bound on the privacy loss itself, which odometers need.
+    """A bound on the privacy loss itself, as odometers need it.
 
     Attributes:
-        time: what the claim adds to intrinsic time, 2 rho or epsilon^2.
-        epsilon: bound on the loss, None if it has none (a Gaussian).
+        time: the claim's intrinsic time, 2 rho or epsilon^2.
+        epsilon: bound on the loss, None if there is none (a Gaussian).
         delta: probability that the bound fails.
         shift: -ln(1 - delta).
     """
@@ -46,19 +46,20 @@ class LossBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One mechanism's promises; None says that no finite one can be made.
+    """What one mechanism promises; None where it has no finite bound.
 
     Attributes:
-        rho: it is delta-approximate rho-zCDP.
+        rho: the mechanism is delta-approximate rho-zCDP.
         delta: see rho and epsilon.
-        epsilon: it is (epsilon, delta)-DP.
-        pure_epsilon: apart from `delta`, it is epsilon-DP: randomized response dominates it.
-        mu_squared: it is mu-GDP: a Gaussian mechanism dominates it.
+        epsilon: the mechanism is (epsilon, delta)-DP.
+        pure_epsilon: apart from `delta`, the mechanism is epsilon-DP: randomized response
+            dominates it.
+        mu_squared: the mechanism is mu-GDP: a Gaussian mechanism dominates it.
         renyi: its Renyi divergence at an order above 1, in nats, rounded up. None at an order
-            where it has no bound, and for a promise with a delta, at every order.
-        intrinsic_time: what it adds to V of Whitehouse 2023 Thm 1 and Thm 6.
-        loss: what an odometer may use, None if nothing.
-        ex_post: the claim is to be settled at what its answer shows, at most at `epsilon`.
+            without a bound, and at every order for a promise with a delta.
+        intrinsic_time: its part of V in Whitehouse 2023 Thm 1 and Thm 6.
+        loss: the bound that odometers use, None if there is none.
+        ex_post: the claim is settled at the loss that its answer shows, at most `epsilon`.
     """
 
     rho: Amount | None
@@ -74,7 +75,7 @@ class Promise:
 
 @lru_cache(maxsize=16_384)
 def promise(claim: c.Claim) -> Promise:
-    """Return what a single mechanism's claim, its fields already checked, is worth.
+    """Return the promise of a single mechanism's claim whose fields are checked.
 
     Source: docs/theory.md section 1, the table of claims, row by row.
     """
@@ -82,7 +83,7 @@ def promise(claim: c.Claim) -> Promise:
         case c.Pure():
             return _pure(Fraction(claim.epsilon))
         case c.Probabilistic() | c.RandomizedResponse():
-            # RR_{epsilon, delta} keeps |loss| <= epsilon but with probability delta.
+            # RR_{epsilon, delta} has |loss| <= epsilon except with probability delta.
             return _with_delta(claim, probabilistic=True)
         case c.Approximate():
             return _with_delta(claim, probabilistic=False)
@@ -124,7 +125,7 @@ def _pure(epsilon: Fraction) -> Promise:
 
 
 def _known_rho(epsilon: Fraction, rho: Fraction, renyi: Curve) -> Promise:
-    # Whitehouse 2023 Thm 6 takes zCDP claims with V = 2 rho, here below epsilon^2.
+    # Whitehouse 2023 Thm 6 counts V = 2 rho for zCDP claims, here less than epsilon^2.
     loss = LossBound(time=2 * rho, epsilon=epsilon)
     return Promise(
         rho=rho,
@@ -157,7 +158,7 @@ def _gaussian(rho: Fraction) -> Promise:
 
 
 def _subsampled(claim: c.SubsampledGaussian) -> Promise:
-    # What is sampled at rate 1 dominates it: without the sample it is a Gaussian.
+    # The same mechanism at rate 1, a plain Gaussian, dominates it.
     plain = _gaussian(_rho_of(claim))
     if not plain.rho:
         return plain
@@ -167,11 +168,12 @@ def _subsampled(claim: c.SubsampledGaussian) -> Promise:
 
 
 def _ex_post(claim: c.ExPost) -> Promise:
-    """Return what it is worth where it is not to be settled apart from other claims."""
+    """Return its promise for a filter that adds ex-post claims to all others."""
     whole = replace(_with_delta(claim, probabilistic=True), ex_post=True)
     if not whole.delta:
         return whole
-    # The loss is at most epsilon but for delta; an odometer needs it bounded on either side.
+    # The claim bounds the loss from above, except with probability delta; an odometer needs a
+    # bound on both sides.
     epsilon, delta = Fraction(claim.epsilon), Fraction(claim.delta)
     both = both_tails_delta(epsilon=epsilon, delta=delta)
     loss = _loss_with_delta(epsilon, both, probabilistic=True) if both else None
@@ -197,12 +199,12 @@ def _loss_with_delta(
     epsilon: Fraction, delta: Fraction, *, probabilistic: bool
 ) -> LossBound | None:
     if not epsilon:
-        return None  # epsilon = 0 < delta: the loss is unbounded where it is not 0
+        return None  # epsilon = 0 < delta leaves no bound on the loss
     if not probabilistic:
         converted = probabilistic_delta(epsilon=epsilon, delta=delta)
         if converted is None:
             return None
         epsilon, delta = 2 * epsilon, converted
-    # Never 2 epsilon tanh(epsilon/2) here: given |loss| <= epsilon the loss has only that
-    # range (docs/theory.md section 4).
+    # The smaller 2 epsilon tanh(epsilon/2) would be wrong: given |loss| <= epsilon, the loss has
+    # only that range and is not the loss of an epsilon-DP mechanism (docs/theory.md section 4).
     return LossBound(time=epsilon**2, epsilon=epsilon, delta=delta, shift=loss_shift(delta))

@@ -1,4 +1,4 @@
-"""Claims as a person types them: `pure:0.01`, `gaussian:sigma=20,sensitivity=1`."""
+"""Claims as text that an analyst types: `pure:0.01`, `gaussian:sigma=20,sensitivity=1`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SEPARATORS = "*:,=+"
 
 
 def claim_text(claim: Claim) -> str:
-    """Return a claim as text that `parse_claim` reads back to an equal claim."""
+    """Return text from which `parse_claim` makes an equal claim."""
     if isinstance(claim, Repeat):
         return f"{claim.times}*{_grouped(claim.claim)}"
     if isinstance(claim, AllOf):
-        # A batch of one ends in "+", or it would read back as its part.
+        # A batch of one ends in "+"; without it `parse_claim` would return the part alone.
         return "+".join(map(_grouped, claim.claims)) + "+" * (len(claim.claims) == 1)
     name = str(claim.__struct_config__.tag)
     given = msgspec.structs.asdict(claim)
@@ -43,7 +43,7 @@ def parse_claim(text: str) -> Claim:
 
 
 def _parse(text: str, whole: str, level: int) -> Claim:
-    if level > 2 * MOST_DEPTH + 1:  # each nesting takes a sign and a parenthesis
+    if level > 2 * MOST_DEPTH + 1:  # each level of nesting takes an operator and a parenthesis
         raise RequestInvalid("claim", f"must nest at most {MOST_DEPTH} deep", whole)
     parts = _split(text, "+", whole)
     if len(parts) > 1:
@@ -59,7 +59,7 @@ def _parse(text: str, whole: str, level: int) -> Claim:
 
 
 def _split(text: str, separator: str, whole: str) -> list[str]:
-    """Split at a separator that stands outside of parentheses."""
+    """Split at each separator outside of parentheses."""
     parts, level, start = [], 0, 0
     for i, character in enumerate(text):
         level += (character == "(") - (character == ")")
