@@ -1,4 +1,4 @@
-"""What an owner fixes at the opening of a dataset."""
+"""Policies: the terms that an owner fixes when opening a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A policy worked out once, so that deciding a request is only sums and comparisons."""
+"""A policy compiled once, so that a decision takes only sums and comparisons."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from accountant.odometers import Reader, sums_of
 from accountant.policy import Policy, filter_of, horizon_seconds, parse_budget
 
 _ENCODE = msgspec.json.encode
-# A refusal this close to the end of the budget counts as reaching it: a budget is rarely
-# spent to the last unit.
+# A refusal after this part of the budget is spent counts as exhaustion: claims rarely spend a
+# budget to the last unit.
 _NEARLY: Final = (19, 20)
 
 
 class CompiledPolicy:
-    """What the datasets with one policy and one stored budget share.
+    """A policy with its stored budget; all datasets that have both share it.
 
     Attributes:
         policy: resolved, see `policy.resolve`.
         kind: its filter.
-        additive: the filter's totals grow by just what its price says.
+        additive: a granted claim adds exactly its price to the filter's totals.
         sums: names of the totals, the filter's first.
-        width: how many of them are the filter's.
-        priced: names of the sums of a price: what the filter needs, then the odometers' sums.
-        needed: how many of them the filter needs.
-        capacity: what each of the filter's sums may reach, in units of 1e-40.
-        readers: its odometers, `reader_names` what they are called.
-        thresholds: spent amounts at which each of `policy.alert_at` is crossed.
-        nearly: spent amount from which a refusal means exhaustion; 0 if the policy halts on
-            any.
-        policy_wire, budget_wire: as the log and the snapshots carry them.
+        width: how many of `sums` belong to the filter.
+        priced: names of the sums of a price: the filter's needs, then the odometers' sums.
+        needed: how many of `priced` the filter needs.
+        capacity: the limit of each of the filter's sums, in units of 1e-40.
+        readers: its odometers; `reader_names` are their names.
+        thresholds: the spent amounts that cross each ratio of `policy.alert_at`.
+        nearly: a refusal from this spent amount on means exhaustion; 0 if the policy halts on
+            any refusal.
+        policy_wire, budget_wire: their form in the log and in snapshots.
     """
 
     __slots__ = (
@@ -69,8 +69,8 @@ class CompiledPolicy:
         additive = isinstance(kind, SummedFilter)
         names: list[str] = []
         for odometer in odometers:
-            # Where claims may spend no delta, the filter's own sum refuses each that has one:
-            # what odometers add up of deltas would be 0 for ever, and is left out.
+            # Where claims may spend no delta, the filter refuses every claim that has one. The
+            # odometers' sums of deltas would stay 0, so the totals leave them out.
             needed = sums_of(odometer, with_deltas=limit > 0, with_ex_post=kind.settles_ex_post)
             shared = kind.sums if additive else ()
             names += [name for name in needed if name not in names and name not in shared]
@@ -95,11 +95,11 @@ class CompiledPolicy:
         self.horizon_seconds = horizon_seconds(policy)
 
     def progress(self, totals: tuple[Units, ...]) -> Units:
-        """Return what is spent of the additive budget, in units of 1e-40."""
+        """Return the spent amount of the additive budget, in units of 1e-40."""
         return self.kind.progress(self.capacity, totals[: self.width])
 
     def spent_ratio(self, totals: tuple[Units, ...]) -> float:
-        """Return what part of the additive budget is spent, rounded up, in [0, 1]."""
+        """Return the spent part of the additive budget, rounded up, in [0, 1]."""
         spent = self.progress(totals)
         return min(1.0, math.nextafter(spent / self.capacity[0], 1.0)) if spent else 0.0
 
@@ -110,7 +110,8 @@ class CompiledPolicy:
     def readings(self, totals: tuple[Units, ...]) -> tuple[float, ...]:
         """Return every odometer's reading in nats, rounded up."""
         reads = self._reads
-        if len(reads) == 1:  # as nearly always; a comprehension takes as long as the reading
+        # Nearly every policy has one odometer; a comprehension would double the time.
+        if len(reads) == 1:
             return (reads[0](totals),)
         return tuple([read(totals) for read in reads])
 
@@ -121,9 +122,9 @@ def _thresholds(alert_at: tuple[str, ...], capacity: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def open_plan(policy: Policy) -> CompiledPolicy:
-    """Return the plan of a resolved policy, its budget computed and rounded down.
+    """Return a resolved policy compiled, with the filter's capacity rounded down.
 
-    Raises: RequestInvalid: the policy's budget is none for its filter.
+    Raises: RequestInvalid: the filter cannot use the policy's budget.
     """
     kind = filter_of(policy)
     try:
@@ -138,5 +139,5 @@ def open_plan(policy: Policy) -> CompiledPolicy:
 
 @lru_cache(maxsize=4096)
 def stored_plan(policy: Policy, budget: tuple[str, ...]) -> CompiledPolicy:
-    """Return the plan with the budget that was stored at opening, never computed again."""
+    """Return a policy compiled with the capacity stored at opening, never computed again."""
     return CompiledPolicy(policy, tuple(parse_units(text) for text in budget))

@@ -1,4 +1,4 @@
-"""The policy of a dataset: what its owner promises, fixed at opening."""
+"""The policy of a dataset: the owner's promise, fixed at opening."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ PARAMETERS: Final = tuple(
     for field in Policy.__struct_fields__
     if any(field in kind.parameters for kind in FILTERS.values())
 )
-"""The fields that only some filters take."""
+"""The policy fields that only some filters read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +89,9 @@ class ParsedBudget:
 
 
 def filter_of(policy: Policy) -> Filter:
-    """Return the policy's filter with its parameters; the same object for the same ones.
+    """Return the policy's filter; equal parameters return the same object.
 
-    Raises: RequestInvalid: there is none of that name, or a parameter breaks its rule.
+    Raises: RequestInvalid: no filter has that name, or a parameter breaks its rule.
     """
     try:
         kind = FILTERS[policy.filter]
@@ -119,7 +119,7 @@ def _made(kind: type[Filter], parameters: tuple[tuple[str, Any], ...]) -> Filter
 def parse_budget(policy: Policy) -> ParsedBudget:
     """Return the policy's amounts, each within its bounds.
 
-    Raises: RequestInvalid: one of them is not, or is given for a filter that has no use for it.
+    Raises: RequestInvalid: an amount is out of bounds, or the filter does not read it.
     """
     kind = filter_of(policy)
     budget_field = _budget_field(policy, kind)
@@ -142,7 +142,7 @@ def parse_budget(policy: Policy) -> ParsedBudget:
 
 
 def _budget_field(policy: Policy, kind: Filter) -> str:
-    """Return which field holds the budget; exactly one of those the filter can read does."""
+    """Return the field that holds the budget, the only one given of `kind.budget_fields`."""
     fields = {"epsilon": policy.epsilon, "rho": policy.rho}
     for field, text in fields.items():
         if text is not None and field not in kind.budget_fields:
@@ -161,7 +161,7 @@ def _budget_field(policy: Policy, kind: Filter) -> str:
 
 
 def guarantee_of(policy: Policy) -> Guarantee:
-    """Return what a policy promises for ever, whatever is asked.
+    """Return a policy's promise, which holds for ever and for every sequence of requests.
 
     Raises: RequestInvalid: a field breaks its rule.
     """
@@ -175,9 +175,9 @@ def _bounded(text: str | None, field: str, least: Decimal, most: Decimal) -> Dec
 
 
 def resolve(policy: Policy) -> Policy:
-    """Return the policy with every default written out, each field checked.
+    """Return the policy with every default written out and every field checked.
 
-    What `opened` records is the resolved policy, so a later default changes no dataset.
+    The log records the resolved policy at opening, so a new default changes no open dataset.
 
     Raises: RequestInvalid: a field breaks its rule.
     """
@@ -236,8 +236,8 @@ def check_alerts(alert_at: tuple[str, ...], *, field: str) -> None:
 def _default_odometers(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
     if not budget.epsilon or not units_down(budget.delta_for_filter):
         return ()
-    # r = V/(2 ln(1/delta')) is near the best for intrinsic time V, and V at the full budget
-    # is about epsilon^2/(2 ln(1/delta')). Any r > 0 is valid, so three digits do.
+    # r = V/(2 ln(1/delta')) is nearly optimal at intrinsic time V, and V at the full budget
+    # is about epsilon^2/(2 ln(1/delta')). Any r > 0 is valid, so three digits are enough.
     with precise():
         log = -budget.delta_for_filter.ln()
         r = max(budget.epsilon**2 / (4 * log * log), Decimal("1e-25"))
