@@ -34,6 +34,6 @@ _ALL: Final[tuple[type[Filter], ...]] = (
 
 _BY_NAME: Final = {kind.name: kind for kind in _ALL}
 FILTERS: Final = MappingProxyType(_BY_NAME)
-"""Every filter by the name that a policy uses; `policy.filter_of` makes the policy's own."""
+"""Every filter class by its name in a policy; `policy.filter_of` returns a policy's filter."""
 
 __all__ = ["FILTERS", "Budget", "Filter", "Guarantee", "Parameter"]

@@ -12,14 +12,14 @@ from accountant.filters.summed import SummedFilter
 class AdditiveFilter(SummedFilter):
     """Admit while spent + price <= capacity in each sum, exactly.
 
-    A subclass gives the sums and computes the capacities. The check includes the claim
-    asked for, so also the very first one.
+    A subclass names the sums and computes the capacities. The check includes the requested
+    claim, hence also a dataset's first one.
     """
 
     def charge(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:
-        # As the base does it, without a call.
+        # The rule of `SummedFilter.charge` without the call of `holds`, for speed.
         after = tuple(map(add, spent, price.amounts))
         return None if any(map(gt, after, capacity)) else after
 

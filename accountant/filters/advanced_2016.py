@@ -1,4 +1,4 @@
-"""The first adaptive filter at the rate of advanced composition."""
+"""The first published filter at the rate of advanced composition."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from accountant.filters.base import Budget
 from accountant.filters.summed import SummedFilter
 
 _C: Final = Decimal("28.04")
-_HALVINGS: Final = 220  # of the bracket of a root: beyond the 60 digits of the context
+_HALVINGS: Final = 220  # bisection steps of a root: enough for the context's 60 digits
 _NEAR: Final = 1e-12
-"""How near to the budget, relative, a bound in floats (right to 1e-14) decides nothing."""
+"""Relative distance to the budget within which decimals decide: floats are right to 1e-14."""
 
 
 class Advanced2016(SummedFilter):
@@ -30,8 +30,8 @@ class Advanced2016(SummedFilter):
     epsilon (e^epsilon - 1)/2. Guarantees (epsilon, delta)-DP to DP and pDP claims. Source:
     Rogers 2016 Thm 5.1, ln(2/delta) inside the root (errata).
 
-    Where K is plainly above or below the budget, floats decide; where it is near, decimals of
-    60 digits do, so that every machine decides alike.
+    Floats decide where K is clearly above or below the budget. Near the budget, decimals of 60
+    digits decide, so that every machine decides alike.
     """
 
     name = "advanced_2016"
@@ -39,7 +39,7 @@ class Advanced2016(SummedFilter):
     sums = ("epsilon_squared", "kl_mean", "delta")
 
     def __init__(self, *, epsilon: str | None = None, delta: str = "0") -> None:
-        """Take the guarantee, of which K is a function.
+        """Take the guarantee, on which K depends.
 
         Raises: RequestInvalid: epsilon is missing or out of range, or delta not in (0, 1/e).
         """
@@ -68,7 +68,8 @@ class Advanced2016(SummedFilter):
             rule = "must be at most half of delta for this filter"
             raise RequestInvalid("delta_for_claims", rule, str(budget.delta_for_claims))
         with precise():
-            # Of the other sum at its least: 0, or V/2 since e^x - 1 >= x.
+            # Each sum's limit holds where the other sum is smallest: V is at least 0, and the
+            # mean is at least V/2 since e^x - 1 >= x.
             at_zero = advanced_2016_bound(
                 time=Decimal(0), mean=Decimal(0), epsilon=self._epsilon, delta=self._delta
             )
@@ -113,8 +114,8 @@ class Advanced2016(SummedFilter):
         return bound <= self._epsilon
 
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
-        # V, and what the mean has above V/2 as a share of its own capacity, in units of V:
-        # since K is concave in V and linear in the mean, that is at most the capacity.
+        # V, plus the excess of the mean over V/2 as a part of the mean's capacity, in units of
+        # V. K is concave in V and linear in the mean, so the sum stays within the capacity.
         time, mean = int(spent[0]), int(spent[1])
         most, most_mean = int(capacity[0]), int(capacity[1])
         above_least = max(0, 2 * mean - time) * most // (2 * most_mean)

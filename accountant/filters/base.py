@@ -1,4 +1,4 @@
-"""What every privacy filter is: a budget for a few sums, and a rule that admits a price."""
+"""The base of every privacy filter: a budget for a few sums, and a rule that admits a price."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from accountant.errors import RequestInvalid
 
 
 class Budget(Protocol):
-    """The part of a policy that a filter reads; amounts already parsed.
+    """The part of a policy that a filter reads, with its amounts parsed.
 
     Attributes:
         epsilon: of the guarantee, None where the policy gives `rho`.
         rho: of the guarantee, None where the policy gives `epsilon`.
-        delta_for_claims: delta'', what the claims' own deltas may add up to.
-        delta_for_filter: delta' = delta - delta'', what the filter's own argument uses.
+        delta_for_claims: delta'', the limit on the sum of the claims' own deltas.
+        delta_for_filter: delta' = delta - delta'', for the filter's own proof.
     """
 
     @property
@@ -35,7 +35,7 @@ class Budget(Protocol):
 
 
 class Guarantee(NamedTuple):
-    """What a policy promises for ever, whatever is asked: its constants.
+    """A policy's promise, which holds for ever and for every sequence of requests.
 
     Attributes:
         name: "epsilon" or "rho": (epsilon, delta)-DP or delta-approximate rho-zCDP.
@@ -48,11 +48,11 @@ class Guarantee(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A field of the policy that only some filters take.
+    """A field of the policy that only some filters read.
 
     Attributes:
-        help: what a command says of its option.
-        example: a value as the field holds it, a text or several.
+        help: the help text of the field's option in commands.
+        example: a value of the field, one text or several.
     """
 
     help: str
@@ -65,18 +65,18 @@ Parameters = Mapping[str, Parameter]
 class Filter(ABC):
     """One way to decide whether a mechanism may run.
 
-    An implementation holds its policy's parameters and no state: what has been spent is
-    handed to it. How to add one: docs/code.md. Why it is so:
+    An implementation holds its policy's parameters and no state: the caller passes the spent
+    totals. How to add a filter: docs/code.md. Reasons:
     docs/decisions/0023-filters-with-a-rule.md.
 
     Attributes:
-        name: what a policy calls it.
-        budget_fields: fields of the policy of which exactly one holds its budget.
-        reads: fields of every policy that its constructor takes, by keyword, as they stand
-            there; one that is left out is not passed.
-        parameters: further ones that only policies with such a filter have. Whoever lists
-            them reads them here.
-        sums: names of the totals it keeps, the first being the additive unit of the budget.
+        name: its name in a policy.
+        budget_fields: the policy fields that may hold the budget; a policy gives exactly one.
+        reads: fields of every policy that the constructor takes as keywords, unparsed; a field
+            that the policy leaves out is not passed.
+        parameters: further such fields, which only policies with this filter have. Commands
+            and checks derive their lists of parameters from here.
+        sums: names of its totals; the first is the one that the budget is counted in.
         settles_ex_post: an `ex_post` claim may be settled below its bound.
     """
 
@@ -89,23 +89,23 @@ class Filter(ABC):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the sums that a price must tell it, `sums` unless its rule is no sum."""
+        """Names of the sums that it needs of a price; `sums` unless its rule is not a sum."""
         return self.sums
 
     def default_for_claims(self, delta: Decimal, *, budget_field: str) -> Decimal:
-        """Return delta'', the part of delta that claims may spend unless the policy says.
+        """Return delta'', the part of delta that claims may spend where the policy gives none.
 
         Args:
-            budget_field: which of `budget_fields` the policy gives.
+            budget_field: the one of `budget_fields` that the policy gives.
         """
         return Decimal(0)
 
     def delta_for_claims(self, budget: Budget) -> Decimal:
-        """Return what the deltas of all claims may add up to."""
+        """Return the limit on the sum of all claims' deltas."""
         return budget.delta_for_claims
 
     def guarantee(self, budget: Budget) -> Guarantee:
-        """Return what the policy promises; never the filter's formula at what is spent."""
+        """Return the policy's promise; never the filter's formula at the spent totals."""
         with precise():
             delta = budget.delta_for_claims + budget.delta_for_filter
         if budget.epsilon is None:
@@ -114,64 +114,64 @@ class Filter(ABC):
 
     @abstractmethod
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        """Return what each sum may reach, rounded down. Called once, at opening.
+        """Return the limit of each sum, rounded down. Called once, at opening.
 
-        Raises: RequestInvalid: the budget leaves the filter nothing to argue with.
+        Raises: RequestInvalid: the filter's proof needs more, such as a delta above 0.
         """
 
     @abstractmethod
     def charge(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:
-        """Return what is spent once the claim is admitted, None if it does not fit."""
+        """Return the spent totals after the claim, None if it does not fit."""
 
     @abstractmethod
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
-        """Return what each sum may still grow by, rounded down.
+        """Return the amount by which each sum may still grow, rounded down.
 
-        Where a rule ties the sums together it is what each may grow by at most.
+        Where a rule ties the sums together, it is an upper limit for each of them.
         """
 
     @abstractmethod
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> int | None:
-        """Return how many such claims fit one after another, None if without end.
+        """Return how many such claims fit one after another, None if any number does.
 
-        A filter that cannot count exactly may return a number that is proved to fit.
+        A filter that cannot count exactly may return any number that provably fits.
         """
 
     def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
-        """Tell whether `charge` would admit the claim, for those who need not know its cost."""
+        """Tell whether `charge` would admit the claim, for callers that do not need its cost."""
         return self.charge(capacity, spent, price) is not None
 
     def excess(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> float | None:
-        """Return about ln(cost / what is left), by which the largest that fits is searched.
+        """Return about ln(cost / budget left), which guides the search for the largest fit.
 
-        It is 0 where the claim just fits, and infinite where nothing is left; what it says is
-        never relied upon. None: there is no such number, and the search takes longer.
+        It is 0 where the claim just fits, and infinite where nothing is left. It only speeds
+        up the search, which checks every result. None: there is no such number.
         """
         return None
 
     def accepts(self, price: Price) -> bool:
-        """Tell whether the claim is of a kind that fits at all, were the budget large enough."""
+        """Tell whether the claim would fit into some budget, however large."""
         return INFINITE not in price.amounts[: len(self.needs)]
 
     def holds(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
-        """Tell whether what is spent obeys the filter's rule: what an audit asks of totals."""
+        """Tell whether the spent totals obey the filter's rule; an audit checks this."""
         return not any(map(gt, spent, capacity))
 
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
-        """Return what is spent of `capacity[0]`, in [0, capacity[0]], for thresholds."""
+        """Return the spent part of `capacity[0]`, in [0, capacity[0]], for thresholds."""
         return spent[0]
 
 
 def required(value: Decimal | None, field: str) -> Decimal:
     """Return a budget that must be given and greater than 0.
 
-    Raises: RequestInvalid: it is not.
+    Raises: RequestInvalid: it is missing or 0.
     """
     if not value:
         rule = "must be greater than 0 for this filter"
@@ -182,7 +182,7 @@ def required(value: Decimal | None, field: str) -> Decimal:
 def own_delta(budget: Budget) -> Decimal:
     """Return delta' = delta - delta'', which must be greater than 0.
 
-    Raises: RequestInvalid: the claims' share leaves the filter none.
+    Raises: RequestInvalid: the claims' part of delta leaves the filter nothing.
     """
     if not budget.delta_for_claims and budget.delta_for_filter <= 0:
         raise RequestInvalid("delta", "must be greater than 0 for this filter", "0")

@@ -1,4 +1,4 @@
-"""Ex-post claims on a budget of their own: what was shown says what it cost."""
+"""Ex-post claims on their own budget: the answer shown determines its cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accountant.filters.base import Budget, required
 class ExPost(AdditiveFilter):
     """Admit while sum E <= epsilon' and sum delta <= delta', each E at its bound.
 
-    A claim is charged its bound before it runs, so what it settles at fits, whatever it is.
+    A claim is charged its bound before its mechanism runs, so every settlement fits.
     Guarantees (epsilon', delta')-DP to ex-post claims; others are not accepted. Source:
     Rogers 2023 Lemma 5.2.
     """

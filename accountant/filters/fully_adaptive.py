@@ -21,7 +21,7 @@ class FullyAdaptive(AdditiveFilter):
         epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
         with precise():
             twice_log = -2 * delta.ln()
-            # The rule increases with V, so it is V <= V*, the root, written without the
+            # The bound increases with V, so the rule is V <= V*, its root. This form avoids a
             # difference that cancels: sqrt(V*) = 2 epsilon / (sqrt(2L) + sqrt(2L + 2 epsilon)).
             root = 2 * epsilon / (twice_log.sqrt() + (twice_log + 2 * epsilon).sqrt())
             most = below(root * root, digits=50)

@@ -25,14 +25,14 @@ from accountant.filters.summed import log_ratio
 
 Parts = tuple[tuple[Promise, int], ...]
 
-# Mechanisms of one batch that are charged one by one, each within 1e-12 of its root; of a
-# larger batch many at a time, within 2e-6.
+# The filter charges the mechanisms of a batch up to this size one by one, each within 1e-12 of
+# its root, and those of a larger batch many at a time, within 2e-6.
 _SINGLY: Final = 1_000
 _LOOSE: Final = 10**12
 _LOOSE_LARGE: Final = 10**5
 _WITHOUT_END: Final = 10**60
-# Of a count of batches: how many mechanisms of the last batches are charged one by one, and
-# how many batches at least.
+# A count of batches charges the last ones one by one: so many mechanisms, and at least so many
+# batches.
 _AT_THE_END: Final = 500
 _TRIED: Final = 4
 
@@ -42,11 +42,11 @@ _MU_SQUARED, _DELTA, _PURE = range(3)
 class GdpResidue(Filter):
     """Admit while a residue m' of the Gaussian budget is left, and sum delta <= delta''.
 
-    The state is m^2, from the m with delta_m(epsilon_g) = delta'. A Gaussian mechanism takes
-    mu^2 off it; an epsilon-DP one leads to the m' with
-    delta_{m'}(epsilon) = (1 + e^epsilon) Phi(m/2) - e^epsilon, and is refused where that is
-    negative. What is spent of m^2 is kept, in units of 1e-40. An (epsilon, delta)-DP claim
-    pays as epsilon-DP and its delta. Guarantees
+    The state is m^2; it starts from the m with delta_m(epsilon_g) = delta'. A Gaussian
+    mechanism takes mu^2 off it. An epsilon-DP one leads to the m' with
+    delta_{m'}(epsilon) = (1 + e^epsilon) Phi(m/2) - e^epsilon; the filter refuses it where the
+    right side is negative. The totals hold the spent part of m^2, in units of 1e-40. An
+    (epsilon, delta)-DP claim pays as an epsilon-DP one, and its delta. Guarantees
     (epsilon_g, delta'' + (1 - delta'') delta')-DP, in any order, to claims of pure DP,
     (epsilon, delta)-DP, Gaussian and Brownian mechanisms. Source: docs/theory.md P6.
     """
@@ -78,10 +78,10 @@ class GdpResidue(Filter):
     def charge(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:
-        """Return what is spent once the claim is admitted, None if it does not fit.
+        """Return the spent totals after the claim, None if it does not fit.
 
-        A batch is charged mechanism by mechanism, in its order; one of more than 1,000 pure
-        mechanisms by a proved bound that is at most about 2e-6 of it higher.
+        The filter charges a batch mechanism by mechanism, in its order; it charges more than
+        1,000 pure mechanisms by a proved bound that exceeds the cost by at most about 2e-6 of it.
         """
         delta = spent[_DELTA] + price.amounts[_DELTA]
         if delta > capacity[_DELTA]:
@@ -97,7 +97,7 @@ class GdpResidue(Filter):
         mu_squared, delta, pure = price.amounts[:3]
         if price.mechanisms > 1 or mu_squared != INFINITE or pure == INFINITE or not pure:
             return self.charge(capacity, spent, price) is not None
-        # Whether there is a root is quicker to say than where it is.
+        # To check that a root exists is faster than to find it.
         room = int(capacity[0]) - int(spent[0])
         return spent[_DELTA] + delta <= capacity[_DELTA] and admits(room, pure_step(int(pure)))
 
@@ -112,17 +112,17 @@ class GdpResidue(Filter):
         return max(own, log_ratio(delta, delta_left))
 
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
-        """Return the state m^2, and what the claims' deltas may still add up to."""
+        """Return the state m^2, and the amount by which the sum of the deltas may still grow."""
         return capacity[0] - spent[0], capacity[1] - spent[1]
 
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> int | None:
-        """Return how many such claims fit one after another, None if without end.
+        """Return how many such claims fit one after another, None if any number does.
 
-        Exactly for the first 1,000 of single pure claims; beyond that, a number that is proved
-        to fit and at most about 2e-6 of it too small. Of batches, a number that is proved to
-        fit, by a few at most too small (1e-5 of it for batches beyond 1,000 mechanisms).
+        The number provably fits. For single pure claims it is exact up to 1,000, and beyond
+        that too small by at most about 2e-6 of it. For batches it is too small by at most a
+        few, or by 1e-5 of it for batches of more than 1,000 mechanisms.
         """
         if not self.accepts(price):
             return 0
@@ -139,9 +139,9 @@ class GdpResidue(Filter):
 
 
 def _cost(mu_squared: Units, pure: Units, room: int) -> int | None:
-    """Return what one mechanism takes off m^2 = room, None if it is refused.
+    """Return the amount that one mechanism takes off m^2 = room, None if it does not fit.
 
-    Where it is both Gaussian and pure, either cost is right: the smaller one.
+    A mechanism that is both Gaussian and pure pays the smaller of its two costs: both are valid.
     """
     gaussian = None if mu_squared > room else int(mu_squared)
     if pure == INFINITE:
@@ -181,12 +181,12 @@ def _count(mechanisms: int, amounts: tuple[Units, ...], parts: Parts, room: int,
 
 
 def _count_batches(mechanisms: int, parts: Parts, room: int, most: int) -> int:
-    """Return how many times a batch fits, by a number of steps that grows as its logarithm.
+    """Return how many times a batch fits, in a number of steps that grows as its logarithm.
 
-    Each step takes as many at once as fit into half of the state if every mechanism costs what
-    it costs at the end: costs fall as the state grows (docs/theory.md P10), so none of them
-    costs more. That is about a twelfth of the batch's largest mechanism more than they do
-    cost, since a cost at s is about epsilon^2 (1 + epsilon^2/(6 s)).
+    Each step takes as many batches as fit into half of the state at the cost that they have at
+    the step's end. That cost is an upper bound, since costs fall as the state grows
+    (docs/theory.md P10). It exceeds the true cost by about a twelfth of the batch's largest
+    mechanism, since a cost at s is about epsilon^2 (1 + epsilon^2/(6 s)).
     """
     loose = _LOOSE if mechanisms <= _SINGLY else _LOOSE_LARGE
     state, done, part = room, 0, 2
@@ -198,7 +198,7 @@ def _count_batches(mechanisms: int, parts: Parts, room: int, most: int) -> int:
             break
         low = state - state // part
         each = _at_most(parts, low, loose)
-        if each is None:  # refused down there: a smaller step
+        if each is None:  # the batch does not fit at the step's end: take a smaller step
             part *= 2
             continue
         many = min(most - done, (state - low) // each)
@@ -214,7 +214,7 @@ def _count_batches(mechanisms: int, parts: Parts, room: int, most: int) -> int:
 
 
 def _at_most(parts: Parts, state: int, loose: int) -> int | None:
-    """Return what a batch costs at most that leaves at least `state`, None if it is refused."""
+    """Return a batch's largest cost that leaves at least `state`, None if `state` refuses it."""
     total = 0
     for worth, times in parts:
         if worth.mu_squared is not None:

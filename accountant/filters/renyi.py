@@ -20,12 +20,12 @@ class Renyi(AdditiveFilter):
     """Admit while sum D_alpha <= epsilon - ln(c_alpha/delta)/(alpha-1), at one order alpha.
 
     Guarantees (epsilon, delta)-DP to claims that have a Renyi curve; a claim with a delta has
-    none. Source: Feldman and Zrnic 2021, with the conversion of Canonne, Kamath and Steinke
+    no curve. Source: Feldman and Zrnic 2021, with the conversion of Canonne, Kamath and Steinke
     2020; docs/theory.md section 3 and P5.
 
     Args:
-        order: alpha, 1.000001 to 1e9, fixed in advance: an order chosen after a look at what
-            was spent would need a union bound, as `renyi_weighted` makes it.
+        order: alpha, 1.000001 to 1e9, fixed in advance: an order chosen from the spent totals
+            would need a union bound, as in `renyi_weighted`.
     """
 
     name = "renyi"
@@ -53,17 +53,17 @@ def parse_order(text: str | None, *, field: str) -> Decimal:
 
 
 def sum_name(order: Decimal) -> str:
-    """Return what totals call the sum of this order's divergences: `renyi_22`."""
-    # Not by `normalize`, which rounds to the context's 28 digits: a divergence of a smaller
-    # order is a smaller cost.
+    """Return the name of the sum of this order's divergences: `renyi_22`."""
+    # `normalize` would round the order to the context's 28 digits, and the divergence of a
+    # smaller order is a smaller cost.
     text = f"{order:f}"
     return f"renyi_{text.rstrip('0').rstrip('.') if '.' in text else text}"
 
 
 def whole_delta(budget: Budget) -> Decimal:
-    """Return delta, none of which claims may spend: a claim with a delta has no curve.
+    """Return delta, all of it for the filter: a claim with a delta has no Renyi curve.
 
-    Raises: RequestInvalid: there is no delta, or a part of it is for claims.
+    Raises: RequestInvalid: delta is 0, or a part of it is for claims.
     """
     if budget.delta_for_claims:
         rule = "must be left out or 0 for this filter, which takes no claim with a delta"
@@ -72,11 +72,11 @@ def whole_delta(budget: Budget) -> Decimal:
 
 
 def order_budget(order: Decimal, epsilon: Decimal, delta: Decimal, *, field: str) -> int:
-    """Return what the divergences of one order may add up to, rounded down, in units of 1e-40.
+    """Return the limit on the sum of one order's divergences, rounded down, in units of 1e-40.
 
-    Raises: RequestInvalid: that is nothing, so the order is too small for this delta.
+    Raises: RequestInvalid: the limit is 0, since the order is too small for this delta.
     """
-    # A budget beyond epsilon (a delta above 1/alpha) is used as it is: it is proved.
+    # A limit above epsilon (at a delta above 1/alpha) stays: the proof covers it.
     units = units_down(_KEPT.plus(budget_cks(order, epsilon=epsilon, delta=delta)))
     if units <= 0:
         rule = f"must be larger: delta {delta:.6g} leaves this order nothing to spend"

@@ -22,9 +22,9 @@ class RenyiWeighted(SummedFilter):
     """Admit while some order j has sum D_{alpha_j} <= epsilon - ln(c_j/delta_j)/(alpha_j - 1).
 
     delta_j = w_j delta, and the w_j add up to at most 1: with delta undivided the rule spends
-    1.48 delta (docs/theory.md section 7). Every sum goes on whichever order admits, so an
-    order that has overrun stays so. Guarantees (epsilon, delta)-DP to claims that have a Renyi
-    curve; a claim with a delta has none. Source: docs/theory.md P5a (own derivation).
+    1.48 delta (docs/theory.md section 7). A granted claim adds to every order's sum, so an
+    order over its budget stays over it. Guarantees (epsilon, delta)-DP to claims that have a
+    Renyi curve; a claim with a delta has no curve. Source: docs/theory.md P5a (own derivation).
 
     Args:
         orders: alpha_1 < alpha_2 < ..., each 1.000001 to 1e9, at most 16.
@@ -70,7 +70,7 @@ class RenyiWeighted(SummedFilter):
         return any(amount != INFINITE for amount in price.amounts[: len(self.sums)])
 
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
-        """Return the smallest spent part of all orders, as a part of the first one's budget."""
+        """Return the smallest spent part of all orders, in units of the first order's budget."""
         whole, best = capacity[0], (spent[0], capacity[0])
         for s, limit in zip(spent, capacity, strict=True):
             if s * best[1] < best[0] * limit:

@@ -41,7 +41,7 @@ class Split(SummedFilter):
     def __init__(self, *, epsilon_ex_post: str | None = None, delta_ex_post: str = "0") -> None:
         """Take epsilon' and delta'.
 
-        Raises: RequestInvalid: epsilon' is missing, or one of them out of range.
+        Raises: RequestInvalid: epsilon' is missing, or one of them is out of range.
         """
         field = "epsilon_ex_post"
         if epsilon_ex_post is None:
@@ -73,6 +73,6 @@ class Split(SummedFilter):
         )
 
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
-        # Of the two budgets the one that is nearer to its end, in units of the first.
+        # The budget with the larger spent part counts, in units of the first budget.
         most = int(capacity[0])
         return max(spent[0], int(spent[2]) * most // int(capacity[2]))

@@ -1,4 +1,4 @@
-"""The filters whose state is plain sums, whatever their rule about these sums."""
+"""The filters whose state is plain sums, with any rule about these sums."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from accountant.claims.price import Price
 from accountant.filters.base import Filter
 
 _WITHOUT_END = 10**60
-"""More claims than any log can hold: a rule that still holds then never ends."""
+"""More claims than any log can hold: a rule that admits so many admits any number."""
 
 
 class SummedFilter(Filter):
     """Admit while `holds` is true of spent + price.
 
-    `holds` must be monotone: true of no totals that are above ones it refuses.
+    `holds` must be monotone: where it refuses totals, it refuses all larger ones.
     """
 
     def charge(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:
-        # The price may hold more sums than the filter's; `map` ends with the shorter one.
+        # A price may also hold the odometers' sums; `map` stops at the end of `spent`.
         after = tuple(map(add, spent, price.amounts))
         return after if self.holds(capacity, after) else None
 
