@@ -6,6 +6,6 @@ from accountant.odometers.base import Boundary, Odometer, Reader, sums_of
 from accountant.odometers.combined import Combined, SingleOdometer
 
 AnyOdometer = SingleOdometer | Combined
-"""Every odometer that a policy may name."""
+"""Every odometer that a policy may hold."""
 
 __all__ = ["AnyOdometer", "Boundary", "Odometer", "Reader", "sums_of"]

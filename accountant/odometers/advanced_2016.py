@@ -1,4 +1,4 @@
-"""The first advanced odometer: one free granularity beta."""
+"""The first published advanced odometer, with one free granularity beta."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Advanced2016(Odometer, frozen=True, tag="advanced_2016"):
         beta = parameter(self.beta, "beta")
 
         def reading(v: float, mean: float) -> float:
-            # ln(V/beta + 1) = log1p(V/beta) loses nothing where V is far below beta.
+            # ln(V/beta + 1) = log1p(V/beta) keeps all digits where V is far below beta.
             log = 1 + math.log1p(v / beta) / 2
             return (mean + math.sqrt(scale * (v + beta) * log)) * ULPS_UP
 

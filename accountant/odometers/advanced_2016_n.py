@@ -1,4 +1,4 @@
-"""The first advanced odometer, one that needs no guess of V: granularities 1/n^2, 2/n^2, ..., 1."""
+"""The first advanced odometer without a guess of V: granularities 1/n^2, 2/n^2, ..., 1."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Advanced2016N(Odometer, frozen=True, tag="advanced_2016_n"):
 
         def reading(units: Units, mean_units: Units) -> float:
             v, mean = to_float(units), to_float(mean_units)
-            # U jumps at both ends, so only integers decide on which side V is. Where rounding
-            # a sum up carried it across: above 1 the second line holds for every V, and at
-            # 1/n^2 the first line is the larger one.
+            # U jumps at both ends, so integers decide on which side V is. V is rounded up and
+            # may have crossed an end; the result stays a bound: above 1 the second line holds
+            # for every V, and at 1/n^2 the first line is the larger one.
             if units <= UNIT and units * n_squared >= UNIT:
                 return (mean + math.sqrt(inside * v)) * ULPS_UP
             log_v = 1 + math.log1p(n_squared * v) / 2

@@ -1,4 +1,4 @@
-"""What every odometer is: an upper bound on the loss so far, valid at every time at once."""
+"""The base of every odometer: an upper bound on the loss so far, valid at all times at once."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from accountant.claims.fields import check_delta
 from accountant.errors import RequestInvalid
 
 Boundary = Callable[..., float]
-"""From an odometer's sums, none of them below the true one, to a bound in nats.
+"""From an odometer's sums, each rounded up, to a bound in nats.
 
-Sums come as floats in nats or nats squared; where `Odometer.exact` as `Units`.
+The sums are floats in nats or nats squared; `Units` for an odometer with `exact`.
 """
 
 Read = Callable[[tuple[Units, ...]], float]
 """From the totals of a ledger to a bound in nats, rounded up."""
 
 ULPS_UP = 1 + 1e-14
-"""Factor above the error of a dozen correctly rounded or 1-ulp float operations."""
+"""A factor that exceeds the error of a dozen correctly rounded or 1-ulp float operations."""
 
 _APART = "apart_"
 
 
 class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    """An odometer as a policy writes it, with its own delta.
+    """An odometer as a policy holds it, with its own delta.
 
-    To add one, write a subclass in a file of its own and name it in `odometers.AnyOdometer`.
+    To add one, write a subclass in its own file and name it in `odometers.AnyOdometer`.
 
     Attributes:
-        sums: the sums of `accountant.claims.price` that the bound is a function of.
-        shifts: claims' deltas add -ln(1 - delta) to the reading, and ex-post claims what
-            they pay (docs/theory.md section 4).
+        sums: the sums of `accountant.claims.price` on which the bound depends.
+        shifts: the reading grows by -ln(1 - delta) for a claim with a delta, and by the amount
+            paid for an ex-post claim (docs/theory.md section 4).
         exact: the boundary takes `Units` instead of floats, since it jumps somewhere.
     """
 
@@ -45,22 +45,22 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
     exact: ClassVar[bool] = False
 
     def boundary(self) -> Boundary:
-        """Return U, each value rounded up, with the odometer's parameters worked in.
+        """Return U as a function of the sums alone, each value rounded up.
 
         Raises: RequestInvalid: a parameter breaks its rule.
         """
         raise NotImplementedError
 
     def failure(self) -> Decimal:
-        """Return delta': P(U is ever too small) where no claim has a delta of its own."""
+        """Return delta', a bound on P(U is ever too small) where no claim has a delta."""
         return Decimal(0)
 
     def most_delta(self) -> Units:
-        """Return what claims' deltas may add up to at most, whatever the policy allows."""
+        """Return the odometer's own limit on the sum of the claims' deltas."""
         return UNIT
 
     def names(self, *, with_deltas: bool, with_ex_post: bool) -> tuple[str, ...]:
-        """Return the names of the totals that `read` looks at."""
+        """Return the names of the totals that `read` uses."""
         apart = _APART if with_ex_post else ""
         names = list(self.sums)
         if self.shifts and with_ex_post:
@@ -74,10 +74,10 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         return tuple(names)
 
     def read(self, sums: tuple[str, ...], delta_limit: Units) -> Read:
-        """Return the function that reads it, from totals whose names are `sums`.
+        """Return the function from totals, named by `sums`, to the odometer's reading.
 
         Args:
-            delta_limit: delta'', what the policy lets claims' deltas add up to.
+            delta_limit: delta'', the policy's limit on the sum of the claims' deltas.
         """
         with_ex_post = "loss_ex_post" in sums or "loss_ex_post_delta" in sums
         with_deltas = "loss_delta" in sums or "loss_ex_post_delta" in sums
@@ -103,7 +103,7 @@ class Odometer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
         (only,) = places
 
         def one_sum(totals: tuple[Units, ...]) -> float:
-            # The nearest float of the quotient may lie below it; the factor covers that too.
+            # The division rounds to the nearest float, maybe down; the factor covers that too.
             return boundary(totals[only] / UNIT * ULPS_UP)
 
         return one_sum
@@ -137,11 +137,11 @@ class Reader:
     """One odometer of one policy, ready to read.
 
     P(exists n: loss so far > reading) <= delta' + delta'' for each fixed ordered pair of
-    neighbours; infinite once the claims' deltas add up to more than delta''.
+    neighbours. The reading is infinite once the claims' deltas add up to more than delta''.
 
     Attributes:
         name: the odometer's type.
-        read: from totals to the bound in nats, rounded up; calling the reader does the same.
+        read: from totals to the bound in nats, rounded up; a call of the reader does the same.
     """
 
     __slots__ = ("name", "read")
@@ -157,18 +157,18 @@ class Reader:
 def sums_of(
     odometer: Odometer, *, with_deltas: bool = True, with_ex_post: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the sums that reading an odometer takes.
+    """Return the names of the sums that an odometer needs for its reading.
 
     Args:
-        with_deltas: claims with delta > 0 may be granted.
-        with_ex_post: the filter lets ex-post claims pay apart from the others, what they
-            settle at. Else they are claims of pure epsilon to an odometer too.
+        with_deltas: the filter may grant claims with delta > 0.
+        with_ex_post: the filter settles ex-post claims, and counts their settlements apart
+            from other claims. Otherwise an odometer counts them as claims of pure epsilon.
     """
     return odometer.names(with_deltas=with_deltas, with_ex_post=with_ex_post)
 
 
 def to_float(units: Units) -> float:
-    """Return an amount as a float that is not below it; infinite beyond the range of floats."""
+    """Return an amount as a float, rounded up; infinite beyond the range of floats."""
     try:
         return units / UNIT * ULPS_UP
     except OverflowError:
@@ -185,7 +185,7 @@ def log_inverse_delta_up(text: str) -> float:
 
 
 def delta_down(text: str) -> float:
-    """Return an odometer's delta' as a float that is not above it.
+    """Return an odometer's delta' as a float, rounded down.
 
     Raises: RequestInvalid: it is not in (0, 1).
     """
@@ -204,7 +204,7 @@ def checked_delta(text: str, field: str = "delta") -> Decimal:
 
 
 def parameter(text: str, field: str) -> float:
-    """Return a free parameter, which may be any number > 0 and so needs no rounding.
+    """Return a free parameter, which needs no rounding: every value > 0 gives a valid bound.
 
     Raises: RequestInvalid: it is not between 1e-25 and 1e9.
     """

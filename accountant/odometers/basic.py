@@ -1,4 +1,4 @@
-"""Basic composition read at any time."""
+"""Basic composition, read at any time."""
 
 from __future__ import annotations
 

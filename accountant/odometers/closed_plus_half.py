@@ -1,4 +1,4 @@
-"""The one-sided mixture in the closed form of P8, for comparison with its exact root."""
+"""The one-sided mixture in P8's closed form, for comparison with its exact root."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SingleOdometer = (
     | OneSidedMixtureExact
     | Stitched
 )
-"""Every odometer that is not made of others."""
+"""Every odometer except `Combined`."""
 
 MOST_PARTS = 8
 
@@ -75,7 +75,7 @@ class Combined(Odometer, frozen=True, tag="combined"):
         return reading
 
     def read(self, sums: tuple[str, ...], delta_limit: Units) -> Read:
-        # Each part keeps its own rule about the claims' deltas: basic shifts by none.
+        # Each part keeps its own rule for the claims' deltas: `basic` does not shift by them.
         self._check()
         reads = [part.read(sums, delta_limit) for part in self.odometers]
         return lambda totals: min([read(totals) for read in reads])

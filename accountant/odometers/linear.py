@@ -1,4 +1,4 @@
-"""A line in intrinsic time, best where V is about y."""
+"""A line in intrinsic time, tightest where V is about y."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def y_star(*, epsilon: Decimal, delta: Decimal) -> Decimal:
     """
     with precise():
         twice = -2 * delta.ln()
-        # As a difference of roots it would lose as many digits as epsilon is below L.
+        # The quotient keeps all digits; the difference of roots would cancel where epsilon is
+        # far below L.
         root = 2 * epsilon / ((twice + 2 * epsilon).sqrt() + twice.sqrt())
         return root * root

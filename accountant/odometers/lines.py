@@ -17,7 +17,7 @@ from accountant.odometers.base import (
 
 _CLOSE: Final = 1e-12
 _STEPS: Final = 100
-# Relative error of a few float operations, of each of the terms that are added.
+# Relative error of each term of a sum, after a few float operations.
 _ERROR: Final = 4e-15
 
 
@@ -41,7 +41,7 @@ def lines_min(*, delta: str, slopes: tuple[str, ...], weights: tuple[str, ...]) 
 def discrete_mixture(*, delta: str, slopes: tuple[str, ...], weights: tuple[str, ...]) -> Boundary:
     """Return U(V) = s + V/2, the root s of sum_k w_k e^(lambda_k s - lambda_k^2 V/2) = 1/delta'.
 
-    Rounded up; never above `lines_min` by more than rounding. Arguments and errors as there.
+    Rounded up; at most `lines_min` apart from rounding. Arguments and errors as there.
     Source: docs/theory.md P3: a mean over slopes of the supermartingales M(lambda).
     """
     lines = _lines(delta, slopes, weights)
@@ -75,9 +75,10 @@ def _least(lines: tuple[tuple[float, float], ...], v: float) -> float:
 
 
 def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
-    """Return s with sum_k e^(lambda_k s - lambda_k^2 V/2 - log_k) >= 1, nearly the least one."""
-    s = start = _least(lines, v)  # from here on one of the terms is 1 alone
-    # The logarithm of the sum is increasing and convex: from above, Newton's steps stay above.
+    """Return nearly the least s with sum_k e^(lambda_k s - lambda_k^2 V/2 - log_k) >= 1."""
+    s = start = _least(lines, v)  # one of the terms alone is 1 here
+    # The logarithm of the sum is increasing and convex: Newton's steps from above the root stay
+    # above it.
     for _ in range(_STEPS):
         grown = [slope * (s - slope * v / 2) - log for slope, log in lines]
         most = max(grown)
@@ -88,7 +89,8 @@ def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
         if step <= _CLOSE * s:
             break
         s -= step
-    # Where delta' is nearly 1 and V nearly 0, s is so small that it hardly moves the sum.
+    # Doubling the margin reaches a proof also where delta' is nearly 1 and V nearly 0: there s
+    # is so small that it hardly changes the sum.
     for doublings in range(_STEPS):
         enough = s * (1 + _ERROR * 2.0**doublings)
         if enough >= start:
@@ -99,7 +101,7 @@ def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
 
 
 def _certain(lines: tuple[tuple[float, float], ...], v: float, s: float) -> bool:
-    """Return whether the sum at s is at least 1, whatever the error of its evaluation."""
+    """Tell whether the sum at s is at least 1 for every possible error of its evaluation."""
     least = []
     for slope, log in lines:
         grown, taken = slope * s, slope * slope * v / 2

@@ -34,7 +34,7 @@ class Mixture(Odometer, frozen=True, tag="mixture"):
         def reading(v: float) -> float:
             if v == math.inf:
                 return v
-            # ln(sqrt((V+r)/r)) = log1p(V/r)/2 loses nothing where V is far below r.
+            # ln(sqrt((V+r)/r)) = log1p(V/r)/2 keeps all digits where V is far below r.
             log = log_inverse_delta + math.log1p(v / r) / 2
             return (math.sqrt(2 * (v + r) * log) + v / 2) * ULPS_UP
 

@@ -1,4 +1,4 @@
-"""A one-sided (half-normal) mixture of lines, its boundary solved for instead of bounded."""
+"""A one-sided (half-normal) mixture of lines, with its exact boundary instead of a bound on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from accountant.odometers.base import (
 _SQRT_HALF: Final = math.sqrt(0.5)
 _SQRT_HALF_PI: Final = math.sqrt(math.pi / 2)
 _SQRT_TWO_OVER_PI: Final = math.sqrt(2 / math.pi)
-# Relative error of `_grown` in floats, an erf of 8 ulps included.
+# Relative error of `_log_moment` in floats, including an erf of 8 ulps.
 _ERROR: Final = 4e-15
 _CLOSE: Final = 1e-12
 _STEPS: Final = 30
@@ -53,17 +53,17 @@ class OneSidedMixtureExact(Odometer, frozen=True, tag="one_sided_mixture_exact")
 
 
 def root_above(level: float) -> float:
-    """Return z >= 0 with z^2/2 + ln(2 Phi(z)) >= level, the least such z but for 1e-11 of it.
+    """Return the least z >= 0 with z^2/2 + ln(2 Phi(z)) >= level, up to 1e-11 of it higher.
 
     With z = s/sqrt(V+r) and level = ln(1/delta') + ln((V+r)/r)/2 that is the mixture's
-    equation: ln(2 Phi(z)) = log1p(erf(z/sqrt(2))) loses nothing near z = 0. What is returned
+    equation; ln(2 Phi(z)) = log1p(erf(z/sqrt(2))) keeps all digits near z = 0. The result
     satisfies the inequality by more than the error of its evaluation.
 
     Args:
         level: in nats, 0 <= level < 700.
     """
     z = start = start_above(level)
-    # Increasing and convex: from above, Newton's steps stay above the root.
+    # The left side is increasing and convex: Newton's steps from above the root stay above it.
     for _ in range(_STEPS):
         erf, square = math.erf(z * _SQRT_HALF), z * z / 2
         slope = z + _SQRT_TWO_OVER_PI * math.exp(-square) / (1 + erf)
@@ -72,7 +72,7 @@ def root_above(level: float) -> float:
             break
         z -= step
     for _ in range(_STEPS):
-        if _grown(z) * (1 - _ERROR) >= level:
+        if _log_moment(z) * (1 - _ERROR) >= level:
             return z
         z *= ULPS_UP
     return start
@@ -81,8 +81,9 @@ def root_above(level: float) -> float:
 def start_above(level: float) -> float:
     """Return a z that is not below the root, in closed form.
 
-    P8: e^level <= 2 e^(z^2/2) Phi(z) where 2 e^(z^2/2) - 1 = e^level. And, the left side being
-    convex with the slope sqrt(2/pi) at 0, level <= z sqrt(2/pi) will do.
+    By P8, e^level <= 2 e^(z^2/2) Phi(z) where 2 e^(z^2/2) - 1 = e^level. The left side of the
+    inequality is convex with slope sqrt(2/pi) at 0, so a z with level <= z sqrt(2/pi) is also
+    enough.
     """
     return min(closed(level), level * _SQRT_HALF_PI) * ULPS_UP
 
@@ -92,5 +93,5 @@ def closed(level: float) -> float:
     return math.sqrt(2 * math.log1p(math.expm1(level) / 2))
 
 
-def _grown(z: float) -> float:
+def _log_moment(z: float) -> float:
     return z * z / 2 + math.log1p(math.erf(z * _SQRT_HALF))

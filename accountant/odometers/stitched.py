@@ -28,7 +28,7 @@ class Stitched(Odometer, frozen=True, tag="stitched"):
         return checked_delta(self.delta)
 
     def boundary(self) -> Boundary:
-        # Any v0 is valid; one a little smaller than asked for leaves room for V, which comes
+        # Any v0 is valid. This one is a little smaller than the policy's, because `v` is V
         # rounded up by at most 2.1e-14: where `v` reaches `least`, the true V reaches v0.
         v0 = parameter(self.v0, "v0") * (1 - 1e-13)
         least = v0 * (1 + 3e-14)

@@ -1,4 +1,4 @@
-"""Stitching with the constants as they come out before they are rounded to 1.7, 0.72 and 5.2."""
+"""Stitching with its exact constants, which the paper rounds to 1.7, 0.72 and 5.2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOG_ZETA: Final = 1.1331899568516131
 def stitched_exact(*, delta: str, v0: str) -> Boundary:
     """Return U(V) = kappa sqrt(v (1.4 ln(ln(2v/v0)/ln 2) + ln zeta(1.4) + L)) + V/2, rounded up.
 
-    v = max(V, v0), so it is finite from the start; kappa = (2^(1/4) + 2^(-1/4))/sqrt(2).
+    v = max(V, v0), so U is finite from the start; kappa = (2^(1/4) + 2^(-1/4))/sqrt(2).
 
     Raises: RequestInvalid: a parameter breaks its rule.
     Source: Howard et al. 2021 Thm 1 with eta = 2 and h(k) = (1+k)^1.4 zeta(1.4).
