@@ -30,19 +30,19 @@ from accountant.conversions.roots import Evaluate, increasing_root
 
 _WORKED: Final = 50
 _KEPT: Final = 30
-# From here down 1 - delta is small: it is summed by itself, not taken from 1.
+# Below this x, 1 - delta is small, so `profile` computes it directly instead of from delta.
 _NEAR_ONE: Final = Decimal("-1.5")
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """delta_mu(epsilon) in logarithms, and how it changes.
+    """delta_mu(epsilon) and its derivatives, as logarithms.
 
     Attributes:
         log_delta: ln delta.
         log_rest: ln(1 - delta).
-        log_by_mu: logarithm of the derivative by mu, ln phi(x).
-        log_by_epsilon: of minus the derivative by epsilon, ln(phi(x) R(x + mu)).
+        log_by_mu: the logarithm of the derivative by mu, ln phi(x).
+        log_by_epsilon: the logarithm of minus the derivative by epsilon, ln(phi(x) R(x + mu)).
     """
 
     log_delta: Decimal
@@ -65,7 +65,7 @@ def profile(*, mu: Decimal, epsilon: Decimal, digits: int) -> Profile:
     with working(digits + 10):
         rough = epsilon / mu
     size = max(0, rough.adjusted() + 1, mu.adjusted() + 1)
-    with working(digits + 2 * size + 10):  # x^2/2 is to be right behind the point
+    with working(digits + 2 * size + 10):  # x^2/2 needs `digits` digits after the point
         x = epsilon / mu - mu / 2
     with working(digits + 2 * size + 20):
         density = log_density(x, digits=digits + 5)
@@ -80,7 +80,7 @@ def profile(*, mu: Decimal, epsilon: Decimal, digits: int) -> Profile:
 
 
 def _gap(x: Decimal, mu: Decimal, *, digits: int) -> Decimal:
-    """Return R(x) - R(x + mu), with as many digits more as the difference loses."""
+    """Return R(x) - R(x + mu), computed with as many more digits as the difference loses."""
     with working(digits + 10):
         lost = max(0, ((abs(x) + 1 + mu) / mu).adjusted() + 2)
     while True:
@@ -95,7 +95,7 @@ def _gap(x: Decimal, mu: Decimal, *, digits: int) -> Decimal:
 def gdp_log_delta(*, mu: Real, epsilon: Real) -> Decimal:
     """Return the natural logarithm of delta_mu(epsilon), rounded up.
 
-    For deltas that no other number holds: 1e-4000 and below. -Infinity for mu = 0.
+    For deltas such as 1e-4000 that no float holds. -Infinity for mu = 0.
 
     Args:
         mu: >= 0.
@@ -109,7 +109,7 @@ def gdp_log_delta(*, mu: Real, epsilon: Real) -> Decimal:
 
 
 def gdp_delta(*, mu: Real, epsilon: Real) -> Decimal:
-    """Return delta_mu(epsilon), rounded up; never 0 unless mu is.
+    """Return delta_mu(epsilon), rounded up; 0 only for mu = 0.
 
     Source: as `gdp_log_delta`.
     """
@@ -127,7 +127,7 @@ def gdp_epsilon(*, mu: Real, delta: Real) -> Decimal:
     Args:
         mu: >= 0.
         delta: 0 < delta < 1.
-    Raises: ArithmeticError: delta is not, or no epsilon was found that provably is enough.
+    Raises: ArithmeticError: delta is out of range, or no epsilon found is proved large enough.
     Source: as `gdp_log_delta`. The result is proved by evaluating delta there.
     """
     m, log_delta = decimal_up(mu), _log_down(delta)
@@ -142,13 +142,13 @@ def gdp_epsilon(*, mu: Real, delta: Real) -> Decimal:
         slope = (found.log_by_epsilon - found.log_delta).exp()
         return log_delta - found.log_delta, slope
 
-    told = _WORKED - 15
+    kept = _WORKED - 15
     try:
-        root = increasing_root(evaluate, low=Decimal(0), high=high, start=high / 2, digits=told)
-    except ArithmeticError:  # the digits do not tell it from 0
+        root = increasing_root(evaluate, low=Decimal(0), high=high, start=high / 2, digits=kept)
+    except ArithmeticError:  # these digits cannot distinguish the root from 0
         root = Decimal(0)
-    # Where delta is nearly delta_mu(0) the root is nearly 0, and delta hardly moves with it: its
-    # own rounding is then more than any step relative to the root.
+    # Where delta is nearly delta_mu(0), the root is nearly 0 and delta hardly depends on it. The
+    # rounding of delta then exceeds every step relative to the root: absolute steps follow.
     near_zero = (root + Decimal(10) ** -digits for digits in range(_KEPT, 14, -1))
     for epsilon in (*(above(root, digits=digits) for digits in (_KEPT, 25, 20, 15)), *near_zero):
         if gdp_log_delta(mu=m, epsilon=epsilon) <= log_delta:
@@ -163,7 +163,7 @@ def gdp_capacity(*, epsilon: Real, delta: Real) -> Decimal:
     Args:
         epsilon: in nats, >= 0.
         delta: 0 < delta < 1.
-    Raises: ArithmeticError: delta is not, or no mu was found that provably is within it.
+    Raises: ArithmeticError: delta is out of range, or no mu found is proved small enough.
     Source: as `gdp_log_delta`. The result is proved by evaluating delta there.
     """
     eps, log_delta = decimal_down(epsilon), _log_down(delta)
@@ -201,13 +201,13 @@ def mu_of_pure(epsilon: Real) -> Decimal:
 
     Args:
         epsilon: in nats, >= 0.
-    Raises: ArithmeticError: no mu was found that provably is enough.
+    Raises: ArithmeticError: no mu found is proved large enough.
     Source: docs/theory.md section 1; the total variation of RR_epsilon is tanh(epsilon/2).
     """
     eps = decimal_up(epsilon)
     if not eps:
         return Decimal(0)
-    evaluate = _beyond(eps)
+    evaluate = _excess_over_pure(eps)
     low = high = eps
     while evaluate(high)[0] < 0:
         low, high = high, high * 2
@@ -221,8 +221,8 @@ def mu_of_pure(epsilon: Real) -> Decimal:
     raise ArithmeticError(f"no mu proved for epsilon = {eps}")
 
 
-def _beyond(epsilon: Decimal) -> Evaluate:
-    """Return a function of mu, positive where it is more than epsilon-DP needs."""
+def _excess_over_pure(epsilon: Decimal) -> Evaluate:
+    """Return a function of mu, positive where every epsilon-DP mechanism is mu-GDP."""
     with working(_WORKED + 10):
         if epsilon < 1:
             grown = expm1(epsilon, digits=_WORKED)

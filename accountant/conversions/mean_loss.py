@@ -1,4 +1,4 @@
-"""The mean of the privacy loss of a pure mechanism, as Rogers 2016 bounds it."""
+"""The bound of Rogers 2016 on the mean privacy loss of a pure mechanism."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from accountant.conversions.outward import decimal_up, expm1
 def mean_loss(epsilon: Fraction) -> Decimal:
     """Return epsilon (e^epsilon - 1) / 2 in nats, rounded up.
 
-    The bound on the mean loss of an epsilon-DP mechanism in Rogers 2016 Thm 5.1 and 6.5;
-    epsilon tanh(epsilon/2) is the tight one, but not what their proofs are written with.
+    The bound on the mean loss of an epsilon-DP mechanism in Rogers 2016 Thm 5.1 and 6.5. The
+    tight bound is epsilon tanh(epsilon/2), but their proofs use this one.
 
     Args:
         epsilon: in nats, 0 or between 1e-12 and 1e4.

@@ -1,8 +1,8 @@
 """The normal distribution to any number of digits.
 
-Every function returns a value whose relative error is below 10^-digits: sums of positive
-terms, or continued fractions between whose convergents the value lies, with ten digits more
-than are asked for. Roundings of at most a few thousand operations take less than those.
+Every function returns a value whose relative error is below 10^-digits. It is a sum of positive
+terms, or it lies between two convergents of a continued fraction. Ten guard digits cover the
+rounding of at most a few thousand operations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from accountant.conversions.outward import working
 
 _GUARD = 10
-# Below it the power series, from it on the continued fraction needs fewer operations.
+# Below this x the power series needs fewer operations, above it the continued fraction.
 _FRACTION_FROM = 5
 _MOST_TERMS = 200_000
 
@@ -27,7 +27,7 @@ def pi(digits: int) -> Decimal:
 
 
 def _arctan_inverse(n: int, one: int) -> int:
-    """Return arctan(1/n) in units of 1/one; each of the few terms is off by at most two."""
+    """Return arctan(1/n) in units of 1/one; the error of each of the few terms is at most two."""
     power = total = one // n
     k = 1
     while power:
@@ -40,8 +40,9 @@ def _arctan_inverse(n: int, one: int) -> int:
 def odd_series(x: Decimal, *, digits: int) -> Decimal:
     """Return (Phi(x) - 1/2)/phi(x) = x + x^3/3 + x^5/(3 5) + x^7/(3 5 7) + ...
 
-    Source: Abramowitz and Stegun 1964, 26.2.11. All terms have the sign of x; the last
-    one added is below 10^-digits of the sum and each further one below half of it.
+    Source: Abramowitz and Stegun 1964, 26.2.11. All terms have the sign of x. The
+    last term is below 10^-digits of the sum, and each omitted one is below half of the
+    term before it.
     """
     with working(digits + _GUARD):
         square, total, term, k = x * x, x, x, 1
@@ -59,13 +60,13 @@ def odd_series(x: Decimal, *, digits: int) -> Decimal:
 def mills(x: Decimal, *, digits: int) -> Decimal:
     """Return Mills' ratio (1 - Phi(x))/phi(x), for x >= -50."""
     if x < _FRACTION_FROM:
-        # The difference of two terms of about e^(x^2/2), where x > 0.
+        # Where x > 0, the result is a difference of two terms of about e^(x^2/2).
         more = digits + (4 + int(x * x / 4) if x > 0 else 0)
         with working(more + _GUARD):
             middle = (pi(more) / 2).sqrt() * (x * x / 2).exp()
             return middle - odd_series(x, digits=more)
     # Laplace 1805: 1/(x + 1/(x + 2/(x + 3/(x + ...)))), Abramowitz and Stegun 26.2.14. Its
-    # elements are positive, so the value lies between two convergents that follow each other.
+    # elements are positive, so the value lies between each two successive convergents.
     with working(digits + _GUARD):
         terms = 4 + int((digits / x) ** 2 * 2)
         while True:
@@ -82,7 +83,7 @@ def _fraction(x: Decimal, tail: Decimal, terms: int) -> Decimal:
 
 
 def log_density(x: Decimal, *, digits: int) -> Decimal:
-    """Return ln phi(x), here with an *absolute* error below 10^-digits."""
+    """Return ln phi(x), with an *absolute* error below 10^-digits."""
     more = digits + max(0, 2 * x.adjusted() + 2 if x else 0)
     with working(more + _GUARD):
         return -x * x / 2 - (2 * pi(more)).ln() / 2

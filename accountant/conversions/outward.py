@@ -1,4 +1,4 @@
-"""Decimals of any precision: rounded outward from fractions, and without cancellation."""
+"""Decimals of any precision: fractions rounded outward, and functions without cancellation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fractions import Fraction
 from accountant.amounts import CONTEXT, precise
 
 Real = Decimal | Fraction
-"""An exact argument; a `Decimal` is meant to the last of its digits."""
+"""An exact argument; all digits of a `Decimal` count."""
 
 
 def working(digits: int) -> AbstractContextManager[Context]:
-    """Return a block within which Decimal operators, exp, ln and sqrt work to `digits`.
+    """Return a context manager within which Decimal operators, exp, ln and sqrt keep `digits`.
 
     libmpdec rounds each of them correctly, so a result is the same on every machine.
     """
@@ -21,7 +21,7 @@ def working(digits: int) -> AbstractContextManager[Context]:
 
 
 def decimal_up(value: Real) -> Decimal:
-    """Return a Decimal itself, a Fraction with at most 60 digits and not below it."""
+    """Return a Decimal unchanged, a Fraction rounded up to at most 60 digits."""
     if isinstance(value, Decimal):
         return value
     with precise() as context:
@@ -30,7 +30,7 @@ def decimal_up(value: Real) -> Decimal:
 
 
 def decimal_down(value: Real) -> Decimal:
-    """Return a Decimal itself, a Fraction with at most 60 digits and not above it."""
+    """Return a Decimal unchanged, a Fraction rounded down to at most 60 digits."""
     if isinstance(value, Decimal):
         return value
     with precise() as context:
@@ -70,5 +70,5 @@ def log_probability(p: Decimal, *, digits: int) -> Decimal:
         with working(digits + 5):
             return p.ln()
     with working(digits + len(p.as_tuple().digits)):
-        less = p - 1  # exact: p has no digit before the point but that of 1 itself
+        less = p - 1  # exact: p is between 0.5 and 1, so p - 1 needs no more digits than p
     return log1p(less, digits=digits)

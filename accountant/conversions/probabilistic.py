@@ -14,7 +14,7 @@ _ROUNDED_UP = 1 + Fraction(1, 10**40)
 def probabilistic_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | None:
     """Return delta of the (2 epsilon, delta)-pDP that (epsilon, delta)-DP implies, rounded up.
 
-    2 delta / (1 - e^-epsilon); None where that is no probability below 1.
+    2 delta / (1 - e^-epsilon); None where that is 1 or more.
     Source: docs/theory.md section 1; the constants printed in Rogers 2016 Lemma 2.3 and
     Whitehouse 2023 Lemma 1 are too small (errata).
     """
@@ -25,7 +25,7 @@ def probabilistic_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | Non
 
 
 def outside_twice(*, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return 2 delta / (1 - e^-epsilon) >= P(|loss| > 2 epsilon), rounded up, also above 1.
+    """Return 2 delta / (1 - e^-epsilon) >= P(|loss| > 2 epsilon), rounded up; it may exceed 1.
 
     Args:
         epsilon: in nats, > 0; delta: in [0, 1).
@@ -35,8 +35,8 @@ def outside_twice(*, epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _one_minus_decay(epsilon: Fraction) -> Decimal:
-    """Return 1 - e^-epsilon, to 50 digits and not above it where epsilon is rounded."""
-    # A smaller epsilon makes every bound larger.
+    """Return 1 - e^-epsilon to 50 digits, for epsilon rounded down."""
+    # A smaller epsilon makes every bound larger, so rounding down is safe.
     with precise():
         return -expm1(-decimal_down(epsilon), digits=50)
 
@@ -44,9 +44,9 @@ def _one_minus_decay(epsilon: Fraction) -> Decimal:
 def both_tails_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | None:
     """Return delta of the pDP that P(loss > epsilon) <= delta implies, rounded up.
 
-    delta (1 + e^-epsilon) where that holds for both orders of each pair: below -epsilon the loss
-    has at most e^-epsilon times the mass that the neighbour's has above epsilon. None where
-    that is no probability below 1.
+    delta (1 + e^-epsilon), for a bound that holds in both orders of each pair: the loss has at
+    most e^-epsilon times as much mass below -epsilon as the neighbour's loss has above epsilon.
+    None where that is 1 or more.
     Source: docs/theory.md section 4, "claims with delta > 0".
     """
     with precise():
@@ -56,7 +56,7 @@ def both_tails_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | None:
 
 
 def loss_shift(delta: Fraction) -> Decimal:
-    """Return -ln(1 - delta) rounded up: what a claim's delta adds to odometer readings.
+    """Return -ln(1 - delta), a claim's shift of odometer readings, rounded up.
 
     Args:
         delta: a probability, 0 < delta < 1.
@@ -64,7 +64,7 @@ def loss_shift(delta: Fraction) -> Decimal:
     """
     kept = 1 - delta
     with precise() as context:
-        # Less kept mass is a larger shift. Near 1 the logarithm keeps 20 digits of 60,
-        # since delta is at least 1e-40.
+        # A smaller `kept` gives a larger shift, so it is rounded down. Near 1 the logarithm has
+        # 20 of 60 digits left, since delta is at least 1e-40.
         context.rounding = ROUND_FLOOR
         return above(-(Decimal(kept.numerator) / Decimal(kept.denominator)).ln(), digits=18)

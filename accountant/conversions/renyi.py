@@ -21,7 +21,7 @@ from accountant.conversions.renyi_arithmetic import (
     working,
 )
 
-_LARGE: Final = 1000  # alpha epsilon from which e^(-alpha epsilon) is beyond the last digit
+_LARGE: Final = 1000  # from this alpha epsilon on, e^(-alpha epsilon) is below the last digit
 
 
 def randomized_response_renyi(order: Real, *, epsilon: Fraction) -> Decimal:
@@ -41,11 +41,11 @@ def randomized_response_renyi(order: Real, *, epsilon: Fraction) -> Decimal:
         alpha, e = exact_or_up(order), exact_or_up(epsilon)
         less = alpha - 1
         if alpha * e < _LARGE:
-            # cosh A / cosh B - 1 = 2 sinh((A+B)/2) sinh((A-B)/2) / cosh B loses nothing
+            # cosh A / cosh B - 1 = 2 sinh((A+B)/2) sinh((A-B)/2) / cosh B keeps all digits
             # where the moment is close to 1.
             grown = _sinh(alpha * e / 2) * _sinh(less * e / 2)
             return up(log1p(2 * grown / _cosh(e / 2)) / less)
-        # A - B + ln(1 + e^-2A) - ln(1 + e^-2B) overflows nowhere.
+        # A - B + ln(1 + e^-2A) - ln(1 + e^-2B) never overflows.
         twice = (2 * alpha - 1) * e
         terms = less * e, log1p((-twice).exp()), -log1p((-e).exp())
         return up(sum(terms, Decimal(0)) / less)
@@ -63,14 +63,14 @@ def laplace_renyi(order: Real, *, epsilon: Fraction) -> Decimal:
     """
     if not epsilon:
         return Decimal(0)
-    # Below epsilon = 1 the two terms cancel but for about epsilon/2 of them.
+    # Below epsilon = 1 the two terms cancel; about epsilon/2 of them is left.
     with working(lost(epsilon) + 3):
         alpha, e = exact_or_up(order), exact_or_up(epsilon)
         less, both = alpha - 1, 2 * alpha - 1
         if alpha * e < _LARGE:
             grown = alpha * expm1(less * e) + less * expm1(-alpha * e)
             return up(log1p(grown / both) / less)
-        # Of the moment: its large exponential, what divides it, and the small exponential.
+        # The logarithms of the moment's large exponential, its divisor and its small exponential.
         kept = less / alpha
         terms = less * e, -log1p(kept), log1p(kept * (-both * e).exp())
         return up(sum(terms, Decimal(0)) / less)
@@ -83,7 +83,7 @@ def bounded_range_renyi(order: Real, *, eta: Fraction) -> Decimal:
 
         eta + (h(alpha) - h(alpha - 1) - h(1)) / (alpha - 1), h(s) = s ln((1 - e^(-s eta)) / s),
 
-    which is `rdp_bounded_range_sup_t` of docs/theory.md with its stationary x put in.
+    which is `rdp_bounded_range_sup_t` of docs/theory.md at its stationary x.
 
     Args:
         order: alpha > 1.
@@ -92,7 +92,7 @@ def bounded_range_renyi(order: Real, *, eta: Fraction) -> Decimal:
     """
     if not eta:
         return Decimal(0)
-    # The result is about alpha eta^2/8 of terms about alpha ln(1/eta).
+    # The result is about alpha eta^2/8, a difference of terms of about alpha ln(1/eta).
     guard = 2 * (lost(eta) + max(0, magnitude(order))) + lost(Fraction(order) - 1) + 10
     with working(guard):
         alpha, e = exact_or_up(order), exact_or_up(eta)

@@ -1,8 +1,8 @@
 """Decimal arithmetic for Renyi curves: exponents without overflow, differences without loss.
 
-Moments of order alpha hold e^(alpha epsilon), and near 1 where a mechanism gives little
-away. Exponents of 18 digits hold the first; `log1p` and `expm1`, correct to the last digits
-of the context, the second.
+A moment of order alpha may be as large as e^(alpha epsilon), and it is near 1 for a mechanism
+of little loss. Decimals with exponents of 18 digits hold large moments; `log1p` and `expm1`,
+correct to the last digits of the context, keep the digits of those near 1.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ Real = Fraction | Decimal
 """An exact number."""
 
 DIGITS: Final = 40
-"""Digits that results are computed to, before `up` or `down`."""
+"""Digits of a result before `up` or `down`."""
 
-_SURE: Final = 30  # of them, each result is at least correct to these
+_CORRECT_DIGITS: Final = 30  # of `DIGITS`: every result is correct to at least so many
 
 
 def working(guard: int = 0) -> AbstractContextManager[Context]:
-    """Return a block that works to `DIGITS` digits and `guard` more, and never overflows."""
+    """Return a context manager for `DIGITS` + `guard` digits, without overflow."""
     return localcontext(Context(prec=DIGITS + guard, Emax=MAX_EMAX, Emin=MIN_EMIN))
 
 
 def lost(value: Real) -> int:
-    """Return how many digits are lost where a number near 1 differs from it by `value`."""
+    """Return how many digits the difference of 1 and 1 + `value` loses."""
     return max(0, -magnitude(value))
 
 
@@ -39,12 +39,12 @@ def magnitude(value: Real) -> int:
 
 
 def exact_or_up(value: Real) -> Decimal:
-    """Return the number as a decimal of the context's precision, not below it."""
+    """Return the number as a decimal; a fraction is rounded up to the context's precision."""
     return _rounded(value, ROUND_CEILING)
 
 
 def exact_or_down(value: Real) -> Decimal:
-    """Return the number as a decimal of the context's precision, not above it."""
+    """Return the number as a decimal; a fraction is rounded down to the context's precision."""
     return _rounded(value, ROUND_FLOOR)
 
 
@@ -53,26 +53,26 @@ def _rounded(value: Real, rounding: str) -> Decimal:
         return value
     with localcontext() as context:
         context.rounding = rounding
-        # A quotient of integers is rounded once, so in this direction.
+        # A quotient of integers is rounded only once, in the given direction.
         return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def up(value: Decimal, *terms: Decimal) -> Decimal:
-    """Return a bound above a result that was computed from `terms`, by default itself."""
+    """Return an upper bound on the exact result; `value` is computed as a sum of `terms`."""
     with localcontext() as context:
         context.rounding = ROUND_CEILING
         return value + _margin(value, terms)
 
 
 def down(value: Decimal, *terms: Decimal) -> Decimal:
-    """Return a bound below a result that was computed from `terms`, by default itself."""
+    """Return a lower bound on the exact result; `value` is computed as a sum of `terms`."""
     with localcontext() as context:
         context.rounding = ROUND_FLOOR
         return value - _margin(value, terms)
 
 
 def _margin(value: Decimal, terms: tuple[Decimal, ...]) -> Decimal:
-    return sum(map(abs, terms or (value,)), Decimal(0)).scaleb(-_SURE)
+    return sum(map(abs, terms or (value,)), Decimal(0)).scaleb(-_CORRECT_DIGITS)
 
 
 def log1p(x: Decimal) -> Decimal:
@@ -80,9 +80,9 @@ def log1p(x: Decimal) -> Decimal:
     with localcontext() as context:
         digits = context.prec
         if x.adjusted() < -digits:
-            return +x  # the next term, x^2/2, is beyond the last digit
-        # libmpdec rounds ln correctly, so all that may not be rounded is the sum. What x has
-        # below its own first `digits` places does not count.
+            return +x  # the next term, x^2/2, is below the last digit
+        # libmpdec rounds ln correctly, so only the sum needs more digits: enough to keep the
+        # first `digits` digits of x.
         context.prec = digits + 2 + lost(x)
         shifted = 1 + x
         context.prec = digits

@@ -1,8 +1,9 @@
-"""What (epsilon, delta)-DP leaves of Renyi DP at one order.
+"""The Renyi budget at one order under an (epsilon, delta)-DP guarantee.
 
-What is between the two at order alpha is ln(1/delta)/(alpha-1) (Mironov 2017 Prop 3), or less
-by c_alpha = (1 - 1/alpha)^(alpha-1) / alpha < 1 (Canonne, Kamath and Steinke 2020 Prop 12),
-or, at a price, the least possible (Asoodeh et al. 2020).
+At order alpha, epsilon exceeds the divergence by ln(1/delta)/(alpha-1) (Mironov 2017 Prop 3); by
+ln(c_alpha/delta)/(alpha-1), which is less since c_alpha = (1 - 1/alpha)^(alpha-1) / alpha < 1
+(Canonne, Kamath and Steinke 2020 Prop 12); or by the least possible, which costs more to
+compute (Asoodeh et al. 2020).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from accountant.conversions.renyi_arithmetic import (
 def budget_cks(order: Real, *, epsilon: Decimal, delta: Decimal) -> Decimal:
     """Return epsilon - ln(c_alpha/delta)/(alpha-1), rounded down.
 
-    At most 0 where the order admits nothing.
+    It is 0 or less where no claim fits at this order.
 
     Args:
         order: alpha > 1.

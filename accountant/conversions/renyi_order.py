@@ -11,7 +11,7 @@ from typing import Final
 from accountant.conversions.renyi_arithmetic import Real
 from accountant.conversions.renyi_dp import budget_cks
 
-_LOOKS: Final = 64  # over all orders, evenly in ln(alpha - 1)
+_INTERVALS: Final = 64  # of the grid over all orders, evenly in ln(alpha - 1)
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _SECTIONS: Final = 24
 _CLOSE: Final = 3  # integers tried on either side of the best order
@@ -25,16 +25,16 @@ def best_order(
     least: Decimal,
     most: Decimal,
 ) -> Decimal | None:
-    """Return an order at which the most requests fit (epsilon, delta); None if none has room.
+    """Return an order at which the most requests fit (epsilon, delta); None if none fits any.
 
-    An integer, if no other order that was tried fits more. Every order is valid that is fixed
-    in advance: only how many requests fit depends on this search, which is in floats.
+    An integer, unless another order tried fits more. Every order fixed in advance is valid, so
+    the search may use floats: only the number of requests that fit depends on it.
 
     Args:
         epsilon: in nats, > 0.
         delta: 0 < delta < 1.
-        curve: what one request costs at an order, in nats, > 0.
-        least, most: between which orders may be chosen.
+        curve: the cost of one request at an order, in nats, > 0.
+        least, most: the range of orders.
     """
 
     def ratio(order: Decimal) -> Fraction:
@@ -42,12 +42,12 @@ def best_order(
         return Fraction(room) / Fraction(curve(order)) if room > 0 else Fraction(0)
 
     def at(x: float) -> Decimal:
-        # Four digits of alpha - 1: an order is to be read and typed.
+        # Four digits of alpha - 1: an owner reads and types the order.
         return min(max(1 + Decimal(f"{math.exp(x):.4g}"), least), most)
 
     low, high = math.log(least - 1), math.log(most - 1)
-    step = (high - low) / _LOOKS
-    best = max(range(_LOOKS + 1), key=lambda k: ratio(at(low + k * step)))
+    step = (high - low) / _INTERVALS
+    best = max(range(_INTERVALS + 1), key=lambda k: ratio(at(low + k * step)))
     x = low + best * step
     peak = at(_peak(lambda y: ratio(at(y)), x - step, x + step))
     near = int(peak)
@@ -61,7 +61,7 @@ def best_order(
 
 
 def _peak(value: Callable[[float], Fraction], left: float, right: float) -> float:
-    """Return about where a function that rises and then falls is largest."""
+    """Return about the maximum point of a function that rises and then falls."""
     a, b = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
     at_a, at_b = value(a), value(b)
     for _ in range(_SECTIONS):

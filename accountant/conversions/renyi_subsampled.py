@@ -18,8 +18,8 @@ from accountant.conversions.renyi_arithmetic import (
 )
 
 MOST_TERMS: Final = 4096
-"""The largest order that is summed; above it the sample counts for nothing."""
-_MOST: Final = 10**15  # of an exponent: a moment beyond counts the sample for nothing
+"""The largest order with a sum; orders above it are charged as without sampling."""
+_MOST: Final = 10**15  # a moment with a larger exponent is charged as without sampling
 
 
 def terms(order: Decimal) -> int:
@@ -33,13 +33,13 @@ def terms(order: Decimal) -> int:
 def subsampled_gaussian_renyi(order: Real, *, rate: Fraction, noise: Fraction) -> Real:
     """Return D_alpha of a Gaussian on a Poisson sample, for neighbours by add or remove.
 
-    Orders between integers take the chord of (alpha - 1) D_alpha, a convex function (the
-    logarithm of a moment). Orders above `MOST_TERMS` are charged as without sampling, which
-    only helps (post-processing of the pair without it).
+    An order between integers gets the chord of (alpha - 1) D_alpha, which is convex (the
+    logarithm of a moment). An order above `MOST_TERMS` is charged as without sampling: an upper
+    bound, since sampling is post-processing of the pair without it.
 
     Args:
         order: alpha > 1.
-        rate: q, the probability of each unit to be in the sample, independently, 0 to 1.
+        rate: q, the probability that a unit is in the sample, independently, 0 to 1.
         noise: s, standard deviation over l2 sensitivity, > 0.
     Source: Mironov, Talwar and Zhang 2019 Thm 5 (the direction that dominates) and section
     3.3 (integer orders).
@@ -64,7 +64,7 @@ def _log_moment(order: int, rate: Fraction, noise: Fraction) -> Decimal:
     """Return ln sum_k C(a,k) (1-q)^(a-k) q^k e^(k(k-1)/(2s^2)), rounded up; 0 for order 1.
 
     The binomial terms alone sum to 1, so this is ln(1 + sum_{k>=2} C(a,k) ... (e^... - 1)),
-    of positive terms: nothing cancels, and exponents of 18 digits overflow nowhere.
+    a sum of positive terms: nothing cancels, and exponents of 18 digits never overflow.
     """
     if order == 1:
         return Decimal(0)
@@ -75,7 +75,7 @@ def _log_moment(order: int, rate: Fraction, noise: Fraction) -> Decimal:
         q, inverse = exact_or_up(rate), exact_or_up(1 / noise**2)
         odds = q / (1 - q)
         step = inverse.exp()
-        # The term of k = 2, then each from the one before it.
+        # The term of k = 2; each further term follows from the one before it.
         mass = order * (order - 1) / Decimal(2) * odds**2 * (1 - q) ** order
         moment, growth = Decimal(0), step
         grown = step

@@ -1,12 +1,12 @@
-"""What is left of a Gaussian budget once a pure mechanism has run: the exact root.
+"""The residue of a Gaussian budget after a pure mechanism, as an exact root.
 
-From the state m, meaning that all that follows is no easier to tell apart than N(0, 1) from
-N(m, 1), an epsilon-DP mechanism leads to the m' at which both sides have the same total
+In the state m, all later answers together are no easier to distinguish than N(0, 1) from
+N(m, 1). An epsilon-DP mechanism leads to the m' at which both sides have the same total
 variation (docs/theory.md P6),
 
     delta_{m'}(epsilon) = (1 + e^epsilon) Phi(m/2) - e^epsilon,
 
-and may not run where the right side is negative.
+and it may not run where the right side is negative.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def residue_after_pure(*, mu: Real, epsilon: Real, digits: int = 30) -> Decimal 
     Args:
         mu: the state, >= 0.
         epsilon: in nats, >= 0.
-        digits: how near to the root the result is, relatively to mu.
-    Returns: None where the mechanism is to be refused: Phi(mu/2) < e^epsilon/(1 + e^epsilon).
-    Raises: ArithmeticError: no m' was found that provably is within the root.
+        digits: of the result; its distance from the root is about 10^-digits of mu.
+    Returns: None where the mechanism may not run: Phi(mu/2) < e^epsilon/(1 + e^epsilon).
+    Raises: ArithmeticError: no m' found is proved to be at most the root.
     Source: docs/theory.md section 3, gdp_residue, and P6. The result is proved by evaluating
     delta there.
     """
@@ -50,7 +50,7 @@ def residue_after_pure(*, mu: Real, epsilon: Real, digits: int = 30) -> Decimal 
     def evaluate(left: Decimal) -> tuple[Decimal, Decimal]:
         found = profile(mu=left, epsilon=eps, digits=worked)
         with working(worked + 10):
-            if near_one:  # there 1 - delta has the digits
+            if near_one:  # delta has too few digits here; 1 - delta has enough
                 return log_rest - found.log_rest, (found.log_by_mu - found.log_rest).exp()
             return found.log_delta - log_target, (found.log_by_mu - found.log_delta).exp()
 
@@ -69,7 +69,7 @@ def residue_after_pure(*, mu: Real, epsilon: Real, digits: int = 30) -> Decimal 
 
 
 def has_residue(*, mu: Real, epsilon: Real) -> bool:
-    """Tell whether an epsilon-DP mechanism may run from the state mu, False where unsure.
+    """Tell whether an epsilon-DP mechanism provably may run from the state mu.
 
     Args, Source: as `residue_after_pure`.
     """
@@ -80,8 +80,8 @@ def has_residue(*, mu: Real, epsilon: Real) -> bool:
 def _target(m: Decimal, epsilon: Decimal, *, digits: int) -> tuple[Decimal | None, Decimal]:
     """Return ln of the right side T (None where it is below 0) and ln(1 - T).
 
-    T = ((1 + e^epsilon) (2 Phi(m/2) - 1) - (e^epsilon - 1))/2, which loses nothing to the
-    cancellation of the plain form where m is small; 1 - T = (1 + e^epsilon)(1 - Phi(m/2)).
+    T = ((1 + e^epsilon) (2 Phi(m/2) - 1) - (e^epsilon - 1))/2, which does not cancel where m is
+    small, as the plain form does; 1 - T = (1 + e^epsilon)(1 - Phi(m/2)).
     """
     more = digits
     while True:
@@ -100,4 +100,4 @@ def _target(m: Decimal, epsilon: Decimal, *, digits: int) -> tuple[Decimal | Non
                 return target.ln(), log1p(-target, digits=digits)
         more *= 2
         if more > _MOST_DIGITS:
-            return None, log_rest  # 0 to hundreds of digits: to refuse is the safe side
+            return None, log_rest  # 0 to hundreds of digits: a refusal is safe

@@ -1,21 +1,21 @@
-"""The cost of a pure mechanism under the residue filter, in microseconds and proved.
+"""The proved cost of a pure mechanism under the residue filter, computed in microseconds.
 
 Write s = m^2 for the state, h = epsilon^2 and c = s - m'^2 for the cost. Multiplying P6's
 equation by e^(-epsilon/2) turns its differences into integrals of positive functions,
 
     I(m', infinity; e^(-h/2u^2)) = cosh(epsilon/2) I(m, infinity; 1),
 
-I(a, b; f) the integral of f(u) e^(-u^2/8) over [a, b]; and expanding the exponential, every
-term but a finite sum of each order cancels (docs/theory.md P10), which leaves
+where I(a, b; f) is the integral of f(u) e^(-u^2/8) over [a, b]. After an expansion of the
+exponential, every term except a finite sum of each order cancels (docs/theory.md P10):
 
     cosh(epsilon/2) I(m', m; e^((s - c)/8)) = m' T(x),   x = h/(2 (s - c)),
     T(x) = sum over k >= 1 of (-1)^(k+1) x^k/k! P_k,     P_1 = 1,
                                         P_k = (1 - (s - c)/4 P_{k-1})/(2k - 1).
 
-Both sides are about x, whatever the size of epsilon: a cost of 1e-24 out of 0.04 has all its
-digits. The left side minus the right one has the sign of c - root, so a c at which it is
-above the error of its evaluation is *proved* to be enough. Only + - * / and the square root
-of doubles are used, which IEEE 754 rounds alike on every machine.
+Both sides are about x for every epsilon, so a cost of 1e-24 out of 0.04 keeps all its digits.
+The left side minus the right one has the sign of c - root: where it exceeds the error of its
+evaluation, c is *proved* to be enough. The code uses only + - * / and the square root of
+doubles, which IEEE 754 rounds alike on every machine.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from accountant.amounts import UNIT, precise, units_up
 from accountant.conversions.outward import working
 from accountant.conversions.residue import has_residue, residue_after_pure
 
-# The double evaluation is taken for epsilon up to 2 and x up to 3, that is for all states
-# but those within 0.3 % above the one where the mechanism is refused. There the terms of T
-# exceed their sum at most fourfold and at most 40 of them count, so that both sides together
-# err by less than 150 roundings of 2^-53 each: 1.7e-14.
+# Doubles serve for epsilon up to 2 and x up to 3: for all states except those within 0.3 %
+# above the smallest that admits the mechanism. The terms of T are at most four times their
+# sum and at most 40 of them count, so both sides together have an error of less than 150
+# roundings of 2^-53 each: 1.7e-14.
 MOST_EPSILON_IN_DOUBLES: Final = 2
 _MOST_X: Final = 3.0
 _ERROR: Final = 4e-14
@@ -43,12 +43,12 @@ _AIM: Final = 6e-14
 _LOOSEST: Final = 1e-13
 _NEGLIGIBLE: Final = 1e-17
 _MOST_ROUNDS: Final = 16
-# Beyond it (2/pi as m becomes small, 0.72 at epsilon = 2) every mechanism is refused.
+# Every mechanism with a larger h/s is refused (above 2/pi for small m, 0.72 at epsilon = 2).
 _MOST_Y: Final = 0.73
-# How near to the refusal, relatively, the double evaluation of its rule decides nothing.
+# Relative distance to the refusal within which decimals decide instead of doubles.
 _NEAR: Final = 1e-13
 _TWO_BY_ROOT_PI: Final = 1.1283791670955126
-# Costs keep 16 digits, so that records stay short: looseness 1e-15.
+# Costs keep 16 digits, so that records stay short; this rounds them up by at most 1e-15 of them.
 _KEPT_DIGITS: Final = 16
 _BLOCKS: Final = 10**6
 _LEAST_BLOCK: Final = 8
@@ -56,14 +56,14 @@ _LEAST_BLOCK: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class PureStep:
-    """What the step needs to know of one epsilon.
+    """The constants of one epsilon.
 
     Attributes:
-        epsilon: exactly, on the grid.
-        square: h of the epsilon rounded up to a double, 0 where doubles are not used.
+        epsilon: exact, a multiple of 1e-40.
+        square: h of the epsilon rounded up to a double, 0 where doubles do not serve.
         grown: cosh(epsilon/2), to nearest.
         variation: tanh(epsilon/2), to nearest: the total variation of RR_epsilon.
-        far: the cost as m grows, 8 ln cosh(epsilon/2): part of the start value.
+        far: the limit of the cost as m grows, 8 ln cosh(epsilon/2): part of the start value.
     """
 
     epsilon: Decimal
@@ -75,9 +75,9 @@ class PureStep:
 
 @lru_cache(maxsize=65_536)
 def pure_step(epsilon: int) -> PureStep:
-    """Return the facts of an epsilon in units of 1e-40, > 0.
+    """Return the constants of an epsilon in units of 1e-40, > 0.
 
-    A mechanism is also DP for every larger epsilon, so rounding epsilon up is always right.
+    A mechanism is also DP for every larger epsilon, so epsilon may be rounded up.
     """
     with precise():
         exact = Decimal(epsilon) / UNIT
@@ -85,17 +85,17 @@ def pure_step(epsilon: int) -> PureStep:
             return PureStep(exact)
         rounded = math.nextafter(epsilon / UNIT, math.inf)
         half = (Decimal(rounded) / 2).exp()
-        grown, sunk = (half + 1 / half) / 2, (half - 1 / half) / 2
+        cosh, sinh = (half + 1 / half) / 2, (half - 1 / half) / 2
         square = rounded * rounded
-        # The logarithm of 1 + h/8 loses as many digits as h has zeros.
-        far = float(8 * grown.ln()) if square > 1e-24 else square
-        return PureStep(exact, square, float(grown), float(sunk / grown), far)
+        # The logarithm of about 1 + h/8 loses as many digits as h has zeros after the point.
+        far = float(8 * cosh.ln()) if square > 1e-24 else square
+        return PureStep(exact, square, float(cosh), float(sinh / cosh), far)
 
 
 def admits(state: int, step: PureStep) -> bool:
     """Tell whether the mechanism may run: Phi(m/2) >= e^epsilon/(1 + e^epsilon).
 
-    In full digits where doubles cannot tell; where those cannot either, it may not.
+    Decimals decide where doubles cannot; where decimals cannot either, the answer is no.
 
     Args:
         state: m^2, in units of 1e-40.
@@ -105,8 +105,8 @@ def admits(state: int, step: PureStep) -> bool:
         s = state / UNIT
         if step.square > _MOST_Y * s:
             return False
-        # 2 Phi(m/2) - 1 = erf(sqrt(s/8)) against tanh(epsilon/2). For m >= 3 it is above
-        # 0.86, and tanh(1) is 0.76.
+        # Compare 2 Phi(m/2) - 1 = erf(sqrt(s/8)) with tanh(epsilon/2). For m >= 3 the first is
+        # above 0.86, while tanh(1) is 0.76.
         if s >= 9:
             return True
         variation = _erf(s / 8)
@@ -116,10 +116,10 @@ def admits(state: int, step: PureStep) -> bool:
 
 
 def pure_cost(state: int, step: PureStep) -> int | None:
-    """Return what a pure mechanism takes off the state, rounded up; None if it is refused.
+    """Return the amount that a pure mechanism takes off the state, rounded up; None if refused.
 
-    At most 1e-12 relatively above the root, never below it. The root's cost falls as the
-    state grows (docs/theory.md P10), so a state that is rounded down costs more.
+    At most 1e-12 relatively above the root, never below it. The exact cost falls as the state
+    grows (docs/theory.md P10), so rounding the state down only raises the cost.
 
     Args:
         state: m^2, in units of 1e-40.
@@ -131,14 +131,14 @@ def pure_cost(state: int, step: PureStep) -> int | None:
             units = int(cost * UNIT) + 1
             shorter: int = 10 ** max(0, len(str(units)) - _KEPT_DIGITS)
             return -(-units // shorter) * shorter
-    return _exactly(state, step) if admits(state, step) else None
+    return _exact_cost(state, step) if admits(state, step) else None
 
 
 def _by_doubles(s: float, step: PureStep) -> float | None:
-    """Return a cost that is proved to be enough, None where doubles cannot tell.
+    """Return a cost that is proved to be enough, None where doubles cannot prove one.
 
-    Halley's method in c, aimed a little above the root: with v = s - c the derivative of the
-    difference of both sides, over m', is e^-x/(2v), and its own logarithmic derivative
+    Halley's method in c, aimed a little above the root. With v = s - c, the difference of both
+    sides over m' has the derivative e^-x/(2v), whose logarithmic derivative is
     1/8 + (1/2 - x)/v.
     """
     h = step.square
@@ -158,10 +158,10 @@ def _by_doubles(s: float, step: PureStep) -> float | None:
 
 
 def excess(cost: float, s: float, step: PureStep) -> tuple[float, float]:
-    """Return by how much the left side of the equation exceeds the right one, relatively.
+    """Return the relative excess of the equation's left side, and about its derivative by cost.
 
-    Above 0 for costs above the root. Within 1.7e-14 where epsilon <= 2 and x <= 3. The second
-    value is about its derivative by the cost.
+    The excess is above 0 for costs above the root; its error is below 1.7e-14 where epsilon <= 2
+    and x <= 3.
     """
     left = s - cost
     root, x = sqrt(left), step.square / (left + left)
@@ -171,20 +171,21 @@ def excess(cost: float, s: float, step: PureStep) -> tuple[float, float]:
 
 
 def _start(y: float, h: float, far: float) -> float:
-    """Return about the cost: its double power series in y = h/s and h, later terms gathered.
+    """Return about the cost, by its double power series in y = h/s and h.
 
-    Only a start value, so its coefficients need no proof: 1/6, 2/15, ..., 4/27 of y alone, as
-    of m -> 0, then -1/90, ... of h y.
+    It is only a start value, so its coefficients need no proof: 1/6, 2/15, ..., 4/27 for the
+    powers of y (the limit m -> 0), then -1/90, ... for those of h y. One term stands for all
+    higher powers of y.
     """
     alone = y * (0.132936504 + y * (0.148148148 + y * (0.176612914 + y * 0.221087663)))
     alone = y * (0.16666666666666666 + y * (0.13333333333333333 + alone))
     both = y * (0.011111111 + y * (0.013591269 + y * (0.018254145 + y * 0.025584)))
-    cube = y * y * y  # no power function: libraries differ in its last digit
+    cube = y * y * y  # not a power function: libraries differ in its last digit
     return far + h * (alone + 0.3 * cube * cube * y / (1 - 1.3 * y) - h * both)
 
 
 def _series(x: float, quarter: float) -> tuple[float, float]:
-    """Return T(x) and e^-x. Each term of T follows from the one before and from x^k/k!."""
+    """Return T(x) and e^-x. Each term of T follows from its predecessor and from x^k/k!."""
     power = term = total = x
     decay = 1 - x
     k = 1
@@ -214,7 +215,7 @@ def _integral(d: float, root: float) -> float:
 
 
 def _erf(square: float) -> float:
-    """Return erf of the root of a square below 2, by its series, to 1e-15."""
+    """Return erf(sqrt(square)) to 1e-15 by its series, for a square below 2."""
     power = total = 1.0
     k = 0
     while abs(power) > _NEGLIGIBLE:
@@ -225,7 +226,7 @@ def _erf(square: float) -> float:
 
 
 @lru_cache(maxsize=16_384)
-def _exactly(state: int, step: PureStep) -> int | None:
+def _exact_cost(state: int, step: PureStep) -> int | None:
     m = _root_down(state)
     with precise():
         zeros = max(0, -(step.epsilon / m).adjusted())
@@ -249,16 +250,16 @@ def repeated(
     singly: int,
     loose: int = 10**12,
 ) -> tuple[int, int]:
-    """Run one claim again and again: return the state left, and how often it ran.
+    """Run one claim again and again; return the state left and the number of runs.
 
     Args:
         state: m^2, in units of 1e-40.
-        cost: of one run at a state, > 0; None if it is refused. Not below a function that
-            falls as the state grows, and relatively at most 1/`loose` above it.
-        times: how often to run it at most.
-        singly: how many runs to take one by one. After them, as many at a time as change the
-            cost by about 1e-6 and at most by 2e-6: all are charged what the last of them
-            costs at most, so that one by one they would leave no less.
+        cost: of one run at a state, > 0; None if it is refused. It is at least a function that
+            falls as the state grows, and relatively at most 1/`loose` above that function.
+        times: the most runs.
+        singly: how many runs to take one by one. Later runs go in blocks, within which the cost
+            changes by about 1e-6 and at most by 2e-6. Each run of a block is charged an upper
+            bound on the cost of its last run, so one by one they would leave no less.
     Source: docs/theory.md P10 (the cost falls as the state grows).
     """
     done = 0

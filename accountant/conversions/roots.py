@@ -1,4 +1,4 @@
-"""Roots of increasing functions, as start values of results that are then proved."""
+"""Approximate roots of increasing functions; the caller proves its result from them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def increasing_root(
 ) -> Decimal:
     """Return the root in [low, high] to about `digits` significant digits.
 
-    Newton's method, kept within its bracket by bisection. The caller proves what it makes
-    of the root, by evaluating once more beside it or because any point is a valid bound.
+    Newton's method; bisection keeps it within its bracket. The root is approximate: the caller
+    proves its result by an evaluation beside the root, or any point is a valid bound.
 
     Args:
-        evaluate: from x to (value, slope), the value not falling as x grows.
+        evaluate: from x to (value, slope); the value never falls as x grows.
     Raises: ArithmeticError: no convergence.
     """
     with working(digits + 10):

@@ -17,7 +17,7 @@ def standard_epsilon(*, rho: Real, delta: Real) -> Decimal:
     Args:
         rho: in nats, >= 0.
         delta: 0 < delta <= 1.
-    Raises: ArithmeticError: delta is not.
+    Raises: ArithmeticError: delta is out of range.
     Source: Bun and Steinke 2016 Prop 1.3; docs/theory.md section 1.
     """
     with precise():

@@ -4,7 +4,7 @@ With a = alpha - 1 > 0, *every* a gives a valid bound,
 
     ln delta <= a ((1 + a) rho - epsilon + ln a) - (1 + a) ln(1 + a),
 
-so an inexact best one makes a result looser, never wrong.
+so an inexact optimum makes the result looser, never wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from accountant.conversions.outward import (
 from accountant.conversions.roots import increasing_root
 
 _WORKED = 60
-_HALVINGS = 220  # of the bracket of a root: beyond the 60 digits of the context
+_HALVINGS = 220  # bisection steps of a root: enough for the context's 60 digits
 
 
 @lru_cache(maxsize=4096)
@@ -50,7 +50,8 @@ def capacity(*, epsilon: Decimal, delta: Decimal) -> Decimal:
 def _best_order(epsilon: Decimal, log_inverse_delta: Decimal) -> Decimal:
     """Bisect (alpha-1)^2 rho + ln alpha = ln(1/delta).
 
-    It increases along the stationary orders, rho = (epsilon - ln(1-1/alpha)) / (2 alpha - 1).
+    Each order has its stationary rho = (epsilon - ln(1-1/alpha)) / (2 alpha - 1); with it the
+    left side increases with the order.
     """
 
     def is_below(alpha: Decimal) -> bool:
@@ -71,7 +72,7 @@ def tight_epsilon(*, rho: Real, delta: Real) -> Decimal:
 
     Args:
         rho: in nats, >= 0.
-        delta: > 0; from 1 on no epsilon is needed.
+        delta: > 0; from 1 on the result is 0.
     Raises: ArithmeticError: delta is not above 0.
     Source: the module's bound solved for epsilon, (1 + a) rho + (L - ln(1+a))/a - ln(1 + 1/a)
     with L = ln(1/delta). Its derivative by a has the sign of a^2 rho + ln(1 + a) - L, which
@@ -80,7 +81,7 @@ def tight_epsilon(*, rho: Real, delta: Real) -> Decimal:
     r, d = decimal_up(rho), decimal_down(delta)
     if not r or d >= 1:
         return Decimal(0)
-    # The terms cancel where epsilon comes near 0, by as many digits as rho has zeros.
+    # Near epsilon = 0 the terms cancel as many digits as rho has zeros after the point.
     digits = _WORKED + max(0, -r.adjusted())
     with working(digits):
         log = -log_probability(d, digits=digits)
@@ -100,13 +101,14 @@ def tight_epsilon(*, rho: Real, delta: Real) -> Decimal:
 def tight_log_delta(*, rho: Real, epsilon: Real) -> Decimal:
     """Return ln delta such that rho-zCDP is (epsilon, delta)-DP, rounded up.
 
-    A logarithm, for deltas that no other number holds: 1e-4000 and below. -Infinity for rho = 0.
+    A logarithm, for deltas such as 1e-4000 that no float holds. -Infinity for rho = 0.
 
     Args:
         rho: in nats, >= 0.
         epsilon: in nats, >= 0.
-    Source: the module's bound, least at the root of (1 + 2a) rho + ln a - ln(1 + a) = epsilon,
-    which increases with a. Solved in t = ln a: a is about e^(epsilon - rho) if rho is large.
+    Source: the module's bound at its minimum, where (1 + 2a) rho + ln a - ln(1 + a) = epsilon; the
+    left side increases with a. The unknown is t = ln a: a is about e^(epsilon - rho) if rho is
+    large.
     """
     r, eps = decimal_up(rho), decimal_down(epsilon)
     if not r:

@@ -10,7 +10,7 @@ from accountant.conversions.outward import decimal_up, expm1, working
 
 
 def pure_rho(epsilon: Fraction) -> Decimal:
-    """Return the least rho of every epsilon-DP mechanism: epsilon tanh(epsilon/2).
+    """Return the least rho that holds for every epsilon-DP mechanism: epsilon tanh(epsilon/2).
 
     Source: docs/theory.md P1; Steinke 2024 Thm 5.
     """
@@ -27,7 +27,8 @@ def laplace_rho(epsilon: Fraction) -> Decimal:
     Source: docs/theory.md section 1.
     """
     x = decimal_up(epsilon)
-    # About epsilon^2/2: the sum loses twice as many digits as epsilon has zeros.
+    # The sum is about epsilon^2/2: it loses twice as many digits as epsilon has zeros after the
+    # point.
     with working(60 + 2 * max(0, -x.adjusted())):
         return above(x + ((-x).exp() - 1), digits=40)
 
