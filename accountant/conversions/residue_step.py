@@ -137,9 +137,9 @@ def pure_cost(state: int, step: PureStep) -> int | None:
 def _by_doubles(s: float, step: PureStep) -> float | None:
     """Return a cost that is proved to be enough, None where doubles cannot prove one.
 
-    Halley's method in c, aimed a little above the root. With v = s - c, the difference of both
-    sides over m' has the derivative e^-x/(2v), whose logarithmic derivative is
-    1/8 + (1/2 - x)/v.
+    Halley's method in c, aimed a little above the root. With v = s - c, the derivative of the
+    difference of both sides is m' e^-x/(2v). At the root, the derivative of that difference
+    times e^(c/8) has the logarithmic derivative 1/8 + (1/2 - x)/v.
     """
     h = step.square
     if h > _MOST_Y * s:
