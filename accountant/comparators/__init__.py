@@ -1,8 +1,8 @@
-"""Compositions of parameters fixed in advance, and exact laws of the loss: to compare with.
+"""Bounds for comparison: compositions of parameters fixed in advance, and exact loss laws.
 
-None of them bounds a sequence whose parameters, or whose end, depend on what was seen
-(docs/theory.md, "Not valid, and not done"). So no filter and no odometer is made of them:
-nothing that decides a request may import this package, and a test holds that.
+None of them bounds a sequence whose parameters or length depend on earlier answers
+(docs/theory.md, "Not valid, and not done"). So no filter and no odometer may use them: a test
+forbids every module that decides a request to import this package.
 """
 
 from __future__ import annotations

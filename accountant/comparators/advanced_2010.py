@@ -12,7 +12,7 @@ def advanced_2010_epsilon(runs: Runs, *, delta: Decimal) -> Decimal:
     """Return sum of e (exp(e) - 1) + sqrt(2 V ln(1/delta)), V = sum e^2, rounded up.
 
     Args:
-        delta: delta' of the bound alone, in (0, 1).
+        delta: delta' of the bound itself, in (0, 1), without the mechanisms' deltas.
     Returns: epsilon in nats.
     Raises: ValueError: delta is out of range.
     Source: Rogers 2016 Thm 2.10, after Dwork, Rothblum and Vadhan 2010.

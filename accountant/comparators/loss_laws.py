@@ -10,9 +10,9 @@ from scipy.special import log_ndtr, ndtr
 
 
 class LossLaw(Protocol):
-    """The law of L = ln(dP/dQ) under P, for neighbours that are the same seen from Q.
+    """The law of L = ln(dP/dQ) under P, for pairs with the same law in both orders.
 
-    Floats to nearest: exact formulas, not bounds.
+    The formulas are exact; floats round them to nearest, so they are not bounds.
     """
 
     def mean(self) -> float:
@@ -26,7 +26,7 @@ class LossLaw(Protocol):
 
 
 class GaussianLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """The Gaussian mechanism: L is normal, its mean D^2/(2 s^2) and its variance D^2/s^2.
+    """The Gaussian mechanism: L is normal with mean D^2/(2 s^2) and variance D^2/s^2.
 
     Attributes:
         sensitivity: D, l2, in query units, > 0.
@@ -53,7 +53,7 @@ class GaussianLoss(msgspec.Struct, frozen=True, kw_only=True):
         return math.exp(-z * z / 2) / (self.mu * math.sqrt(2 * math.pi))
 
     def hockey_stick(self, epsilon: float) -> float:
-        # Phi(-x) - e^epsilon Phi(-x - mu), both as logarithms: e^epsilon may overflow.
+        # Phi(-x) - e^epsilon Phi(-x - mu), with both terms as logarithms: e^epsilon may overflow.
         x = epsilon / self.mu - self.mu / 2
         more, less = float(log_ndtr(-x)), epsilon + float(log_ndtr(-x - self.mu))
         return -math.expm1(less - more) * math.exp(more)
@@ -64,7 +64,7 @@ class RandomizedResponseLoss(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         epsilon: in nats, >= 0.
-        delta: probability that the true bit is told, 0 <= delta < 1.
+        delta: probability that the answer reveals the true bit, 0 <= delta < 1.
     Source: Rogers 2016 Def 2.6; Kairouz, Oh and Viswanath 2015.
     """
 
@@ -126,7 +126,7 @@ class LaplaceLoss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NameAndShameLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """Name and shame: one person's record is told with probability delta, else nothing.
+    """Name and shame: it reveals one person's record with probability delta, else nothing.
 
     (0, delta)-DP, yet its loss is infinite with probability delta.
 

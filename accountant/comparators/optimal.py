@@ -1,4 +1,4 @@
-"""The best possible composition of mechanisms of one pure epsilon, fixed in advance: exact."""
+"""The exact, best possible composition of mechanisms with one pure epsilon, fixed in advance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from accountant.amounts import above, precise
 
 MOST_MECHANISMS: Final = 1_000_000
-# Of 60 digits, a million products lose 7 and the difference from 1 at most 30.
+# A million products lose 7 of 60 digits, and the difference from 1 loses at most 30.
 _PRODUCTS: Final = Decimal("1e-50")
 _DIGITS: Final = 20
 _TINY: Final = Decimal("1e-30")
@@ -23,8 +23,8 @@ def optimal_delta(*, mechanisms: int, epsilon: Decimal, target: Decimal) -> Deci
 
     Args:
         mechanisms: k, 0 to 1,000,000.
-        epsilon: of each, in nats, >= 0.
-        target: epsilon of the whole, in nats, >= 0.
+        epsilon: of each mechanism, in nats, >= 0.
+        target: epsilon of the composition, in nats, >= 0.
     Raises: ValueError: an argument is out of range.
     Source: Kairouz, Oh and Viswanath 2015 Thm 3.3.
     """
@@ -62,7 +62,7 @@ def optimal_epsilon(*, mechanisms: int, epsilon: Decimal, delta: Decimal) -> Dec
             there += mass * (-loss).exp()
         if here <= delta:
             return Decimal(0)
-        # Errors of the products first: the difference of here and delta may cancel.
+        # The margins come before the difference of `here` and delta, which may cancel.
         larger, smaller = here * (1 + _PRODUCTS), there * (1 - _PRODUCTS)
         return max(Decimal(0), above(((larger - delta) / smaller).ln(), digits=_DIGITS))
 
@@ -86,7 +86,7 @@ def optimal_count(*, epsilon: Decimal, target: Decimal, delta: Decimal) -> int:
         if high >= MOST_MECHANISMS:
             raise ValueError(f"epsilon {epsilon} fits more than {MOST_MECHANISMS:,} times")
         low, high = high, min(2 * high, MOST_MECHANISMS)
-    # More mechanisms never have a smaller delta: they could be ignored.
+    # More mechanisms never have a smaller delta: an observer may ignore the further ones.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
@@ -108,7 +108,7 @@ def _lost(excess: Decimal) -> Decimal:
 def _tail(mechanisms: int, epsilon: Decimal) -> Iterator[tuple[Decimal, Decimal]]:
     """Yield (probability, loss) of k times randomized response, from the largest loss down.
 
-    From one to the next only products, so nothing cancels and nothing underflows.
+    Each probability is a product with the one before it, so nothing cancels or underflows.
     """
     down = (-epsilon).exp()
     mass = (1 / (1 + down)) ** mechanisms

@@ -1,4 +1,4 @@
-"""The odometer of 2016 as Whitehouse 2023 quotes it, its misprints repaired: never proved."""
+"""The odometer of 2016 as Whitehouse 2023 quotes it, with its misprints repaired: unproved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pure claims fixed in advance, and the sums that their compositions are functions of."""
+"""Pure claims fixed in advance, and the sums on which their compositions depend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accountant.conversions.mean_loss import mean_loss
 from accountant.conversions.zcdp import pure_rho
 
 Runs = Iterable[tuple[Decimal, int]]
-"""Each epsilon in nats, with the number of mechanisms that have it."""
+"""Each epsilon in nats with its number of mechanisms."""
 
 
 def variance(runs: Runs) -> Fraction:
@@ -30,7 +30,7 @@ def printed_mean(runs: Runs) -> Fraction:
 
 
 def decimal_above(value: Fraction) -> Decimal:
-    """Return the value to 50 digits, not below it."""
+    """Return the value to 50 digits, rounded up."""
     with precise():
         return above(Decimal(value.numerator) / Decimal(value.denominator), digits=50)
 

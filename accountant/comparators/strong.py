@@ -1,4 +1,4 @@
-"""Strong composition: the simple bound of Kairouz, Oh and Viswanath, parameters all different."""
+"""Strong composition: Kairouz, Oh and Viswanath's simple bound for unequal parameters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def strong_epsilon(runs: Runs, *, delta: Decimal) -> Decimal:
     """Return sum of e (exp(e)-1)/(exp(e)+1) + sqrt(2 V ln(1/delta)), V = sum e^2, rounded up.
 
     Args:
-        delta: delta' of the bound alone, in (0, 1); see `strong_delta` for the whole.
+        delta: delta' of the bound itself, in (0, 1); `strong_delta` returns the whole.
     Returns: epsilon in nats.
     Raises: ValueError: delta is out of range.
-    Source: Smith, lecture 10, Thm 1.1; parameters all different: Whitehouse 2023 eq. (2), after
+    Source: Smith, lecture 10, Thm 1.1; for unequal parameters: Whitehouse 2023 eq. (2), after
         Kairouz, Oh and Viswanath 2015. As a filter it would be valid (docs/theory.md P3),
         as an odometer it is not.
     """
@@ -31,7 +31,7 @@ def strong_delta(deltas: Iterable[tuple[Decimal, int]], *, delta: Decimal) -> Fr
     """Return the whole delta of strong composition: delta' + sum of the mechanisms' deltas.
 
     Args:
-        deltas: each mechanism's delta, with the number of mechanisms that have it.
+        deltas: each delta with its number of mechanisms.
         delta: delta', as in `strong_epsilon`.
     Source: Smith, lecture 10, Thm 1.1.
     """
