@@ -1,1 +1,1 @@
-"""Games and adversaries: what the guarantees are tried against, never part of a ledger."""
+"""Games and adversaries that test the guarantees; no ledger imports them."""

@@ -1,7 +1,7 @@
-"""The games that define privacy when the parameters are chosen along the way.
+"""The games that define privacy for parameters chosen adaptively.
 
-AdaptParamComp and PrivacyFilterComp (Rogers 2016 Alg 2 and 3): an adversary asks for
-mechanisms, each chosen after seeing what the ones before it answered.
+AdaptParamComp and PrivacyFilterComp (Rogers 2016 Alg 2 and 3): an adversary requests
+mechanisms and chooses each one after the answers of those before it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What the adversary asks for: a mechanism, and the claim that it obeys."""
+    """A request of the adversary: a mechanism, and the claim that it obeys."""
 
     claim: Claim
     mechanism: Mechanism
@@ -46,12 +46,12 @@ class Round:
 
     @property
     def loss(self) -> float:
-        """The loss of this round, in nats: a refusal tells nothing."""
+        """The loss of this round, in nats; a refusal has none."""
         return 0.0 if self.outcome is None else self.query.mechanism.loss(self.outcome)
 
 
 class Adversary(Protocol):
-    """Chooses each query after all that it has seen; its coins come from `generator`."""
+    """Chooses each query from all earlier rounds; its randomness comes from `generator`."""
 
     def choose(self, view: Sequence[Round], generator: np.random.Generator) -> Query | None:
         """Return the next query, None to stop."""
@@ -60,7 +60,7 @@ class Adversary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the adversary ends up with."""
+    """All that the adversary has seen at the end of a game."""
 
     rounds: tuple[Round, ...]
 
@@ -68,18 +68,18 @@ class View:
     def loss(self) -> float:
         """The privacy loss of the whole view, in nats (Rogers 2016, eq 1)."""
         losses = [r.loss for r in self.rounds]
-        # inf and -inf cannot meet in one view: its probability would be 0 on both neighbours.
+        # A view never holds both inf and -inf: its probability would be 0 on both neighbours.
         return sum(losses) if any(map(math.isinf, losses)) else math.fsum(losses)
 
 
 def adapt_param_comp(
     adversary: Adversary, *, rounds: int, b: int, generator: np.random.Generator
 ) -> View:
-    """Play AdaptParamComp: whatever is asked for runs. Source: Rogers 2016 Alg 2.
+    """Play AdaptParamComp: every query runs. Source: Rogers 2016 Alg 2.
 
     Args:
-        rounds: the most queries that are answered.
-        b: which neighbour is the data.
+        rounds: the most queries.
+        b: the neighbour that is the data, 0 or 1.
     """
     return _play(adversary, None, rounds=rounds, b=b, halt=False, generator=generator)
 
@@ -93,12 +93,12 @@ def privacy_filter_comp(
     halt: bool,
     generator: np.random.Generator,
 ) -> View:
-    """Play PrivacyFilterComp: only what the filter admits runs. Source: Rogers 2016 Alg 3.
+    """Play PrivacyFilterComp: only queries that the filter admits run. Source: Rogers 2016 Alg 3.
 
     Args:
-        ledger: the filter, as a dataset's policy sets it up.
-        halt: the first refusal ends the game, as printed; else the adversary is told of it and
-            may ask for something smaller, as ledgers do (docs/theory.md section 3).
+        ledger: the filter of a dataset's policy.
+        halt: the first refusal ends the game, as printed. Otherwise the adversary sees the
+            refusal and goes on with other queries, as with a ledger (docs/theory.md section 3).
     """
     return _play(adversary, ledger, rounds=rounds, b=b, halt=halt, generator=generator)
 

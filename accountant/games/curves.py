@@ -1,7 +1,7 @@
-"""Hockey-stick curves x -> H_x of the mechanisms that an adversary may end with, as floats.
+"""Hockey-stick curves x -> H_x of an adversary's possible last mechanisms, as floats.
 
-They are exact up to float error and not rounded outward: they are what an adversary gains,
-never what a ledger charges.
+They are exact up to float error and not rounded outward: they measure an adversary's gain and
+never a ledger's charge.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from accountant.games.pairs import FloatArray
 
 
 def nothing(x: FloatArray) -> FloatArray:
-    """Return (1 - e^x)_+, the curve of a mechanism that tells nothing."""
+    """Return (1 - e^x)_+, the curve of a mechanism that reveals nothing."""
     value: FloatArray = -np.expm1(np.minimum(x, 0.0))
     return value
 
@@ -25,7 +25,7 @@ def gaussian(mu: float, x: FloatArray) -> FloatArray:
     """
     if mu <= 0:
         return nothing(x)
-    # At x = -inf the loss is infinite and H = 1; at x = inf H = 0: both far inside +-700 mu.
+    # A loss may be infinite: H = 1 at x = -inf, and H = 0 at x = inf, where the formula gives nan.
     with np.errstate(invalid="ignore"):
         inside = ndtr(mu / 2 - x / mu) - np.exp(x + log_ndtr(-mu / 2 - x / mu))
     value: FloatArray = np.where(np.isinf(x), np.where(x < 0, 1.0, 0.0), np.maximum(inside, 0.0))

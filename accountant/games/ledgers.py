@@ -20,12 +20,12 @@ Totals = tuple[Units, ...]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A mechanism that an adversary may ask for.
+    """A mechanism that an adversary may request.
 
     Attributes:
-        claim: what it promises, the only thing that a ledger learns of it.
+        claim: its promise, all that a ledger knows of it.
         pair: its laws on two neighbours, which obey the claim in both orders.
-        settles: what is paid in the end, by outcome; nothing where that is always the claim.
+        settles: the claim paid at settlement, for each outcome; empty if that is always `claim`.
     """
 
     claim: Claim
@@ -38,16 +38,16 @@ class Offer:
         return str(self.claim.__struct_config__.tag)
 
     def swapped(self) -> Offer:
-        """Return it with the neighbours in the other order."""
+        """Return the offer with the neighbours in the other order."""
         return Offer(self.claim, self.pair.swapped(), self.settles)
 
 
 class FilterLedger:
-    """The filter of a policy with its budget, on the ledger's own integers.
+    """The filter of a policy with its budget, in the same integers as a dataset's ledger.
 
     Attributes:
-        guarantee: what the policy promises.
-        start: what is spent before the first request.
+        guarantee: the policy's promise.
+        start: the spent totals before the first request.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -58,11 +58,11 @@ class FilterLedger:
         self.start: Totals = (0,) * len(self.kind.sums)
 
     def charge(self, spent: Totals, claim: Claim) -> Totals | None:
-        """Return what is spent once the claim is admitted, None if it is refused."""
+        """Return the spent totals after the claim, None if the filter refuses it."""
         return self.kind.charge(self.capacity, spent, price(checked(claim), self.kind.needs))
 
     def moves(self, spent: Totals, offers: Sequence[Offer]) -> list[Move[Totals]]:
-        """Return what the filter admits of the offers."""
+        """Return the offers that the filter admits."""
         found = []
         for offer in offers:
             after = self.charge(spent, offer.claim)
@@ -79,21 +79,21 @@ class FilterLedger:
         return after
 
     def most(self, spent: Totals, ladder: Sequence[Claim]) -> int | None:
-        """Return the highest rung that the filter still admits, None if not even the first.
+        """Return the index of the last claim that the filter still admits, None if there is none.
 
         Args:
-            ladder: claims, each costing at least what the one before it costs.
+            ladder: claims, each of which costs at least as much as the one before it.
         """
         admitted = bisect_left(ladder, True, key=lambda c: self.charge(spent, c) is None)
         return admitted - 1 if admitted else None
 
 
 class OdometerLedger:
-    """An odometer with the totals it reads, all claims being granted.
+    """An odometer with the totals that it reads; it grants every claim.
 
     Args:
-        delta_for_claims: delta'', what the claims' own deltas may add up to.
-        ex_post: ex-post claims pay what they settle at.
+        delta_for_claims: delta'', the limit on the sum of the claims' own deltas.
+        ex_post: ex-post claims pay their settlement instead of their bound.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class OdometerLedger:
         return self._read(totals)
 
     def moves(self, totals: Totals, offers: Sequence[Offer]) -> list[Move[Totals]]:
-        """Return every offer, with the totals once it has run."""
+        """Return every offer with the totals after it."""
         found = []
         for offer in offers:
             claims = offer.settles or (offer.claim,) * len(offer.pair.p)

@@ -1,10 +1,10 @@
-"""The best that any adaptive adversary can do, by exact dynamic programming.
+"""The largest gain of any adaptive adversary, by exact dynamic programming.
 
-An adversary stands at a node: the state of a ledger and the loss so far. What it gains is the
-mean of a payoff over the nodes at which it stops. Since the mean adds up over nodes, the best
-strategy chooses at each node on its own: the maximum of stopping there and of each move's mean.
-A hockey-stick is such a mean, E_P[(1 - e^{epsilon - L})_+], and so is the probability of ever
-crossing a boundary (payoff 1 above it).
+An adversary is at a node: the state of a ledger and the loss so far. Its gain is the mean of a
+payoff over the nodes at which it stops. The mean is a sum over nodes, so the best strategy
+decides at each node separately: it takes the maximum of the payoff there and of each move's
+mean. A hockey-stick is such a mean, E_P[(1 - e^{epsilon - L})_+], and so is the probability of
+ever crossing a boundary (payoff 1 above it).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from accountant.games.pairs import FloatArray, Pair
 State = TypeVar("State", bound=Hashable)
 
 Payoff = Callable[[State, FloatArray], FloatArray]
-"""From a state and the losses of some nodes with it, in nats, to what stopping there gains."""
+"""From a state and the losses of some of its nodes, in nats, to the gain of stopping there."""
 
 _STOP = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Move(Generic[State]):
-    """Something that an adversary may do: a mechanism, and the state after each outcome.
+    """A move of an adversary: a mechanism, and the state after each outcome.
 
     Attributes:
-        name: for people who read a strategy.
-        pair: the mechanism's laws; losses of outcomes that never happen under P are unused.
+        name: for readers of a strategy.
+        pair: the mechanism's laws; losses of outcomes with probability 0 under P are unused.
         after: the state after each outcome of the pair.
     """
 
@@ -42,24 +42,24 @@ class Move(Generic[State]):
     after: tuple[State, ...]
 
     def outcomes(self) -> list[tuple[float, float, State]]:
-        """Return (probability under P, loss, state after) of what can happen under P."""
+        """Return (probability under P, loss, state after) of each outcome possible under P."""
         rows = zip(self.pair.p, self.pair.losses, self.after, strict=True)
         return [row for row in rows if row[0]]
 
 
 SILENT = Pair((1.0,), (1.0,), (0.0,))
-"""A move of the ledger alone: nothing is told."""
+"""The laws of a move that changes the ledger's state and reveals nothing."""
 
 Moves = Callable[[State], Sequence[Move[State]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Solution(Generic[State]):
-    """A game solved.
+    """The solution of a game.
 
     Attributes:
-        value: the most that an adversary can gain.
-        nodes: how many nodes (round, state, loss) that took.
+        value: the largest gain of an adversary.
+        nodes: the number of nodes (round, state, loss) of the game.
     """
 
     value: float
@@ -85,16 +85,16 @@ class Solution(Generic[State]):
         start = next(iter(self._layers[0]))
         groups = {start: (np.arange(runs), np.zeros(runs))}
         for depth, layer in enumerate(self._layers):
-            heading: dict[State, list[tuple[NDArray[np.int64], FloatArray]]] = defaultdict(list)
-            for state, (who, losses) in groups.items():
+            next_groups: dict[State, list[tuple[NDArray[np.int64], FloatArray]]] = defaultdict(list)
+            for state, (players, losses) in groups.items():
                 place = np.searchsorted(layer[state], losses)
                 choice = (
                     self._choices[depth][state][place]
                     if depth < len(self._choices)
-                    else np.full(len(who), _STOP)
+                    else np.full(len(players), _STOP)
                 )
                 stopping = choice == _STOP
-                gained[who[stopping]] = self._payoff(state, losses[stopping])
+                gained[players[stopping]] = self._payoff(state, losses[stopping])
                 for j in np.unique(choice[~stopping]):
                     mine = choice == j
                     rows = self._options[state][j].outcomes()
@@ -102,13 +102,13 @@ class Solution(Generic[State]):
                     for i, (_, loss, after) in enumerate(rows):
                         here = drawn == i
                         moved = np.round(losses[mine][here] + loss, self._decimals)
-                        heading[after].append((who[mine][here], moved))
+                        next_groups[after].append((players[mine][here], moved))
             groups = {
                 state: (
                     np.concatenate([w for w, _ in parts]),
                     np.concatenate([x for _, x in parts]),
                 )
-                for state, parts in heading.items()
+                for state, parts in next_groups.items()
             }
         return gained
 
@@ -127,12 +127,12 @@ def solve(
     depth: int,
     decimals: int = 12,
 ) -> Solution[State]:
-    """Return the most that an adversary can gain in at most `depth` moves, and how.
+    """Return the largest gain of an adversary in at most `depth` moves, with its strategy.
 
     Args:
-        moves: what may be done in a state; asked once for each state.
+        moves: the moves allowed in a state; called once for each state.
         payoff: see `Payoff`; called with increasing losses.
-        decimals: losses that agree to so many decimals are one node.
+        decimals: losses that agree to so many decimals share a node.
     """
     options: dict[State, Sequence[Move[State]]] = {}
     layers: list[dict[State, FloatArray]] = [{start: np.zeros(1)}]

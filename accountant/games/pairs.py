@@ -1,4 +1,4 @@
-"""A mechanism met on two fixed neighbours, where it has finitely many outcomes."""
+"""Mechanisms with finitely many outcomes, on two fixed neighbours."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Pair:
             if min(law) < 0 or not math.isclose(math.fsum(law), 1, rel_tol=1e-12):
                 raise ValueError(f"must be a probability law, got {law}")
         for p, q, loss in zip(self.p, self.q, self.losses, strict=True):
-            # Compared as probabilities: a loss of 1e-8 is known better than ln(p/q) tells it.
+            # The check compares probabilities: for a loss of about 1e-8, ln(p/q) has lost digits.
             expected = p if math.isinf(loss) else q * math.exp(loss)
             impossible = (loss == math.inf and q) or (loss == -math.inf and p)
             if impossible or abs(p - expected) > 1e-12:
@@ -44,7 +44,7 @@ class Pair:
     def of(cls, p: Sequence[float], q: Sequence[float]) -> Self:
         """Return the pair of two laws over the same outcomes.
 
-        Raises: ValueError: they are no laws, or some outcome has probability 0 in both.
+        Raises: ValueError: p or q is not a law, or an outcome has probability 0 in both.
         """
         losses = []
         for x, y in zip(p, q, strict=True):
@@ -67,7 +67,7 @@ class Pair:
         return math.fsum(p for p, loss in zip(self.p, self.losses, strict=True) if loss > x)
 
     def log_moment(self, order: float) -> float:
-        """Return ln E_P[e^{order L}], in nats; inf where an outcome tells neighbour 0 for sure."""
+        """Return ln E_P[e^{order L}], in nats; inf if an outcome proves neighbour 0."""
         terms = [
             math.log(p) + order * loss for p, loss in zip(self.p, self.losses, strict=True) if p
         ]
@@ -90,35 +90,35 @@ def draw(law: Sequence[float], generator: np.random.Generator) -> int:
         left -= chance
         if left < 0:
             return i
-    # What rounding has left over belongs to the last outcome that can happen.
+    # Rounding may leave a rest, which belongs to the last outcome of positive probability.
     return max(i for i, chance in enumerate(law) if chance)
 
 
 def randomized_response(epsilon: float) -> Pair:
-    """Return RR_epsilon: loss +-epsilon. Every epsilon-DP mechanism comes out of it."""
+    """Return RR_epsilon, of loss +-epsilon; every epsilon-DP mechanism post-processes it."""
     high = 1 / (1 + math.exp(-epsilon))
     return Pair((high, 1 - high), (1 - high, high), (epsilon, -epsilon))
 
 
 def name_and_shame(delta: float) -> Pair:
-    """Return the (0, delta)-DP pair that tells the neighbour with probability delta."""
+    """Return the (0, delta)-DP pair that reveals the neighbour with probability delta."""
     return Pair((delta, 0.0, 1 - delta), (0.0, delta, 1 - delta), (math.inf, -math.inf, 0.0))
 
 
 def symmetric_atom(loss: float, mass: float) -> Pair:
-    """Return the pair with loss `loss` at probability `mass`, its mirror image, and else 0."""
+    """Return a pair of loss `loss` with probability `mass`, its mirror image, and otherwise 0."""
     mirrored = mass * math.exp(-loss)
     rest = 1 - mass - mirrored
     return Pair((mass, mirrored, rest), (mirrored, mass, rest), (loss, -loss, 0.0))
 
 
 def coarsened_gaussian(mu: float, cuts: Sequence[float]) -> Pair:
-    """Return N(mu, 1) against N(0, 1), of which only the interval between `cuts` is shown.
+    """Return N(mu, 1) against N(0, 1), showing only the interval between `cuts`.
 
-    As post-processing of a Gaussian of sensitivity/sigma = mu it obeys each claim of that.
+    It is post-processing of a Gaussian with sensitivity/sigma = mu, so it obeys that one's claims.
     """
     edges = np.array([-math.inf, *cuts, math.inf])
-    # The upper tail keeps its digits where it is written as a lower one.
+    # `_cells` computes an upper tail as a lower one, which keeps its digits.
     p, q = (_cells(edges - shift) for shift in (mu, 0.0))
     return Pair.of(p, q)
 

@@ -1,4 +1,4 @@
-"""What an adversary may try to gain at a node: a hockey-stick, a crossing, a moment."""
+"""Payoffs of an adversary at a node: a hockey-stick, a crossing, a moment."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def hockey_stick(
 
     Args:
         epsilon: of the guarantee, in nats.
-        last: the hockey-stick curves x -> H_x of mechanisms that may still be run in a state,
-            as the last one: at loss L that gains H_{epsilon - L}.
+        last: the hockey-stick curves x -> H_x of the mechanisms that a state still admits as
+            the last one; at loss L such a mechanism gains H_{epsilon - L}.
     """
 
     def payoff(state: State, losses: FloatArray) -> FloatArray:
@@ -34,15 +34,15 @@ def hockey_stick(
 
 
 def hockey_stick_at(position: Callable[[State], float]) -> Payoff[State]:
-    """Return the same where epsilon is read off the state at which the adversary stops."""
+    """Return the payoff of `hockey_stick` with the epsilon of the adversary's last state."""
     return lambda state, losses: curves.nothing(position(state) - losses)
 
 
 def crossing(bound: Callable[[State], float], *, tie: float = 1e-9) -> Payoff[State]:
-    """Return 1 where the loss is above the state's bound: its mean is P(it ever is).
+    """Return 1 where the loss is above the state's bound; the mean is P(it ever is above).
 
     Args:
-        tie: losses up to so many nats above the bound count as on it; they carry float error.
+        tie: losses up to so many nats above the bound count as equal to it, for float error.
     """
 
     def payoff(state: State, losses: FloatArray) -> FloatArray:
@@ -52,10 +52,10 @@ def crossing(bound: Callable[[State], float], *, tie: float = 1e-9) -> Payoff[St
 
 
 def moment(order: float, last: Callable[[State], list[float]] | None = None) -> Payoff[State]:
-    """Return e^{order L}, whose mean is what zCDP bounds by e^{order (order + 1) rho}.
+    """Return e^{order L}, whose mean zCDP bounds by e^{order (order + 1) rho}.
 
     Args:
-        last: ln E e^{order L} of mechanisms that may still be run in a state, as the last one.
+        last: ln E e^{order L} of the mechanisms that a state still admits as the last one.
     """
 
     def payoff(state: State, losses: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Randomized response RR_{epsilon, delta}, which every (epsilon, delta)-DP mechanism comes from."""
+"""Randomized response RR_{epsilon, delta}, the source of every (epsilon, delta)-DP mechanism."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from accountant.games.pairs import Pair, draw
 
 
 class Outcome(IntEnum):
-    """What RR_{epsilon, delta} may answer.
+    """An answer of RR_{epsilon, delta}.
 
-    ZERO tells that the input was 0 and ONE that it was 1; TOP speaks for 0 and BOTTOM for 1,
-    each the weaker the smaller epsilon.
+    ZERO proves the input 0, and ONE the input 1. TOP is evidence for 0 and BOTTOM for 1, of loss
+    epsilon.
     """
 
     ZERO = 0
@@ -61,7 +61,7 @@ class RandomizedResponse:
         return Outcome(draw(self.law(b), generator))
 
     def pair(self) -> Pair:
-        """Return both laws side by side, outcomes that never happen left out."""
+        """Return the laws on both inputs, without outcomes of probability 0."""
         rows = zip(self.law(0), self.law(1), map(self.loss, Outcome), strict=True)
         p, q, losses = zip(*[row for row in rows if row[0] or row[1]], strict=True)
         return Pair(p, q, losses)

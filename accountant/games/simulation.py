@@ -23,7 +23,7 @@ def simulator(
 ) -> tuple[Law, Law, Law, Law]:
     """Return the law of T(z) for each outcome z of RR: T(RR(0)) has law p, T(RR(1)) law q.
 
-    Everything is a fraction, so that the laws agree exactly and not up to rounding.
+    All values are fractions, so that the laws agree exactly.
 
     Args:
         p, q: a mechanism's laws on two neighbours, over the same outcomes.
@@ -40,7 +40,7 @@ def simulator(
     mass = sum(near_p, start=Fraction(0))
     if mass < kept:
         raise ValueError(f"not indistinguishable: H_epsilon = {1 - mass} > delta = {delta}")
-    # Any smaller multiple of the two measures keeps their ratio within the odds.
+    # Scaling both measures keeps their ratio within the odds.
     scale = kept / mass if mass else Fraction(0)
     near_p, near_q = [scale * x for x in near_p], [scale * y for y in near_q]
     zero, one = _rest(p, near_p, delta), _rest(q, near_q, delta)
@@ -49,8 +49,8 @@ def simulator(
     if odds == 1:
         both = [x / kept for x in near_p]
         return zero, both, both, one
-    # Solves a (odds top + bottom) = near_p and a (top + odds bottom) = near_q,
-    # a = (1 - delta)/(1 + odds); neither is negative since the ratio is within the odds.
+    # `top` and `bottom` solve a (odds top + bottom) = near_p and a (top + odds bottom) = near_q,
+    # a = (1 - delta)/(1 + odds). Neither is negative, since the ratio is within the odds.
     unit = (odds - 1) * kept
     top = [(odds * x - y) / unit for x, y in zip(near_p, near_q, strict=True)]
     bottom = [(odds * y - x) / unit for x, y in zip(near_p, near_q, strict=True)]
@@ -71,9 +71,9 @@ def _within_odds(
 
 
 def _lowered(large: Law, small: Law) -> Law:
-    """Lower `large` to the mass of `small`, part of the way to the smaller of the two.
+    """Return `large` moved towards the minimum of both, until its mass is that of `small`.
 
-    That one is within any odds of `small`, so every point on the way is.
+    The minimum is within the odds of `small`, so every point on the way to it is, too.
     """
     least = [min(x, y) for x, y in zip(large, small, strict=True)]
     excess = sum(large) - sum(small)
@@ -84,7 +84,7 @@ def _lowered(large: Law, small: Law) -> Law:
 
 
 def _rest(whole: Sequence[Fraction], near: Law, delta: Fraction) -> Law:
-    """Return the law of what randomized response tells openly; without delta it never does."""
+    """Return the law of T where RR reveals its input; unused, hence any law, without delta."""
     if not delta:
         return list(whole)
     return [(x - y) / delta for x, y in zip(whole, near, strict=True)]
@@ -124,5 +124,5 @@ class LaplaceSimulator:
         e = self.epsilon
         if generator.random() < (1 + math.exp(-e)) / 2:
             return -generator.exponential(1 / e)
-        # Given [0, 1], the tail from x on is (cosh(e(1-x)) - 1)/(cosh e - 1).
+        # Within [0, 1], P(T > x) is (cosh(e(1-x)) - 1)/(cosh e - 1).
         return 1 - math.acosh(1 + generator.random() * (math.cosh(e) - 1)) / e

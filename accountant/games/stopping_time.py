@@ -1,7 +1,7 @@
-"""The adversary who stops when it looks worst: randomized response until a boundary is crossed.
+"""The adversary that repeats randomized response until the loss crosses a boundary.
 
-The loss is a walk of steps +-epsilon, so the probability that it ever stands above a boundary
-is computed exactly.
+The loss is a walk of steps +-epsilon, so the probability that it ever is above the boundary has
+an exact computation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from accountant.claims import Pure
 from accountant.games.composition import Query, Round
 from accountant.games.pairs import FloatArray, randomized_response
 
-# Losses are multiples of epsilon; a boundary this close to one counts as reached, not crossed.
+# A loss is a multiple of epsilon. A loss this close to the boundary has reached it, not crossed it.
 _TIE = 1e-9
 
 
@@ -29,7 +29,7 @@ class StoppingTimeAdversary:
 
     Attributes:
         epsilon: of each round, a decimal in nats.
-        bound: from the number of rounds to nats.
+        bound: from the number of rounds to the boundary in nats.
     """
 
     epsilon: str
@@ -40,7 +40,7 @@ class StoppingTimeAdversary:
         self._query = Query(Pure(self.epsilon), randomized_response(float(self.epsilon)))
 
     def choose(self, view: Sequence[Round], generator: np.random.Generator) -> Query | None:
-        del generator  # it tosses no coins
+        del generator  # this adversary is deterministic
         epsilon, rounds = float(self.epsilon), len(view)
         if not rounds:
             return self._query
@@ -65,15 +65,15 @@ def crossing_probability(epsilon: float, bounds: FloatArray) -> float:
 
     Args:
         epsilon: of each RR_epsilon, in nats, > 0.
-        bounds: float64[rounds], in nats; inf where nothing counts as crossing.
+        bounds: float64[rounds], in nats; inf where no loss counts as crossing.
     """
     rounds = len(bounds)
     up = 1 / (1 + math.exp(-epsilon))
-    # Loss (2k - n) epsilon lies above the bound from k = first on.
+    # The loss (2k - n) epsilon is above the bound from k = first on.
     n = np.arange(1, rounds + 1)
     most = np.minimum(bounds / epsilon, 2.0 * rounds)
     first = np.maximum(np.floor((most + n) / 2 + _TIE).astype(np.int64) + 1, 0)
-    walk = np.zeros(rounds + 2)  # walk[k]: k steps up so far, never having crossed
+    walk = np.zeros(rounds + 2)  # walk[k]: P(k steps up so far and no crossing)
     walk[0] = 1.0
     crossed = 0.0
     for i in range(1, rounds + 1):
@@ -90,15 +90,15 @@ def crossing_probability(epsilon: float, bounds: FloatArray) -> float:
 def crossing_count(
     epsilon: float, bounds: FloatArray, *, runs: int, generator: np.random.Generator
 ) -> int:
-    """Return in how many of `runs` independent runs the loss ever stands above its bound.
+    """Return the number of `runs` independent runs in which the loss ever exceeds its bound.
 
-    A walk that stands m steps below every bound to come cannot cross within m rounds, so those
-    are drawn at once: the law is the same as round by round.
+    A walk that is m steps below every later bound cannot cross within m rounds, so one draw
+    covers these rounds; the law is the same as round by round.
     """
     rounds = len(bounds)
     up = 1 / (1 + math.exp(-epsilon))
     steps = np.floor(np.minimum(bounds / epsilon, 2.0 * rounds) + _TIE).astype(np.int64)
-    # lowest[n]: the least of the bounds on rounds n + 1, n + 2, ..., in steps.
+    # lowest[n]: the smallest bound of rounds n + 1, n + 2, ..., in steps.
     lowest = np.minimum.accumulate(steps[::-1])[::-1]
     place = np.zeros(runs, dtype=np.int64)
     at = np.zeros(runs, dtype=np.int64)
