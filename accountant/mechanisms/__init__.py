@@ -1,1 +1,1 @@
-"""Mechanisms that put accuracy first: what is studied beside a ledger, never part of one."""
+"""Accuracy-first mechanisms, for studies beside a ledger; no ledger imports them."""

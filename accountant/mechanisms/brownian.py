@@ -15,25 +15,25 @@ Floats = NDArray[np.float64]
 
 
 class BrownianSession:
-    """Shows f + B_t at variances t_1 > t_2 > ..., each chosen after what was shown.
+    """Shows f + B_t at variances t_1 > t_2 > ..., each chosen after the earlier answers.
 
     A refinement draws Y_k given Y_{k-1} from the bridge,
-    N(f + (t_k/t_{k-1}) (Y_{k-1} - f), t_k (t_{k-1} - t_k)/t_{k-1}), so no path is stored and no
-    variance needs to be known in advance. By docs/theory.md P4 it is the same in law as
-    adaptively chosen independent Gaussians of precisions 1/t_k - 1/t_{k-1}; each refinement is
-    a claim of its own, `claim`, and what they cost telescopes to sensitivity^2/(2 t_T).
+    N(f + (t_k/t_{k-1}) (Y_{k-1} - f), t_k (t_{k-1} - t_k)/t_{k-1}), so the session stores no
+    path and knows no variance in advance. By docs/theory.md P4 it has the same law as
+    adaptively chosen independent Gaussians of precisions 1/t_k - 1/t_{k-1}. Each refinement has
+    its own claim, `claim`; their costs telescope to sensitivity^2/(2 t_T).
     Source: Rogers 2023 section 4; docs/theory.md section 5.
 
-    The noise is made of floats: right for studying a mechanism, while one that faces an
-    adversary needs a sampler whose lowest digits tell nothing.
+    The noise consists of floats, which is enough to study a mechanism. A mechanism that faces
+    an adversary needs a sampler whose lowest digits reveal nothing.
 
     Args:
-        value: f, of any shape; noise of the same variance is added to each entry.
+        value: f, of any shape; each entry gets noise of the same variance.
         sensitivity: l2, in query units, as a claim states it.
-        generator: where the noise comes from.
+        generator: the source of the noise.
 
     Attributes:
-        variance: that of the last answer, in squared query units; None before the first.
+        variance: of the last answer, in squared query units; None before the first answer.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class BrownianSession:
         self._error: Floats = np.zeros_like(self.value)
 
     def claim(self, variance: str) -> Brownian:
-        """Return what showing the answer at this variance claims, given what was shown."""
+        """Return the claim of the next answer at this variance, given the earlier answers."""
         return Brownian(
             variance=variance,
             sensitivity=self.sensitivity,
@@ -54,13 +54,13 @@ class BrownianSession:
         )
 
     def show(self, variance: str) -> Floats:
-        """Return the answer at this variance; to be called once its claim is granted.
+        """Return the answer at this variance; call it only after its claim is granted.
 
         Raises: ValueError: the variance is not above 0 and below the last one.
         """
         slope, spread = bridge(variance, self.variance)
         noise = self._generator.standard_normal(self.value.shape)
-        # Around f, so that nothing cancels: the error shrinks, f may be large.
+        # The session keeps the error apart from f, so nothing cancels: f may be large.
         self._error = float(slope) * self._error + math.sqrt(spread) * noise
         self.variance = variance
         return np.asarray(self.value + self._error)

@@ -1,4 +1,4 @@
-"""The doubling baseline: ask again with fresh noise, each time of a higher precision."""
+"""The doubling baseline: each round asks again, with fresh noise of a higher precision."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Floats = NDArray[np.float64]
 class DoublingSession:
     """Shows f with fresh Gaussian noise each round, until a test on the answer passes.
 
-    Every round pays in full, the sum of sensitivity^2/(2 t_j); a Brownian mechanism of the
-    same variances pays for the last one alone. Only the last answer is used, so that what the
-    rounds before it cost buys nothing but the choice of its variance. Source: Rogers 2023
-    section 7.1; docs/theory.md section 5. What `BrownianSession` says of floats holds here.
+    Every round pays in full, together the sum of sensitivity^2/(2 t_j); a Brownian mechanism
+    of the same variances pays only for the last one. Only the last answer is used, so the cost
+    of the earlier rounds buys only the choice of its variance. Source: Rogers 2023
+    section 7.1; docs/theory.md section 5. The remark of `BrownianSession` on floats holds here.
 
     Args:
         value: f, of any shape.
         sensitivity: l2, in query units, as a claim states it.
-        generator: where the noise comes from.
+        generator: the source of the noise.
     """
 
     def __init__(
@@ -35,15 +35,15 @@ class DoublingSession:
         self._generator = generator
 
     def claim(self, variance: str) -> Brownian:
-        """Return what a round claims: a Gaussian stated by its variance.
+        """Return the claim of a round: a Gaussian stated by its variance.
 
-        That is a Brownian mechanism of one answer. A `gaussian` claim would need the
-        deviation, which is no decimal at every other precision.
+        That is a Brownian mechanism with one answer. A `gaussian` claim would need the
+        standard deviation, which is not a decimal in every other round.
         """
         return Brownian(variance=variance, sensitivity=self.sensitivity)
 
     def show(self, variance: str) -> Floats:
-        """Return a new answer at this variance; to be called once its claim is granted.
+        """Return a new answer at this variance; call it only after its claim is granted.
 
         Raises: ValueError: the variance is not above 0.
         """

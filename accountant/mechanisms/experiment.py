@@ -1,4 +1,4 @@
-"""The experiment on counts: how many are answered before the budget is spent."""
+"""The experiment on counts: how many of them a budget answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from accountant.policy import Policy
 from accountant.policy.compiled import open_plan
 
 COUNTS: Final = tuple(math.isqrt(math.isqrt(30000**4 // j**3)) for j in range(1, 401))
-"""floor(30000 / j^0.75), j = 1, 2, ...: exactly, and more of them than any budget here answers."""
+"""floor(30000 / j^0.75), j = 1, 2, ...: exact, and more counts than any budget here answers."""
 
 _LEVELS: Final = 36
 """Steps of a ladder: a budget of epsilon = 1 reaches 24 of ratio 2, and all fit 40 decimals."""
@@ -34,17 +34,17 @@ _LEVELS: Final = 36
 
 @dataclass(frozen=True)
 class Setting:
-    """What is asked, and how well it is to be answered (Rogers 2023 section 7).
+    """The questions and their required accuracy (Rogers 2023 section 7).
 
-    The counts are asked one after another, each refined along the same ladder until the rule
-    passes. The first answer or refinement that the filter refuses ends the run: its count is
-    not answered, though what was shown of it stays paid. So does the end of the ladder.
+    An analyst asks for one count after another and refines each along the same ladder until the
+    rule passes. The run ends at the first claim that the filter refuses, or at the end of the
+    ladder: the last count stays without an answer, but its earlier refinements stay paid.
 
     Attributes:
-        rule: the relative error asked for, in deviations of Gaussian noise and in scales of
-            Laplace noise alike.
-        first: deviation of the first Gaussian noise, scale of the first Laplace noise.
-        ratio: by which the precision 1/t, or 1/b^2, grows from step to step, 2 to 10.
+        rule: the required relative error, in standard deviations of Gaussian noise and in
+            scales of Laplace noise alike.
+        first: standard deviation of the first Gaussian noise, scale of the first Laplace noise.
+        ratio: the factor of the precision 1/t, or 1/b^2, from step to step, 2 to 10.
         sensitivity: of a count.
     """
 
@@ -81,7 +81,7 @@ class Run:
     """One run of the experiment.
 
     Attributes:
-        answers: to the first counts, each of which passed the rule.
+        answers: to the first counts; each answer passed the rule.
         spent: the filter's totals at the end, in units of 1e-40.
     """
 
@@ -90,17 +90,17 @@ class Run:
 
 
 class Session(Protocol):
-    """A mechanism that shows an answer at decreasing variances, each a claim of its own."""
+    """A mechanism that shows an answer at decreasing variances, each with its own claim."""
 
     def claim(self, variance: str) -> Brownian: ...
     def show(self, variance: str) -> NDArray[np.float64]: ...
 
 
 def with_brownian(setting: Setting, policy: Policy, generator: np.random.Generator) -> Run:
-    """Run it with Brownian mechanisms: a refinement pays what it adds to the precision.
+    """Run the experiment with Brownian mechanisms: a refinement pays for its added precision.
 
     Args:
-        policy: under a filter that takes `brownian` claims.
+        policy: with a filter that accepts `brownian` claims.
     """
 
     def opened(count: int) -> Session:
@@ -110,7 +110,7 @@ def with_brownian(setting: Setting, policy: Policy, generator: np.random.Generat
 
 
 def with_doubling(setting: Setting, policy: Policy, generator: np.random.Generator) -> Run:
-    """Run it with the doubling baseline: every round pays in full."""
+    """Run the experiment with the doubling baseline: every round pays in full."""
 
     def opened(count: int) -> Session:
         return DoublingSession(count, sensitivity=setting.sensitivity, generator=generator)
@@ -119,15 +119,15 @@ def with_doubling(setting: Setting, policy: Policy, generator: np.random.Generat
 
 
 def with_laplace_reduction(setting: Setting, policy: Policy, generator: np.random.Generator) -> Run:
-    """Run it with Laplace noise reduction under a filter that settles ex-post claims.
+    """Run the experiment with Laplace noise reduction and a filter that settles ex-post claims.
 
-    A session reserves the finest scale whose loss fits what is left, shows down to where the
-    rule passes, and settles at what it has shown. One that never passes ends the run; it ends
-    too where not even the first scale fits.
+    A session reserves the finest scale whose loss fits the budget left, shows answers until the
+    rule passes, and settles at the loss of its last answer. The run ends at a session that
+    never passes, or where not even the first scale fits.
 
     Args:
-        policy: with no odometers, whose sums would stand beside the filter's.
-    Raises: ValueError: a settlement is refused, which no session of this function is.
+        policy: without odometers, since the totals here hold only the filter's sums.
+    Raises: ValueError: a settlement is refused, which cannot happen within a reservation.
     """
     plan = open_plan(policy)
     ledger = FilterLedger(policy)

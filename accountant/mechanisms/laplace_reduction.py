@@ -20,18 +20,18 @@ Floats = NDArray[np.float64]
 class LaplaceSession:
     """Shows f with Laplace noise of scales b_1 > b_2 > ..., for the price of the last.
 
-    All the noise is drawn at the start, from the least up (`noise_path`), and shown in
-    reverse. Each answer is the finest so far with more noise on it, so everything that was
-    shown has the loss of the last answer: at most sensitivity/b_last, which is what an ex-post
-    claim settles at. How far it may be refined has to be reserved before it begins: `claim`.
-    Source: Rogers 2023 section 4; docs/theory.md section 5. What `BrownianSession` says of
-    floats holds here.
+    The session draws all noise at its start, from the smallest scale up (`noise_path`), and
+    shows it in reverse order. Each earlier answer is the last one with more noise, so all
+    answers together have the loss of the last one: at most sensitivity/b_last, at which an
+    ex-post claim settles. An analyst reserves the finest scale before the session begins:
+    `claim`. Source: Rogers 2023 section 4; docs/theory.md section 5. The remark of
+    `BrownianSession` on floats holds here.
 
     Args:
-        value: f, of any shape; noise of the same scale is added to each entry.
+        value: f, of any shape; each entry gets noise of the same scale.
         sensitivity: l1, in query units, as a claim states it.
         scales: decreasing, in query units, public and fixed before the first answer.
-        generator: where the noise comes from.
+        generator: the source of the noise.
     Raises: ValueError: there are no scales, or they do not decrease above 0.
     """
 
@@ -50,7 +50,7 @@ class LaplaceSession:
         self._noise = noise_path(self.scales, shape=self.value.shape, generator=generator)
 
     def show(self) -> Floats:
-        """Return the answer at the next scale. Raises: ValueError: there is none left."""
+        """Return the answer at the next scale. Raises: ValueError: no scale is left."""
         if self.shown == len(self.scales):
             raise ValueError("every scale that was reserved has been shown")
         self.shown += 1
@@ -58,7 +58,7 @@ class LaplaceSession:
 
     @property
     def paid(self) -> Fraction:
-        """E(y) of all that was shown, in nats, exactly: 0 before the first answer."""
+        """E(y) of all answers so far, in nats, exactly: 0 before the first answer."""
         if not self.shown:
             return Fraction(0)
         last = self.scales[self.shown - 1]
@@ -66,7 +66,7 @@ class LaplaceSession:
 
 
 def claim(*, sensitivity: str, scale: Fraction) -> ExPost:
-    """Return the claim of a session that may be refined down to `scale`.
+    """Return the claim of a session that may show answers down to `scale`.
 
     Its bound is sensitivity/scale in nats, rounded up to 40 decimals.
     """
@@ -77,11 +77,11 @@ def claim(*, sensitivity: str, scale: Fraction) -> ExPost:
 def noise_path(
     scales: Sequence[Fraction], *, shape: tuple[int, ...], generator: np.random.Generator
 ) -> list[Floats]:
-    """Return noise of each scale, Laplace each, in the order of the (decreasing) scales.
+    """Return Laplace noise of each scale, in the order of the (decreasing) scales.
 
-    The noise of a scale is that of the next finer one with probability (b_small/b_large)^2,
-    and else has an independent Laplace(b_large) added; for each entry on its own. Source:
-    docs/theory.md section 5.
+    The noise of a scale equals that of the next smaller one with probability
+    (b_small/b_large)^2; otherwise it is that noise plus an independent Laplace(b_large). Each
+    entry is drawn independently. Source: docs/theory.md section 5.
     Raises: ValueError: there are no scales, or they do not decrease above 0.
     """
     falling = all(a > b for a, b in pairwise(scales))

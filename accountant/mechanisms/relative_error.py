@@ -1,4 +1,4 @@
-"""The relative-error rule: when a noisy count is known well enough to stop."""
+"""The relative-error rule: when a noisy count is accurate enough to stop."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _FINE = 10**20
 class RelativeError:
     """Stop when y >= c s (1 + alpha)/alpha, s being the scale of the noise in y.
 
-    Then |y - f| <= c s implies |y - f| <= alpha f: for f >= y - c s >= c s / alpha. It is a
-    function of what was released alone, so that stopping by it costs nothing. That the noise
-    stays within c s is not promised: it fails with the probability of so large a noise, given
+    Then |y - f| <= c s implies |y - f| <= alpha f, because f >= y - c s >= c s / alpha. The rule
+    depends only on released answers, so a stop by it costs nothing. The rule does not promise
+    that the noise stays within c s: that fails with the probability of so large a noise, given
     that the test passed. Source: docs/theory.md section 5; Rogers 2023 section 7.
 
     Attributes:
-        alpha: the relative error that is asked for, > 0.
-        c: how many scales of the noise the error is taken to be at most, > 0.
+        alpha: the required relative error, > 0.
+        c: the assumed bound on the error, in scales of the noise, > 0.
     """
 
     alpha: Fraction
@@ -36,7 +36,7 @@ class RelativeError:
         return self.c * scale * (1 + self.alpha) / self.alpha
 
     def passes(self, answer: float, scale: Fraction) -> bool:
-        """Tell whether an answer with noise of this scale is good enough; compared exactly."""
+        """Tell whether an answer with noise of this scale passes, by an exact comparison."""
         return bool(self.threshold(scale) <= answer)
 
 
@@ -44,7 +44,7 @@ class RelativeError:
 def deviation(variance: Fraction) -> Fraction:
     """Return sqrt(variance), rounded up to 20 decimals; exact where those suffice.
 
-    Rounded up, so that a test which passes would pass with the root itself.
+    Rounding up is safe: a test that passes would also pass with the exact root.
     """
     if variance <= 0:
         raise ValueError(f"the variance must be above 0, got {variance}")
