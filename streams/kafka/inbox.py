@@ -11,8 +11,8 @@ from typing import Any, Final
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 
-from streams.kafka.queues import Queue, Queues, Record
-from streams.kafka.wire.client_records import getmany
+from streams.kafka.queues import Queue, Queues
+from streams.kafka.wire.client_records import Record, getmany
 from streams.kafka.wire.raw_fetch import UNREADABLE, fetch
 from streams.logs import get_logger
 

@@ -7,29 +7,16 @@ import contextlib
 from bisect import bisect_right
 from collections import deque
 from itertools import accumulate, islice
-from typing import Any, Final, Protocol
+from typing import Final
 
 from aiokafka import TopicPartition
+
+from streams.kafka.wire.client_records import Record
 
 _MOST_RECORDS: Final = 2_000  # waiting of one partition of a topic
 _MOST_BYTES: Final = 4 << 20
 MOST_TAKEN_BYTES: Final = 8 << 20
 """Most bytes of inputs in one batch, unless its first record alone has more."""
-
-
-class Record(Protocol):
-    """The part of a record that the inputs need: of the client's parser, or of our own."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Any: ...
 
 
 class Queue:

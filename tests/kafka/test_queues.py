@@ -7,7 +7,8 @@ from typing import NamedTuple
 import pytest
 from aiokafka import TopicPartition
 
-from streams.kafka.queues import MOST_TAKEN_BYTES, Queue, Queues, Record
+from streams.kafka.queues import MOST_TAKEN_BYTES, Queue, Queues
+from streams.kafka.wire.client_records import Record
 
 
 class Waiting(NamedTuple):

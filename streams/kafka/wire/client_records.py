@@ -9,13 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 
-from streams.kafka.queues import Record
+
+class Record(Protocol):
+    """The part of a record that the inputs need: of the client's parser, or of our own."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Any: ...
 
 
 class _Unpacked:
