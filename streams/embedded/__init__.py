@@ -1,1 +1,1 @@
-"""A ledger in one SQLite file, and its only writer."""
+"""A ledger in one SQLite file, with one writer."""

@@ -1,4 +1,4 @@
-"""Checkpoints of a ledger's file: the only writes of its main file, so that others are noticed.
+"""Checkpoints of a ledger's file: its owner makes them all, so it notices others' writes.
 
 In WAL mode a commit appends to the `-wal`; SQLite writes the main file at a checkpoint. Where the
 main file has changed and this process made no checkpoint, another program did, or copied another
@@ -17,13 +17,13 @@ from accountant.records import DECODE_ERRORS, decode_decision
 from streams.embedded.ledger_file import numbered_decisions
 
 End = tuple[int, bytes]
-"""Number and bytes of a log's last decision."""
+"""The number and the bytes of a log's last decision."""
 NO_END: Final[End] = (-1, b"")
-"""Of a log without decisions."""
+"""The end of a log without decisions."""
 
 _PAGES: Final = 1_000  # of the WAL, at which SQLite makes a checkpoint by default
-# Decisions before the last checkpoint that are read again: more than a page of the file holds,
-# since the last page may have been written to the WAL since.
+# `_reads` starts this many decisions before the last checkpoint. They fill more than one page of
+# the file: a later commit may have put the newest version of the last page into the WAL.
 _BEFORE: Final = 64
 
 
@@ -31,8 +31,8 @@ class Checkpoints:
     """Makes one ledger's checkpoints, and notices a main file that another program wrote.
 
     Args:
-        db: the owner's connection; checkpoints are made by this object from here on.
-        end: of the log, which lies in the main file wholly.
+        db: the owner's connection; from here on this object makes its checkpoints.
+        end: the end of the log; the main file holds all of the log now.
     """
 
     def __init__(self, db: apsw.Connection, path: Path, end: End) -> None:
@@ -43,7 +43,7 @@ class Checkpoints:
         db.set_wal_hook(self._on_commit)
 
     def _mark_now(self) -> tuple[int, int] | None:
-        """Return what each write of the main file changes and no commit to the WAL does."""
+        """Return a mark that each write of the main file changes, but no commit to the WAL."""
         try:
             found = self._path.stat()
         except OSError:
@@ -51,14 +51,14 @@ class Checkpoints:
         return found.st_mtime_ns, found.st_size
 
     def _on_commit(self, db: apsw.Connection, _name: str, pages: int) -> int:
-        # A file that another program wrote is looked at first, see `keeps`.
+        # No checkpoint into a main file that another program wrote: `keeps` examines it first.
         if pages >= _PAGES and self._mark_now() == self._mark:
             db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             self._made = True
         return apsw.SQLITE_OK
 
     def keeps(self, end: End) -> bool:
-        """Tell, after a commit, whether the file still holds the log up to this end.
+        """Return, after a commit, whether the file still holds the log up to this end.
 
         Raises: apsw.Error, Refused: the file is damaged, or cannot be read.
         """
@@ -74,7 +74,7 @@ class Checkpoints:
         return True
 
     def _reads(self, end: End) -> bool:
-        """Tell whether a reader without this process's pages in memory finds the log's end."""
+        """Return whether a new connection, without pages in memory, finds the log's end."""
         first = max(0, self._whole - _BEFORE)
         db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
         try:

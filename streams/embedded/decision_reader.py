@@ -1,4 +1,4 @@
-"""Decisions of a ledger's file looked up beside its writer."""
+"""Lookup of single decisions in a ledger's file, beside its writer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.errors import Unavailable
 
 
 class DecisionReader:
-    """A connection that only reads, shared by the threads that look decisions up."""
+    """A read-only connection that several threads share."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

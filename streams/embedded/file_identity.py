@@ -1,4 +1,4 @@
-"""Which file a path leads to: one that was removed or replaced has another identity."""
+"""The identity of the file at a path, which changes when the file is removed or replaced."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import struct
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-_HERE: Final = -100  # AT_FDCWD
-_INODE: Final = 0x100  # STATX_INO
+_AT_FDCWD: Final = -100
+_STATX_INO: Final = 0x100
 _STATX_BYTES: Final = 256
 # Of struct statx: stx_ino at 32, stx_dev_major and stx_dev_minor from 136 on.
 _inode_and_device: Final = struct.Struct("=32xQ96xII").unpack_from
 
 
 class FileIdentity(NamedTuple):
-    """What two names of one file share, and two files at one path do not."""
+    """Device and inode: two names of one file share them, a file and its replacement do not."""
 
     device: int
     inode: int
 
     @classmethod
     def of(cls, found: os.stat_result) -> FileIdentity:
-        """Return the identity of what a stat has found."""
+        """Return the identity of the file that `found` describes."""
         return cls(found.st_dev, found.st_ino)
 
 
 def identify(path: str | Path) -> FileIdentity | None:
-    """Return the identity of what a path leads to, through symlinks, as SQLite follows them.
+    """Return the identity of the file at a path; follows symlinks, as SQLite does.
 
-    Returns: None if nothing is there, or nothing can be told about it.
+    Returns: None if the file is missing or cannot be examined.
     """
     try:
         return FileIdentity.of(Path(path).stat())
@@ -39,10 +39,10 @@ def identify(path: str | Path) -> FileIdentity | None:
 
 
 class WatchedPath:
-    """A path that should go on leading to the same file; asked at each commit, by one thread.
+    """A path that must keep leading to the same file; one thread checks it at each commit.
 
-    A stat asks for the times as well, and from Linux 6.13 on each write after it has to note
-    its own in the inode: a commit would take a sixth longer. This asks for the inode alone.
+    `stat` would also read the file's times, and from Linux 6.13 on each write after that must
+    update them in the inode: a commit would take a sixth longer. So this reads the inode alone.
     """
 
     __slots__ = ("_address", "_expected", "_found", "_identity", "_path", "_path_bytes")
@@ -57,8 +57,8 @@ class WatchedPath:
         self._address = ctypes.addressof(self._found)
 
     def is_same(self) -> bool:
-        """Tell whether the path leads to the file that it led to."""
-        if _statx is None or _statx(_HERE, self._path_bytes, 0, _INODE, self._address) != 0:
+        """Return whether the path still leads to the same file."""
+        if _statx is None or _statx(_AT_FDCWD, self._path_bytes, 0, _STATX_INO, self._address) != 0:
             return identify(self._path) == self._identity
         return _inode_and_device(self._found) == self._expected
 
@@ -69,8 +69,8 @@ def _find_statx() -> Any:
         statx = ctypes.CDLL(None).statx
     except (OSError, AttributeError):
         return None
-    number, unsigned, place = ctypes.c_int, ctypes.c_uint, ctypes.c_void_p
-    statx.argtypes = [number, ctypes.c_char_p, number, unsigned, place]
+    number, unsigned, pointer = ctypes.c_int, ctypes.c_uint, ctypes.c_void_p
+    statx.argtypes = [number, ctypes.c_char_p, number, unsigned, pointer]
     return statx
 
 

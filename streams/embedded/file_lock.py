@@ -1,4 +1,4 @@
-"""Who may write a ledger's file: the operating system's locks beside it and on it."""
+"""The operating system's locks, beside a ledger's file and on it, that keep one writer."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from streams.embedded.file_identity import FileIdentity
 from streams.embedded.inode_lock import InodeLock
 from streams.errors import Refused
 
-_LOOKS: Final = 20
+_ATTEMPTS: Final = 20
 _POLL_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who holds the lock of a file.
+    """The process that holds the lock of a file.
 
     Attributes:
-        pid: its process.
+        pid: its number.
         address: where it answers HTTP, None if it does not.
     """
 
@@ -39,8 +39,9 @@ class Held(Refused):
 class FileLock:
     """The locks of a ledger's file, held while a process writes it.
 
-    The one beside it names who is in the way, the one on it holds whatever path leads there.
-    The owner's epoch, checked in each transaction, is the half of the protection that counts.
+    The lock beside the file names the process that holds it; the lock on the file works for
+    every path that leads there. The owner's epoch, which each transaction checks, is the half of
+    the protection that counts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,19 +51,19 @@ class FileLock:
         self._inode = InodeLock(path)
 
     def take(self) -> None:
-        """Take the lock beside the file, which need not be there yet.
+        """Take the lock beside the ledger's file, which may still be missing.
 
         Raises:
-            Held: another process holds it; the message names its pid and address.
-            Refused: its directory is not there.
-            OSError: it cannot be made.
+            Held: another process holds the lock; the message names its pid and address.
+            Refused: the directory does not exist.
+            OSError: the lock's file cannot be made.
         """
-        # Not opened to append: Linux would then write at the end whatever the offset.
+        # Not in append mode: Linux would then ignore the offset of `os.pwrite` in `publish`.
         try:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except FileNotFoundError as error:
             directory = self._path.parent
-            if directory.exists():  # the lock is a link that leads nowhere
+            if directory.exists():  # the lock's file is a symlink that leads nowhere
                 raise
             why = f"the directory {directory} does not exist; make it, or correct the path"
             raise Refused(f"{self._ledger} cannot be opened: {why}") from error
@@ -80,9 +81,9 @@ class FileLock:
         self.publish(None)
 
     def take_file(self) -> FileIdentity:
-        """Take the lock on the file itself, which is there by now; return which file it is.
+        """Take the lock on the ledger's file, which must exist, and return the file's identity.
 
-        Raises: Held: another process holds it. Refused: the file cannot be opened.
+        Raises: Held: another process holds the lock. Refused: the file cannot be opened.
         """
         try:
             identity = self._inode.take()
@@ -96,27 +97,27 @@ class FileLock:
         return identity
 
     def _lock(self, file: IO[str]) -> None:
-        for again in range(_LOOKS, -1, -1):
+        for attempts_left in range(_ATTEMPTS, -1, -1):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except OSError:
-                # Somebody who asks for the owner holds the lock too, for a moment.
-                if not again or self.owner() is not None:
+                # A process that calls `owner` holds the lock for a moment, too.
+                if not attempts_left or self.owner() is not None:
                     raise
             time.sleep(_POLL_S)
 
     def publish(self, address: str | None) -> None:
-        """Write down who holds the lock and where it answers."""
+        """Write this process' pid and address into the lock's file."""
         file = self._file
         assert file is not None
         line = json.dumps({"pid": os.getpid(), "address": address}) + "\n"
-        # In this order the first line is whole whenever somebody looks.
+        # In this order any reader finds a whole first line.
         os.pwrite(file.fileno(), line.encode(), 0)
         os.truncate(file.fileno(), len(line))
 
     def owner(self) -> Owner | None:
-        """Return who holds the lock, None if nobody does."""
+        """Return the process that holds the lock, None if it is free."""
         try:
             with self._path.open("r", encoding="utf-8") as file:
                 try:
@@ -129,7 +130,7 @@ class FileLock:
         return None
 
     def release(self) -> None:
-        """Let go of both locks, after the last connection to the file was closed."""
+        """Release both locks. Call it after the last connection to the file is closed."""
         self._inode.release()
         file, self._file = self._file, None
         if file is not None:

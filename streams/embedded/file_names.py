@@ -1,4 +1,4 @@
-"""One name a ledger: SQLite keeps the newest decisions beside the name that it was opened by."""
+"""A ledger's file must have one name: SQLite keeps the newest decisions beside the opened name."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streams.errors import Refused
 
 
 def check_only_name(path: Path, file: FileIdentity) -> None:
-    """Raise unless the file has one name, after removing what a killed creation has left.
+    """Raise unless the file has one name; remove the files that a killed `create` left first.
 
     Args:
-        file: which one it is, its lock held by the caller.
-    Raises: Refused: it has a second one.
+        file: the identity of the file; the caller holds its lock.
+    Raises: Refused: the file has a second name.
     """
     if _names(path) > 1:
         for place in {path, Path(os.path.realpath(path))}:
@@ -46,10 +46,10 @@ def _has_wal(path: Path) -> bool:
 
 
 def check_mount(path: Path, *, mounts: Path = HERE) -> None:
-    """Raise if the file, if it is there, is mounted by itself, without its directory.
+    """Raise if the file exists and is mounted alone, without its directory.
 
     Args:
-        mounts: what is mounted, in Linux' format.
+        mounts: a table of mount points in the format of `/proc/self/mountinfo`.
     Raises: Refused.
     """
     if _is_mounted(path, mounts):
@@ -67,5 +67,5 @@ def _is_mounted(path: Path, mounts: Path) -> bool:
     except OSError:
         file, directory = identify(real), identify(Path(real).parent)
         return file is not None and directory is not None and file.device != directory.device
-    # The devices alone say less: layers of an overlay have several in one directory.
+    # The table is the better test: an overlay's layers give one directory several devices.
     return os.fsencode(real) in points

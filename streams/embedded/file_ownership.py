@@ -1,4 +1,4 @@
-"""Taking a ledger's file for this process: locked, made if need be, begun as the settings say."""
+"""Owning a ledger's file: lock it, make it if it is missing, check it against the settings."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class OwnedFile(NamedTuple):
     """A ledger's file whose locks this process holds.
 
     Attributes:
-        path: absolute, since a program may go on in another directory.
-        lock: to be released after the last connection to the file was closed.
-        identity: which file it is.
-        genesis: what its decision 0 has fixed.
+        path: absolute, since a program may change its working directory.
+        lock: release it after the last connection to the file is closed.
+        identity: the file's device and inode.
+        genesis: the one in the file's decision 0.
     """
 
     path: Path
@@ -31,15 +31,15 @@ class OwnedFile(NamedTuple):
 
 
 def own_file(path: Path, wanted: Genesis, at: int) -> OwnedFile:
-    """Take a ledger's file, made if it is not there.
+    """Lock a ledger's file, and make it if it is missing.
 
     Args:
-        wanted: what a new log fixes, and an old one must have fixed.
-        at: milliseconds since 1970, of a new log's decision 0.
-    Raises: Refused: another process has it open, a setting differs from what the file was made
-        with, it is no ledger or damaged, or can be reached by two names.
+        wanted: the genesis of a new log; an existing log must have the same one.
+        at: the time of a new log's decision 0, in milliseconds since 1970.
+    Raises: Refused: another process has the file open, a setting differs from the file's
+        genesis, or the file is no ledger, damaged or reachable by two names.
     """
-    if path.is_dir():  # before a lock is left beside it
+    if path.is_dir():  # checked first, since `take` leaves a lock's file beside the path
         raise Refused(f"{path} is a directory, not a ledger's file")
     lock = FileLock(path)
     try:

@@ -1,8 +1,8 @@
 """The operating system's lock on a ledger's file itself, whatever path leads to it.
 
-Whoever closes any descriptor of a file lets go of all of the process' POSIX locks on it,
-SQLite's among them. So no descriptor is closed here while the process has another one on the
-same file: it is kept, and used again by the next lock.
+When a process closes any descriptor of a file, it loses all its POSIX locks on that file,
+SQLite's among them. So this module closes no descriptor while the process has another one on the
+same file: it keeps the descriptor, and the next lock uses it again.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _OPEN_FILES: Final = Path("/proc/self/fd")
 
 
 class _Descriptors:
-    """The descriptors of ledgers' files that nobody uses and that cannot be closed yet."""
+    """Unused descriptors of ledgers' files that cannot be closed yet."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, such as in a forked process: what was kept is its parent's."""
+        """Start empty, as a forked process must: the kept descriptors belong to its parent."""
         self.one_at_a_time = threading.Lock()
         self._kept: dict[FileIdentity, list[int]] = {}
 
     def open(self, path: Path) -> int:
-        """Return a descriptor of a file, a kept one if there is one."""
+        """Return a descriptor of a file: a kept one, or a new one."""
         identity = identify(path)
         kept = None if identity is None else self._kept.get(identity)
         return kept.pop() if kept else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def let_go(self, fd: int) -> None:
-        """Close a descriptor, now or once that harms nobody."""
+        """Close a descriptor once the process uses no other one on the same file."""
         self._kept.setdefault(FileIdentity.of(os.fstat(fd)), []).append(fd)
         used = _used_beside({fd for kept in self._kept.values() for fd in kept})
         if used is None:
@@ -49,14 +49,14 @@ class _Descriptors:
 
 
 def _used_beside(kept: set[int]) -> set[FileIdentity] | None:
-    """Return which files this process has open, leaving some descriptors out; None if unknown."""
+    """Return the files that this process has open beside the `kept` ones, None if unknown."""
     try:
         fds = {int(entry.name) for entry in _OPEN_FILES.iterdir()} - kept
     except OSError:
         return None
     used = set()
     for fd in fds:
-        with contextlib.suppress(OSError):  # closed meanwhile, as the listing's own is
+        with contextlib.suppress(OSError):  # closed by now, like the listing's own descriptor
             used.add(FileIdentity.of(os.fstat(fd)))
     return used
 
@@ -66,10 +66,10 @@ os.register_at_fork(after_in_child=_descriptors.forget)
 
 
 class InodeLock:
-    """A lock that one file has, by however many paths it can be reached.
+    """A lock on one file, shared by all paths that lead to it.
 
-    Only Linux keeps it apart from the locks that SQLite takes; elsewhere, and where the file
-    system knows no such lock, nothing is locked.
+    Only Linux keeps this lock apart from the locks that SQLite takes. On other systems, and on
+    file systems without such locks, `take` locks nothing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +78,7 @@ class InodeLock:
         self._process = 0
 
     def take(self) -> FileIdentity | None:
-        """Take the lock; return which file it is on, None if somebody else holds it.
+        """Take the lock and return the file's identity, None if another process holds the lock.
 
         Raises: OSError: the file cannot be opened.
         """
@@ -92,19 +92,19 @@ class InodeLock:
                 _descriptors.let_go(fd)
                 return None
             except OSError:
-                # Such as NFS, which wants a descriptor to write with; the lock beside the file
-                # and the owner's epoch are what there is.
+                # The file system has no such lock, or wants a writable descriptor, as NFS does:
+                # the lock beside the file and the owner's epoch remain.
                 pass
             self._fd, self._process = fd, os.getpid()
             return FileIdentity.of(os.fstat(fd))
 
     def release(self) -> None:
-        """Let go of the lock. This process has closed its own connections to the file."""
+        """Release the lock. The caller has closed this process' connections to the file."""
         fd, self._fd = self._fd, None
         if fd is None:
             return
         if self._process != os.getpid():
-            os.close(fd)  # a copy that a fork has made: the lock is the parent's
+            os.close(fd)  # a fork copied this descriptor; the parent keeps the lock
             return
         with _descriptors.one_at_a_time:
             with contextlib.suppress(OSError):

@@ -32,14 +32,14 @@ _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
 class SqliteJournal:
     """The only partition of an embedded ledger.
 
-    Every call runs in the thread that it is awaited in, one at a time: a
-    commit blocks it until the disk has the bytes. An I/O error leaves the connection closed.
+    Every call runs in the thread that awaits it, one at a time: a commit blocks that thread until
+    the disk has the bytes. An I/O error leaves the connection closed.
 
     Args:
-        path: of the file, made by `ledger_file.create`.
+        path: the path of the file, made by `ledger_file.create`.
         inbox: where the inputs wait.
-        file: the only one to own, whatever the path leads to later; None: that of the first
-            `own`.
+        file: the only file to own, whatever the path leads to later; None takes the file that
+            the path leads to at the first `own`.
     """
 
     def __init__(self, path: Path, *, inbox: InputQueue, file: FileIdentity | None = None) -> None:
@@ -49,8 +49,8 @@ class SqliteJournal:
         self._watched: tuple[WatchedPath, ...] = ()
         self._db: apsw.Connection | None = None
         self._epoch = 0
-        self._version: int | None = None  # of the file as this connection committed it last
-        self._end = NO_END  # of the log, as this process knows it to be in the file
+        self._version: int | None = None  # SQLite's data version after this connection's commit
+        self._end = NO_END  # the log's last decision that this process has read or committed
         self._checkpoints: Checkpoints | None = None
 
     @property
@@ -63,7 +63,7 @@ class SqliteJournal:
             self._file = file
         elif file != self._file:
             raise self._gone
-        self._version = None  # a new connection counts anew
+        self._version = None  # data versions of two connections cannot be compared
         try:
             db = self._db = connect_writer(self._path)
             wal = identify(db.filename_wal)
@@ -77,14 +77,15 @@ class SqliteJournal:
             db.execute("COMMIT")
             self._checkpoints = Checkpoints(db, self._path, self._end)
             has_wal = wal is not None or db.pragma("journal_mode") != "wal"
-            # Not kept: a WAL with answered decisions went between two owns, or an older copy came.
+            # `kept` is false where a WAL with answered decisions was lost since the last `own`, or
+            # an older copy of the file was put back.
             if not kept or not has_wal or not self._in_place():
                 raise self._gone
         except apsw.Error as error:
             raise _translated(error) from error
 
     def _in_place(self) -> bool:
-        """Tell whether the next process to open the path would find what this one writes."""
+        """Return whether another process that opens the path would find this one's commits."""
         return all(path.is_same() for path in self._watched)
 
     @property
@@ -112,8 +113,8 @@ class SqliteJournal:
                 query = f"{ROWS} WHERE key > ? ORDER BY key LIMIT ?"
                 page: list[tuple[Any, ...]] = db.execute(query, (after, _PAGE)).fetchall()
                 for key, kind, value, crc in page:
-                    # SQLite does not check its pages. A row that a disk has changed counts as
-                    # missing: the log, whose chain covers every byte, will make it again.
+                    # SQLite does not check its pages. A row damaged on disk counts as missing: a
+                    # refold makes it again from the log, whose hash chain covers every byte.
                     sound = flaw_of_row(key, kind, value, crc) is None
                     yield key, value if sound else None
                 if len(page) < _PAGE:
@@ -141,8 +142,8 @@ class SqliteJournal:
         db = self._connection
         try:
             db.execute("BEGIN IMMEDIATE")
-            # By any commit of another connection the version moves on, as SQLite's own pages in
-            # memory then are read anew; where it stands, so does the epoch.
+            # SQLite changes the data version when another connection has committed, since it must
+            # then drop its cached pages. The same version means the same epoch.
             if db.data_version() != self._version:
                 self._check_still_ours(db)
             db.executemany(
@@ -175,7 +176,7 @@ class SqliteJournal:
     def _check_still_ours(self, db: apsw.Connection) -> None:
         """Raise if another connection has taken the file over, or put other contents into it.
 
-        Raises: Fenced, Refused: the transaction that was begun is rolled back.
+        Raises: Fenced, Refused: the open transaction is rolled back.
         """
         epoch = int(db.execute("SELECT epoch FROM owner").get or 0)
         if epoch == self._epoch and _end_of(db) == self._end:
@@ -190,12 +191,12 @@ class SqliteJournal:
         db, self._db = self._db, None
         if db is None:
             return
-        # Whatever fails here: the file itself is the truth, and the next owner reads it anew.
+        # Ignore errors here: the file itself is the truth, and the next owner reads it anew.
         with contextlib.suppress(apsw.Error):
             if db.in_transaction:
                 db.execute("ROLLBACK")
-            # Where only a name went, the file itself can still have all that was answered.
-            # Another file at the path shares the WAL with whoever has that one open by now.
+            # If only the file's name was removed, a checkpoint can still save all answered
+            # decisions into the file. Another file at the path has users of the same -wal.
             if not self._in_place() and identify(self._path) in (None, self._file):
                 db.execute("PRAGMA wal_checkpoint(FULL)")
         with contextlib.suppress(apsw.Error):
@@ -214,7 +215,7 @@ def _end_of(db: apsw.Connection) -> End:
 
 
 def _holds(db: apsw.Connection, end: End) -> bool:
-    """Tell whether the log holds this very decision."""
+    """Return whether the log holds exactly this decision."""
     return next(iter(db.execute(f"{_LAST} WHERE sequence = ?", (end[0],))), None) == end
 
 
@@ -239,7 +240,8 @@ def _first_since(db: apsw.Connection, since: int) -> int:
     if found is None:
         found = db.execute("SELECT max(sequence) FROM decisions").get
     first = int(found or 0)
-    # The index is no part of the chain: with a damaged one, ids could be forgotten too soon.
+    # The hash chain does not cover the index. With a damaged index the partition could forget ids
+    # too soon, so check the decision before.
     while first > 0:
         before = dict(numbered_decisions(db, first=first - 1, most=1)).get(first - 1)
         if before is None or decided_at(before) < since:

@@ -19,12 +19,12 @@ from streams.errors import Refused
 T = TypeVar("T")
 
 ROWS: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state"
-"""Begins a query for rows of `state`, whatever type their values have become."""
+"""The start of a query for rows of `state`; it works also where damage changed a value's type."""
 
 _NEW: Final = ".new"
-_PAGE: Final = 1_000  # decisions that a reader takes at a time
-_WAL_BYTES: Final = 16 << 20  # that are kept of it once it grew, beside a reader or a backup
-_APPLICATION_ID: Final = 0x50424C31  # "PBL1", so that a wrong file is noticed
+_PAGE: Final = 1_000  # decisions that a reader fetches at a time
+_WAL_BYTES: Final = 16 << 20  # SQLite cuts the WAL to this after a reader or a backup made it grow
+_APPLICATION_ID: Final = 0x50424C31  # "PBL1": another program's file is refused
 _SCHEMA: Final = """
 CREATE TABLE decisions (
     sequence INTEGER PRIMARY KEY, decided_at INTEGER NOT NULL, value BLOB NOT NULL
@@ -42,16 +42,17 @@ INSERT INTO owner VALUES (1, 0);
 
 
 def connect_writer(path: Path) -> apsw.Connection:
-    """Return a connection that syncs each commit, its WAL brought back into the file.
+    """Return a connection that syncs each commit, after a checkpoint of the whole WAL.
 
-    Raises: Refused: not a ledger's file, or not there.
+    Raises: Refused: the file is missing or no ledger's file.
     """
     with _refusing(path):
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             db.set_busy_timeout(1000)
             _check_file(db, path)
-            # One by one: of several in one text, none behind the first that returns a row is run.
+            # One call each: of several statements in one text, SQLite stops at the first that
+            # returns a row.
             db.pragma("journal_mode", "wal")
             db.pragma("synchronous", "full")
             db.pragma("journal_size_limit", _WAL_BYTES)
@@ -65,7 +66,7 @@ def connect_writer(path: Path) -> apsw.Connection:
 
 @contextlib.contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Turn what makes a file unusable into a refusal."""
+    """Turn SQLite's errors about an unusable file into `Refused`."""
     try:
         yield
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
@@ -87,15 +88,15 @@ def _row_damaged(key: bytes, why: object) -> Refused:
 
 
 def crc_of(key: bytes, value: bytes) -> int:
-    """Return the checksum that a row of `state` is stored with: SQLite does not check its pages."""
+    """Return the checksum to store with a row of `state`; SQLite does not check its pages."""
     return zlib.crc32(value, zlib.crc32(key))
 
 
 def flaw_of_row(key: bytes, kind: str, value: bytes, crc: object) -> str | None:
-    """Return in what a row of `state` is not as it was stored, None if it is.
+    """Return how a row of `state` differs from the stored one, None if it does not.
 
     Args:
-        key, kind, value, crc: as `ROWS` gives it.
+        key, kind, value, crc: the columns of `ROWS`.
     """
     if kind != "blob":
         return f"it must be stored as blob, got {kind}"
@@ -105,9 +106,9 @@ def flaw_of_row(key: bytes, kind: str, value: bytes, crc: object) -> str | None:
 
 
 def sound_row(key: bytes, kind: str, value: bytes, crc: object) -> bytes:
-    """Return the value of a row of `state` as it was stored.
+    """Return the value of a row of `state` after checking it.
 
-    Raises: Refused: it has a flaw.
+    Raises: Refused: `flaw_of_row` finds a flaw.
     """
     flaw = flaw_of_row(key, kind, value, crc)
     if flaw is not None:
@@ -116,9 +117,9 @@ def sound_row(key: bytes, kind: str, value: bytes, crc: object) -> bytes:
 
 
 def decoded_row(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:
-    """Return what the value of a row of `state` says.
+    """Return the decoded value of a row of `state`.
 
-    Raises: Refused: it cannot be read.
+    Raises: Refused: it cannot be decoded.
     """
     try:
         return decode(value)
@@ -142,8 +143,8 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
     try:
         remove(new)
         db = apsw.Connection(str(new))
-        # WAL from the beginning: a crash while switching to it would leave a journal that only
-        # a writer can roll back, and readers look first.
+        # WAL mode before any content: a crash while switching to it later would leave a journal
+        # that only a writer can roll back, and readers may come before a writer.
         db.pragma("application_id", _APPLICATION_ID)
         db.pragma("journal_mode", "wal")
         db.pragma("synchronous", "full")
@@ -156,7 +157,7 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
             )
         db.close()
         with contextlib.suppress(FileExistsError):
-            os.link(new, path)  # unlike a rename, this never replaces another's file
+            os.link(new, path)  # unlike a rename, this never replaces another process' file
         _sync_directory(path.parent)
     except (OSError, apsw.Error) as error:
         raise Refused(f"{path} cannot be made: {error}") from error
@@ -165,7 +166,7 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
 
 
 def leftovers(path: Path) -> Iterator[Path]:
-    """Yield the names that `create` may have left beside a file when it was killed."""
+    """Yield the temporary files that a killed `create` left beside a file."""
     for entry in path.parent.iterdir():
         middle = entry.name.removeprefix(f".{path.name}.").removesuffix(_NEW)
         if middle.isdecimal() and entry.name == f".{path.name}.{middle}{_NEW}":
@@ -173,7 +174,7 @@ def leftovers(path: Path) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file with all that SQLite keeps beside it."""
+    """Remove a file and the files that SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -187,9 +188,9 @@ def _sync_directory(path: Path) -> None:
 
 
 def stored_genesis(path: Path) -> Genesis:
-    """Return what the file's decision 0 fixed.
+    """Return the genesis in the file's decision 0.
 
-    Raises: Refused: there is none.
+    Raises: Refused: decision 0 is missing, cannot be read, or holds no genesis.
     """
     with contextlib.closing(read_decisions(path, first=0, most=1)) as values:
         for value in values:
@@ -204,9 +205,9 @@ def stored_genesis(path: Path) -> Genesis:
 
 @contextlib.contextmanager
 def reader(path: Path) -> Iterator[apsw.Connection]:
-    """Open the file for reading only, beside a writer or without one.
+    """Open the file for reading only; a writer may have it open.
 
-    Raises: Refused: not there, or not a ledger's file.
+    Raises: Refused: the file is missing or no ledger's file.
     """
     with _refusing(path):
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
@@ -215,7 +216,7 @@ def reader(path: Path) -> Iterator[apsw.Connection]:
             _check_file(db, path)
             yield db
         finally:
-            with contextlib.suppress(apsw.Error):  # all was read by now
+            with contextlib.suppress(apsw.Error):  # the caller has read what it needs
                 db.close()
 
 
@@ -236,13 +237,13 @@ def numbered_decisions(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the decisions of an open file from number `first` on, each with its number.
 
-    Page by page, each a statement of its own: while one reads, the writer's WAL only grows. What
-    is in the log never changes, so no common moment is needed.
+    Each page is read by a statement of its own, because the writer's WAL cannot shrink while a
+    statement reads. Decisions never change, so the pages need no common snapshot.
 
-    Raises: Refused: the file is damaged, and a value in it no blob.
+    Raises: Refused: the file is damaged, and a value in it is no blob.
     """
-    # One changed bit of a file makes a text or a number of a blob. It is cast, because of a text
-    # that is no UTF-8 not even the type could be told.
+    # One changed bit of a file can turn a blob into a text or a number. The query casts the value,
+    # because apsw raises on a text that is no UTF-8, and its type would stay unknown.
     query = (
         "SELECT sequence, typeof(value), CAST(value AS BLOB) FROM decisions "
         "WHERE sequence >= ? ORDER BY sequence LIMIT ?"

@@ -1,4 +1,4 @@
-"""Where something is mounted, as Linux shows it to this process."""
+"""The mount points that Linux shows to this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 def mounted(table: Path = HERE) -> Iterator[bytes]:
     """Yield the path of each mounted directory or file.
 
-    Raises: OSError: there is no such table.
+    Raises: OSError: the table cannot be read, such as outside Linux.
     """
     for line in table.read_bytes().splitlines():
         fields = line.split(b" ")

@@ -1,4 +1,4 @@
-"""The inputs of an embedded partition: bodies from many threads, for whoever writes."""
+"""The inputs of an embedded partition: many threads add bodies, the writer takes them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from streams.errors import Unavailable
 
 
 class Waiter(Protocol):
-    """Someone who waits for one decision."""
+    """A caller that waits for one decision."""
 
     def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
-        """Take the decision, or why there is none. Called once."""
+        """Take the decision, or the error in its place. The queue calls this once."""
         ...
 
 
 class ThreadWaiter:
-    """A thread that waits."""
+    """A thread that waits for one decision."""
 
     __slots__ = ("_decided", "_error", "_settled", "offset")
 
@@ -40,11 +40,12 @@ class ThreadWaiter:
         self._settled.release()
 
     def wait(self, seconds: float) -> Encoded | None:
-        """Return the decision, None if there is none in time.
+        """Return the decision, None if the time is up before it.
 
         Raises: Unavailable: the outcome is unknown, or the ledger cannot be used.
         """
-        # Without a timeout first: settled already, as nearly always, it takes a tenth of the time.
+        # Nearly always the decision is there already: without a timeout, `acquire` then takes a
+        # tenth of the time.
         settled = self._settled.acquire(blocking=False)
         if not settled and not self._settled.acquire(timeout=max(0.0, seconds)):
             return None
@@ -54,7 +55,7 @@ class ThreadWaiter:
 
 
 class LoopWaiter:
-    """A coroutine that waits, in whatever event loop it runs."""
+    """A coroutine that waits for one decision, in any event loop."""
 
     __slots__ = ("future", "loop", "offset")
 
@@ -68,12 +69,12 @@ class LoopWaiter:
         _call(self.loop, [(self, decided, error)])
 
     def set(self, decided: Encoded | None, error: Exception | None) -> None:
-        """Settle within the loop."""
+        """Settle the future; runs in its loop."""
         if self.future.done():
             return
         if error is not None:
             self.future.set_exception(error)
-            self.future.exception()  # whoever stopped waiting needs no warning
+            self.future.exception()  # without this asyncio warns where the caller stopped waiting
         else:
             self.future.set_result(b"" if decided is None else decided.value)
 
@@ -89,14 +90,14 @@ def _call(loop: asyncio.AbstractEventLoop, settled: list[_Settled]) -> None:
     try:
         loop.call_soon_threadsafe(settle)
     except RuntimeError:
-        return  # the loop is closed, and nobody waits in it any more
+        return  # the loop is closed: no coroutine waits in it any more
 
 
 class QueuedBody(NamedTuple):
     """A body as it was received.
 
     Attributes:
-        received: milliseconds since 1970, its append time.
+        received: its append time, in milliseconds since 1970.
         checked: as in `accountant.records.inputs.Input`.
     """
 
@@ -108,9 +109,9 @@ class QueuedBody(NamedTuple):
 
 
 class NextBatch:
-    """What the journal waits for: at most `most` entries, the first within `wait` seconds.
+    """The journal's request for at most `most` entries, the first within `wait` seconds.
 
-    Awaiting it suspends the processor; whoever runs it on sends it the entries.
+    Awaiting it suspends the processor; the writer resumes the processor with the entries.
     """
 
     __slots__ = ("most", "wait")
@@ -126,7 +127,7 @@ class NextBatch:
 class InputQueue:
     """Bodies waiting to be decided, numbered as they are taken out.
 
-    What waits here was acknowledged to nobody, so losing it in a crash loses nothing.
+    A crash loses the queued bodies, which is safe: no caller has an answer for them yet.
 
     Args:
         most: how many may wait.
@@ -157,13 +158,13 @@ class InputQueue:
 
     @property
     def gathered(self) -> bool:
-        """Whether some bodies were gathered and not taken yet."""
+        """Whether gathered bodies wait for `next`."""
         return bool(self._gathered)
 
     def gather(self, batch: NextBatch) -> None:
-        """Gather what waits, blocking this thread until there is something or time is up.
+        """Gather the waiting bodies; block this thread until one comes or the time is up.
 
-        Where something is gathered already, this returns at once.
+        Returns at once while gathered bodies are left from before.
         """
         if self._gathered:
             return
@@ -187,7 +188,7 @@ class InputQueue:
         self._next = dict(offsets)
 
     async def take(self, most: int, wait: float) -> list[Input]:
-        """Return the next inputs; suspends until the writer brings some, or none."""
+        """Return the next inputs, perhaps none; suspends until the writer resumes it."""
         records: list[Input] = []
         for source, body, received, waiter, checked in await NextBatch(most, wait):
             offset = self._next[source]
@@ -197,7 +198,7 @@ class InputQueue:
         return records
 
     def answer(self, decided: Sequence[tuple[Input, Encoded]]) -> None:
-        """Tell whoever waits for the inputs taken last that they were decided, in order."""
+        """Settle the callers of the inputs taken last with their decisions, in order."""
         by_loop: dict[asyncio.AbstractEventLoop, list[_Settled]] = {}
         for _, encoded in decided:
             offset, waiter = self._taken.popleft()
@@ -210,16 +211,16 @@ class InputQueue:
             _call(loop, settled)
 
     def fail_taken(self, error: Exception) -> None:
-        """Tell those whose outcome is unknown."""
+        """Settle the callers of taken inputs, whose outcome is unknown, with an error."""
         while self._taken:
             offset, waiter = self._taken.popleft()
             waiter.settle(offset, None, error)
 
     def fail_waiting(self, error: Exception, *, gathered: bool = False) -> None:
-        """Tell those still queued, which were not decided.
+        """Settle the callers of queued bodies, which are undecided, with an error.
 
         Args:
-            gathered: also those gathered already, which a later batch would take else.
+            gathered: whether to fail the gathered bodies, too; otherwise a later batch takes them.
         """
         while gathered and self._gathered:
             self._gathered.popleft().waiter.settle(None, None, error)

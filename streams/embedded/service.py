@@ -42,7 +42,7 @@ class EmbeddedService:
     """The embedded ledger as a `Service`; made by `open`.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
-    never wait for it.
+    never wait for the writer.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class EmbeddedService:
         clock: Clock | None = None,
         decide: Decide = decide_record,
     ) -> Self:
-        """Open the file, made if it is not there, and return once it can be decided on.
+        """Open the file, make it if it is missing, and return once requests can be decided.
 
         Raises:
-            Refused: another process has it open, a setting differs from what the file was
-                made with, it is no ledger or damaged, or can be reached by two names.
+            Refused: another process has the file open, a setting differs from the file's
+                genesis, or the file is no ledger, damaged or reachable by two names.
             LogDamaged: the log in it contradicts itself.
         """
         clock = clock or SystemClock()
@@ -146,10 +146,10 @@ class EmbeddedService:
     def decide_sync(
         self, source: Source, body: bytes, wait: float, *, checked: Checked | None = None
     ) -> Decision | None:
-        """Do as `submit_sync`, and return the decision itself, None if not in time.
+        """Do as `submit_sync`, and return the decision itself, None if it takes longer than `wait`.
 
         Args:
-            checked: what `inputs.check` has given for this body, if it was asked.
+            checked: the result of `inputs.check` for this body, if the caller has it already.
         """
         waiter = ThreadWaiter()
         entry = QueuedBody(source, body, self._clock.now(), waiter, checked)
@@ -162,7 +162,7 @@ class EmbeddedService:
         self._writer.submit(QueuedBody(source, body, self._clock.now(), waiter), here=False)
         if wait <= 0:
             return Answer(decision=None, partition=0)
-        # `asyncio.wait` leaves the future alone when time is up: the decision still comes.
+        # On timeout `asyncio.wait` does not cancel the future: the writer may still settle it.
         await asyncio.wait([waiter.future], timeout=wait)
         decision = waiter.future.result() if waiter.future.done() else None
         return Answer(decision=decision, partition=0, offset=waiter.offset)
@@ -186,7 +186,7 @@ class EmbeddedService:
 
     async def datasets(self) -> list[DatasetView]:
         self._check_readable()
-        # Of very many it takes a quarter of a second, in which the loop has requests to answer.
+        # With very many datasets this takes a quarter of a second, too long to block the loop.
         return list((await asyncio.to_thread(self.views.datasets)).values())
 
     async def dataset(self, name: str) -> DatasetView | None:
@@ -208,7 +208,7 @@ class EmbeddedService:
         return Readiness(ready=not reasons, reasons=reasons)
 
     def publish_address(self, address: str) -> None:
-        """Tell other processes, through the lock's file, where this one answers HTTP."""
+        """Write into the lock's file at which address this process answers HTTP."""
         self._lock.publish(address)
 
     def on_end(self, callback: Callable[[BaseException], None]) -> None:
@@ -236,15 +236,15 @@ class EmbeddedService:
             raise Unavailable("; ".join(self._writer.reasons))
 
     def _begun(self, partition: Partition) -> None:
-        self._tell(self._crossings.begin(partition.ledgers))
+        self._send_alerts(self._crossings.begin(partition.ledgers))
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
         if self._events.heard:
             self._events.send([encoded.decision for encoded in records])
-        self._tell(self._crossings.take(records, committed.partition.ledgers))
+        self._send_alerts(self._crossings.take(records, committed.partition.ledgers))
 
-    def _tell(self, alerts: list[Alert]) -> None:
+    def _send_alerts(self, alerts: list[Alert]) -> None:
         if alerts:
             self._alerts.send(alerts)
             if self._outbox is not None:

@@ -1,4 +1,4 @@
-"""The writer of an embedded ledger: its own thread, or a caller's thread that waits anyway.
+"""The writer of an embedded ledger: its own thread, or the waiting thread of a caller.
 
     caller's thread                    queue                    ledger-writer thread
     ---------------                    -----                    --------------------
@@ -6,16 +6,16 @@
       lock is free?     |                                         |
       queue is empty? --+--> lock --> _step([body]) <-- lock <----+
                         |               |
-                        |no             the processor's coroutine runs on from where it
-                        v               waited (NextBatch) to where it waits next: it
-                    put(body) ------->  takes, decides, commits, tells readers, publishes,
+                        |no             the processor's coroutine resumes from one NextBatch
+                        v               and runs to the next one: it takes the bodies,
+                    put(body) ------->  decides, commits, updates the readers, publishes,
                                         answers the callers
 
 The processor is a coroutine that suspends in two places only: to wait for inputs (`NextBatch`),
-or to pause after a fault (`Pause`). A thread that holds the lock runs it on from one such place
-to the next, so there is one writer at a time. A single request from a waiting thread is decided
-in that thread: on an idle machine the two thread switches otherwise cost nearly half as much as
-the commit. Why: docs/decisions/0022-one-baton-of-the-embedded-writer.md.
+or to pause after a fault (`Pause`). A thread that holds the lock resumes it from one such place
+to the next, so there is one writer at a time. A waiting thread decides its own single request:
+otherwise the two thread switches cost nearly half as much as the commit on an idle machine.
+Why: docs/decisions/0022-one-baton-of-the-embedded-writer.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PATIENCE_S: Final = 10.0
 
 
 class Pause:
-    """The processor waits before it owns the ledger again."""
+    """The processor's request to wait before it owns the ledger again."""
 
     __slots__ = ("seconds",)
 
@@ -56,36 +56,36 @@ class Pause:
 
 
 async def pause(seconds: float) -> None:
-    """Suspend the processor; to be its `sleep`."""
+    """Suspend the processor, as its `sleep`."""
     if seconds > 0:
         await Pause(seconds)
 
 
 class UntilDiskFails(AlwaysEntitled):
-    """After an I/O error nobody knows what the disk holds until the file is opened anew."""
+    """Ends ownership at an I/O error: until the file is opened anew its contents are unknown."""
 
     async def may_own(self, fault: BaseException | None) -> bool:
         return await super().may_own(fault) and not is_io_error(fault)
 
 
 def is_io_error(fault: BaseException | None) -> bool:
-    """Tell whether the disk itself failed, rather than being full or busy."""
+    """Return whether the disk itself failed; a full or busy disk is no such error."""
     return fault is not None and isinstance(fault.__cause__, apsw.IOError)
 
 
 class Writer:
-    """Runs one processor, answers its callers, and knows why it does not decide.
+    """Runs one processor, answers the callers, and knows why nothing is decided.
 
     Args:
         make: makes the processor, given its observer and entitlement; its `sleep` must be
             `pause` and its journal must read from `inbox`.
         inbox: where the callers' bodies wait.
-        live_ledgers: what readers see; told before the callers are answered.
-        begun: given the state, each time that it was read back.
-        publish: given the decisions of each commit.
+        live_ledgers: the readers' view; updated before the callers are answered.
+        begun: called with the state after each refold.
+        publish: called with the decisions of each commit.
 
     Attributes:
-        partition: the state, while it holds; to be read only.
+        partition: the state, None while there is none; only the processor changes it.
         fatal: why nothing can ever be decided again.
     """
 
@@ -122,10 +122,10 @@ class Writer:
     def start(self) -> None:
         """Start, and return once requests can be decided.
 
-        Raises: Refused, LogDamaged, Unavailable: they cannot be; the thread has ended.
+        Raises: Refused, LogDamaged, Unavailable: requests cannot be decided; the thread has ended.
         """
         self._thread.start()
-        # A refold takes as long as it takes; a fault may pass, but is not waited for for ever.
+        # A refold may take any time. A fault may pass, so it gets a bounded time to do so.
         waited = 0.0
         while not self._began.wait(_POLL_S):
             waited += _POLL_S
@@ -141,13 +141,13 @@ class Writer:
             raise trouble
 
     def on_end(self, callback: Callable[[BaseException], None]) -> None:
-        """Have `callback` called, in any thread, if this ends without `stop`."""
+        """Have `callback` called, in any thread, if the writer ends without `stop`."""
         self._on_end.append(callback)
         if self.fatal is not None:
             callback(self.fatal)
 
     def stop(self) -> None:
-        """End; what was not decided stays undecided."""
+        """End the writer; undecided requests stay undecided."""
         self._stopping.set()
         self._inbox.wake()
         if self._thread.ident is not None:
@@ -158,8 +158,8 @@ class Writer:
         """Have a body decided; its waiter is settled then.
 
         Args:
-            here: in this thread, before this returns, if nobody else is at it.
-        Raises: Unavailable: it could only wait in vain, or too many wait already.
+            here: decide it in this thread, before this returns, if no other thread is deciding.
+        Raises: Unavailable: nothing can be decided now, or too many bodies wait already.
         """
         if self.fatal is not None or self._stopping.is_set():
             raise Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed")
@@ -184,16 +184,19 @@ class Writer:
         return [] if self.partition else ["refolding: the ledger is being read back"]
 
     def _trouble_now(self) -> BaseException | None:
-        """Return why nothing is decided; a clock that is right again is no reason any more."""
+        """Return why nothing is decided now, None if a wrong clock was the reason and is mended."""
         trouble, partition = self._trouble, self.partition
         if partition is None or not isinstance(trouble, ClockOutOfRange):
             return trouble
-        # Noted as the state was read back. Where the clock was set before the processor looked
-        # at it, nothing is dropped, and no next refold would take the note away.
+        # `refolded` has stored this trouble. If the clock is mended before the processor reads it,
+        # no drop and no later refold clears the trouble, so ask the clock again.
         return _clock_trouble(self._clock, partition)
 
     def _serve(self) -> None:
-        """Do all that no caller does: refolds, pauses, batches, the clock while idle."""
+        """Run the processor for all but single requests in a caller's thread.
+
+        That is: its refolds, its pauses, its batches, and its idle checks of the clock.
+        """
         while (at := self._at) is not None and not self._stopping.is_set():
             if isinstance(at, Pause):
                 self._stopping.wait(at.seconds)
@@ -211,14 +214,14 @@ class Writer:
         self._fail_all(Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed"))
 
     def _step(self, value: Sequence[QueuedBody] | None) -> None:
-        """Run the processor to its next suspension. The lock is held."""
+        """Run the processor to its next suspension. The caller holds the lock."""
         try:
             self._at = self._run.send(value)
         except StopIteration:
             self._end(self.fatal or self._trouble or Unavailable("the processor ended"))
         except BaseException as error:
-            # Such as an interrupt from the keyboard in the caller's thread. The coroutine is
-            # gone and its journal with it; a new one reads back what was committed.
+            # An error such as a keyboard interrupt in the caller's thread ends the coroutine and
+            # its journal. A new coroutine refolds the committed decisions.
             self.dropped(0, Unavailable(f"interrupted by {type(error).__name__}"))
             self._run, self._at = self._begin(), Pause(0)
             if threading.current_thread() is not self._thread:
@@ -263,8 +266,8 @@ class Writer:
         if error is None:
             return
         self._trouble = error
-        self._began.set()  # a disk that is full at the start is to be told, not waited for
-        # What was being committed may be decided or not: only the same bytes again can tell.
+        self._began.set()  # `start` reports a fault, such as a full disk, instead of waiting
+        # The batch being committed may be decided or not: sending the same bytes again tells.
         unknown = Unavailable(f"{explained(error)}; send the same bytes again")
         self._inbox.fail_taken(unknown)
         if isinstance(error, ClockOutOfRange):
@@ -277,7 +280,7 @@ class Writer:
 
 
 def explained(error: BaseException) -> str:
-    """Return what is wrong in words, led by a code where scripts look for one."""
+    """Return the error in words; they begin with a code where scripts rely on one."""
     if isinstance(error, ClockOutOfRange):
         return f"{CLOCK_OUT_OF_RANGE}: {error}"
     if isinstance(error, Refused | LogDamaged):
