@@ -1,1 +1,1 @@
-"""From the log back: refold, audit, sums."""
+"""Reading a log back: refold it into a state, audit it, check its sums."""

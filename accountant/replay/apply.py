@@ -1,4 +1,4 @@
-"""One decision's effect on a partition's state, as the log states it."""
+"""The effect of one decision in the log on a partition's state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REMEMBERED: Final = frozenset(
 
 
 def apply(partition: Partition, decision: Decision, digest: str) -> None:
-    """Take one decision's effect on clock, floor, offsets and ledger, as the log states it.
+    """Apply one decision to clock, floor, offsets and ledger, with the numbers of the log.
 
     Raises: LogDamaged: the decision contradicts its dataset's ledger.
     """
@@ -85,7 +85,7 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
 
 
 def remember(partition: Partition, decision: Decision, digest: str) -> None:
-    """Remember the id that a decision was about, if its repeats are to be recognised."""
+    """Remember the id of a decided request, if the partition must recognise its repeats."""
     if decision.outcome not in _REMEMBERED or decision.reason is Reason.OVERLOADED:
         return
     body = bytes(decision.request)
@@ -112,14 +112,14 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
 
 @lru_cache(maxsize=16_384)
 def _shared(cost: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return one dictionary for all equal costs: a copy each would double what ids take."""
+    """Return one dictionary for all equal costs: one each would double the memory of the ids."""
     return dict(cost)
 
 
 def source_named(topic: str) -> Source:
-    """Return the input that a decision names.
+    """Return the source of the input that a decision names.
 
-    Raises: LogDamaged: there is none of that name.
+    Raises: LogDamaged: no source has that name.
     """
     if topic == "requests":
         return "requests"

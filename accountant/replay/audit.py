@@ -1,11 +1,11 @@
 """Check a partition's decision log from its first record, and decide every request again.
 
-Two independent checks see each record. `log_sums` believes the log's own numbers only as far
-as they add up; deciding again believes its requests only. An edit that is hashed into a new
-chain passes the chain, but has to get past both.
+Each record passes two independent checks. `sums` checks that the log's own numbers add up;
+deciding again trusts the log's requests alone. An edit that is hashed into a new chain passes the
+chain, but must also pass both checks.
 
-What no reading of a log can show is a missing tail, or a log forged from its start: give the
-head that is expected, from `state` or a witness, to see those too.
+No reading of a log can notice a missing tail, or a log forged from its start. An expected head,
+from `state` or a witness, shows those too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from accountant.times import from_iso
 
 _FORGET_EVERY: Final = 4096
 _PROGRESS_EVERY: Final = 1000
-# Compared exactly; odometers within rounding, `fits` by whether it does, and of `error` the
-# field: the words of a rule may come from a library.
+# These fields must be equal. Odometers may differ by rounding, `fits` must only fit, and of
+# `error` only the field must be equal: a library may word the rule.
 _DECIDED: Final = (
     "outcome",
     "reason",
@@ -55,11 +55,11 @@ _DECIDED: Final = (
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The first record that is not what it must be.
+    """The first record that an audit finds wrong.
 
     Attributes:
-        partition_sequence: where the record stands, counted from 0.
-        what: the field, or `record` where it cannot be read as one.
+        partition_sequence: the record's place in the log, counted from 0.
+        what: the wrong field, or `record` where no single field can be named.
     """
 
     partition_sequence: int
@@ -69,13 +69,13 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an audit saw, up to the first disagreement.
+    """The result of an audit, up to the first disagreement.
 
     Attributes:
-        ok: every record is what it must be.
-        records: how many were found right. `decided_again`: of these, those with a request.
-        granted, refused: how many requests.
-        outcomes, reasons: how many records of each kind.
+        ok: every record is right.
+        records: number of right records. `decided_again`: the number of these with a request.
+        granted, refused: numbers of requests.
+        outcomes, reasons: number of records of each kind.
         sequence, head: number and hash of the last right record, -1 and zeros for none.
     """
 
@@ -92,7 +92,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     first_disagreement: Disagreement | None = None
 
 
-class _Wrong(Exception):  # leaves `take` at the first finding, however deep
+class _Wrong(Exception):  # brings the first finding from any depth back to `take`
     def __init__(self, what: str, expected: object, found: object) -> None:
         self.what, self.expected, self.found = what, str(expected), str(found)
         super().__init__(what)
@@ -103,14 +103,14 @@ class Auditor:
 
     Attributes:
         partition: the state after the records taken so far, None before the first.
-        disagreement: the first one; records after it are not looked at.
+        disagreement: the first one; the auditor does not check later records.
     """
 
     def __init__(self, *, genesis: Genesis | None = None, most_ids: int | None = None) -> None:
-        """Expect a log that begins with `genesis`, or with any if it is not known.
+        """Expect a log that begins with `genesis`; None accepts any genesis.
 
         Args:
-            most_ids: how many ids the deciding partition remembered.
+            most_ids: the most ids that the deciding partition remembered.
         """
         self.partition: Partition | None = None
         self.disagreement: Disagreement | None = None
@@ -122,11 +122,11 @@ class Auditor:
 
     @property
     def records(self) -> int:
-        """How many records were found right."""
+        """Number of right records."""
         return self._outcomes.total()
 
     def take(self, value: bytes) -> bool:
-        """Check the next record; False from the first disagreement on."""
+        """Check the next record; return False from the first disagreement on."""
         if self.disagreement is not None:
             return False
         try:
@@ -134,15 +134,15 @@ class Auditor:
         except _Wrong as wrong:
             self._disagree(wrong.what, wrong.expected, wrong.found)
         except Exception as error:
-            # A forged record may break anything that reads it; that too is its disagreement.
+            # A forged record may raise anything in the code that reads it: a disagreement, too.
             self._disagree("record", "a decision", f"{type(error).__name__}: {error}")
         return self.disagreement is None
 
     def report(self, *, expected_head: tuple[int, str] | None = None) -> AuditReport:
-        """Return what was found.
+        """Return the report of the records taken so far.
 
         Args:
-            expected_head: (sequence, hash) of the log's last record, known from elsewhere.
+            expected_head: (sequence, hash) of the log's last record, from another source.
         """
         partition = self.partition
         sequence, head = (
@@ -179,8 +179,8 @@ class Auditor:
         _insist(same("partition_sequence", self.records, decision.partition_sequence))
         _insist(same("previous", previous, decision.previous))
         _insist(same("version", VERSION, decision.version))
-        # No other rules have ever decided. Who changes them keeps the old ones, to decide again
-        # by: a record that is only added up could have spent next to nothing.
+        # Only these rules have ever decided. A developer who changes them must keep the old ones
+        # for the audit: a record that is only added up could claim to have spent almost nothing.
         _insist(same("rules", RULES, decision.rules))
         if encode(decision) != value:
             raise _Wrong("record", "the bytes that a decision is written as", "others")
@@ -228,11 +228,11 @@ def audit(
     """Check one partition's log, given as the bytes of its decisions in order.
 
     Args:
-        expected_head: (sequence, `sha256:...`) of the last record, known from elsewhere;
-            without it a missing tail goes unseen.
-        genesis: what decision 0 must say, if that is known.
-        most_ids: how many ids the deciding partition remembered.
-        progress: called with the number of records, each 1,000 of them.
+        expected_head: (sequence, `sha256:...`) of the last record, from another source; without
+            it the audit cannot notice a missing tail.
+        genesis: the genesis that decision 0 must have, None if unknown.
+        most_ids: the most ids that the deciding partition remembered.
+        progress: called with the number of records after every 1,000 records.
     """
     auditor = Auditor(genesis=genesis, most_ids=most_ids)
     for value in records:
@@ -275,9 +275,9 @@ def _decide_again(partition: Partition, decision: Decision) -> Findings:
 
 
 def _fits(ledger: Ledger, text: str | None) -> bool:
-    """Tell whether the claim that a refusal offers would have been granted.
+    """Return whether the filter would have granted the claim that a refusal offers.
 
-    It is searched for in floats, so another machine may offer another last digit.
+    A search in floats finds that claim, so another machine may offer another last digit.
     """
     try:
         asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs)

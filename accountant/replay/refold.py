@@ -1,7 +1,7 @@
-"""From committed records back to a partition's state.
+"""Refold: rebuild a partition's state from its committed records.
 
-Totals come from the log and are not computed again: a refold gives the same state whatever
-rules are in force today. `audit` is what recomputes them.
+A refold takes totals from the log and does not compute them, so it gives the same state under
+any later rules. `audit` recomputes them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.times import from_iso
 
 _FORGET_EVERY: Final = 4096
-# What bytes that somebody has changed can make of their reader.
+# The errors that decoding altered bytes can raise.
 _UNREADABLE: Final = (
     *DECODE_ERRORS,
     BudgetError,
@@ -44,26 +44,26 @@ _UNREADABLE: Final = (
 )
 
 
-_FIXED: Final = ("application", "partitions", "window_ms", "skew_ms")  # settings, too
+_FIXED: Final = ("application", "partitions", "window_ms", "skew_ms")  # fields that are settings
 
 
 class GenesisDiffers(LogDamaged):
-    """The log began with other settings: not the log, but the settings are to be set right."""
+    """The log began with other settings: correct the settings; the log is sound."""
 
 
 class StateMismatch(LedgerFault):
-    """The state rows do not agree with the log: refold from decision 0, without them."""
+    """The state rows do not agree with the log: refold from decision 0 without the rows."""
 
 
 class Refold:
     """Fold state rows, then decisions, into a partition.
 
-    With rows, only the decisions whose ids may still be asked for are needed; without
-    them, every decision from 0. `finish` tells whether it all fits together.
+    With rows, a refold needs only the decisions whose ids clients may still repeat; without
+    rows, every decision from 0. `finish` checks that rows and decisions fit together.
 
     Args:
-        instead_of: the refold with rows that has failed, where this is the one without. What
-            its sound rows have seen, the log must still hold.
+        instead_of: the refold with rows that failed, if this one replaces it. The log must hold
+            every decision that the sound rows of that one have seen.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class Refold:
         self._expected: tuple[int, str] | None = None
         self._unreadable: dict[bytes, Exception] = {}
         self._taken = 0
-        self._seen = None if instead_of is None else instead_of._as_seen()
+        self._witness = None if instead_of is None else instead_of._as_witness()
         self._last: Decision | None = None
         self._next: dict[Source, int] = {}
 
     def take_row(self, key: bytes, value: bytes | None) -> None:
-        """Take a record of `state`; later ones of a key replace earlier ones.
+        """Take a record of `state`; a later record of a key replaces an earlier one.
 
-        A row that cannot be read is told of by `start`, unless a later one replaces it.
+        `start` reports a row that cannot be read, unless a later record replaces it.
         """
         self._unreadable.pop(key, None)
         partition = self._partition
@@ -94,7 +94,7 @@ class Refold:
             if key == partition_row_key(self._genesis.partition):
                 self._row = decode_partition_row(value or b"")
             elif value is None:
-                name = key.decode(errors="replace")  # what is no name has no ledger
+                name = key.decode(errors="replace")  # a key that is no UTF-8 names no ledger
                 partition.ledgers.pop(name, None)
                 partition.checksum.forget(name)
             else:
@@ -110,7 +110,7 @@ class Refold:
     def start(self) -> int | None:
         """Time (milliseconds) from which decisions are needed, None for all of them.
 
-        Ids above the floor were decided after floor - skew. To be read after the rows.
+        Ids above the floor were decided after floor - skew. Read this after the last row.
         Raises: StateMismatch: rows are missing, unreadable, or belong to another log.
         """
         for key, error in self._unreadable.items():
@@ -138,9 +138,9 @@ class Refold:
         """Take the next decision of the log.
 
         Raises:
-            GenesisDiffers: it began with other settings.
-            LogDamaged: it cannot be read, or does not continue the chain.
-            StateMismatch: the rows do not agree with it.
+            GenesisDiffers: the log began with other settings.
+            LogDamaged: the decision cannot be read, or does not continue the chain.
+            StateMismatch: the rows do not agree with the decision.
         """
         after = self._expected[0] - 1 if self._expected else "none"
         try:
@@ -171,8 +171,8 @@ class Refold:
         digest = hash_of(value)
         self._expected = (number + 1, digest)
         if self._row is None:
-            if self._seen is not None:
-                self._seen.check_head(number, digest)
+            if self._witness is not None:
+                self._witness.check_head(number, digest)
             apply(self._partition, decision, digest)
         elif number > self._row.partition_sequence:
             raise StateMismatch(
@@ -189,11 +189,11 @@ class Refold:
             self._partition.ids.forget(from_iso(decision.floor))
 
     def finish(self) -> Partition:
-        """Return the state, once every record was taken.
+        """Return the state, after the last record is taken.
 
         Raises:
-            StateMismatch: the rows are of another log.
-            LogDamaged: the log ends before what the rows have seen, or has no genesis:
+            StateMismatch: the rows belong to another log.
+            LogDamaged: the log ends before a decision that the rows have seen, or is empty:
                 nothing may be decided here.
         """
         partition, row = self._partition, self._row
@@ -214,13 +214,16 @@ class Refold:
                 "the decision log is empty: run `accountant topics create` if it is new; if it "
                 "held decisions, restore it, for what was spent is only known there"
             )
-        if self._seen is not None:
-            self._seen.check(partition)
+        if self._witness is not None:
+            self._witness.check(partition)
         partition.ids.forget(partition.floor)
         return partition
 
     def _check_row(self, row: PartitionRow) -> None:
-        """Compare what no dataset's row vouches for with the last decision, which it follows."""
+        """Compare the row's times and offsets with the last decision; no dataset's row holds them.
+
+        Raises: StateMismatch: they differ.
+        """
         last = self._last
         assert last is not None
         stated = row.decided_at, row.floor
@@ -232,7 +235,7 @@ class Refold:
                 f"decision {last.partition_sequence} makes them {due} and {self._next}"
             )
 
-    def _as_seen(self) -> StateWitness:
+    def _as_witness(self) -> StateWitness:
         row = self._row
         if row is not None and row.genesis != self._genesis:
             return StateWitness(None, {})
@@ -240,10 +243,10 @@ class Refold:
 
 
 def check_genesis(found: Genesis | None, wanted: Genesis) -> None:
-    """Check that a log began as the settings say.
+    """Check that a log began with these settings.
 
     Raises:
-        GenesisDiffers: it began with other settings; the message names each, and what to set.
+        GenesisDiffers: it began with other settings; the message names each with its right value.
         LogDamaged: it has no genesis, or is the log of another partition.
     """
     if found is None or found.partition != wanted.partition:
@@ -258,7 +261,7 @@ def check_genesis(found: Genesis | None, wanted: Genesis) -> None:
 
 
 def _compare(partition: Partition, decision: Decision) -> None:
-    """Check the row of a decision's dataset, as far as the decision can tell.
+    """Check the row of a decision's dataset against the decision; a newer row is not checked.
 
     Raises: StateMismatch: the row is missing, older than the decision, or disagrees with it.
     """
@@ -282,7 +285,7 @@ def _compare(partition: Partition, decision: Decision) -> None:
 def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
     """Return every row of `state` for a partition, its own row last.
 
-    Equal states give equal bytes, so this is also how two refolds are compared.
+    Equal states give equal bytes, so comparing these rows compares two refolds.
     """
     rows = [
         (name.encode(), encode(snapshot(ledger)))

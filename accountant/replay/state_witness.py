@@ -1,4 +1,4 @@
-"""What rows of `state` prove of the log beside them, also rows that are given up."""
+"""Rows of `state` as witnesses of the log, also where a refold gives the rows up."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _RESTORE: Final = (
 
 
 class StateWitness:
-    """What the sound rows of a `state` that is given up prove of the log.
+    """The sound rows of a `state` that a refold gave up, as witnesses of the log.
 
-    Rows and decisions are written in one transaction, so a log that holds less has lost
-    decisions. To refold it all the same would give back what they spent.
+    One transaction writes rows and decisions, so a log that ends before its rows has lost
+    decisions. A refold of such a log would give back the budget that they spent.
     """
 
     def __init__(self, row: PartitionRow | None, ledgers: Mapping[str, Ledger]) -> None:
@@ -27,9 +27,9 @@ class StateWitness:
         self._ledgers = ledgers
 
     def check_head(self, number: int, digest: str) -> None:
-        """Check a decision of the log against the last one that the partition's row has seen.
+        """Check that the log has the decision of the partition's row at the row's number.
 
-        Raises: LogDamaged: it is another.
+        Raises: LogDamaged: the log has another decision there.
         """
         row = self._row
         if row is not None and number == row.partition_sequence and digest != row.head:
@@ -39,7 +39,7 @@ class StateWitness:
             )
 
     def check(self, partition: Partition) -> None:
-        """Check the end of the log, and of each dataset.
+        """Check that the log, and each dataset in it, reaches as far as the rows.
 
         Raises: LogDamaged: decisions are missing.
         """
@@ -55,9 +55,9 @@ class StateWitness:
 
 
 def check_reaches(end: int, seen: int) -> None:
-    """Check that a log reaches as far as rows have seen it.
+    """Check that a log reaches the last decision that its rows have seen.
 
-    Raises: LogDamaged: it ends before.
+    Raises: LogDamaged: the log ends before it.
     """
     if end < seen:
         raise LogDamaged(

@@ -1,6 +1,6 @@
-"""What the log's own numbers must obey, whatever rules decided: order, sums, budgets.
+"""Checks of the log's own numbers that hold under any rules: order, sums, budgets.
 
-Nothing here decides a request or prices a claim; see `audit` for that.
+Nothing here decides a request or prices a claim; `audit` does.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso
 
 ROUNDING: Final = Decimal("1e-9")
-"""Odometers may differ by this much, relative: they are floats, and machines' logarithms
-differ in the last place. Everything else is exact."""
+"""The largest relative difference of odometers: they are floats, and logarithms differ between
+machines in the last place. Everything else is exact."""
 
 _NUMBERED: Final = frozenset(
     {Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED, Outcome.GRANTED, Outcome.REFUSED}
@@ -33,7 +33,7 @@ _OF_A_LEDGER: Final = ("generation", "cost", "asked", "totals", "left", "odomete
 
 
 class Finding(NamedTuple):
-    """One thing that is not as it must be."""
+    """One wrong field of a record."""
 
     what: str
     expected: str
@@ -44,7 +44,7 @@ Findings = Iterator[Finding]
 
 
 def check_record(partition: Partition, decision: Decision) -> Findings:
-    """Yield what is wrong with the next decision, given the state before it."""
+    """Yield the findings about the next decision, given the state before it."""
     yield from _check_order(partition, decision)
     numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
     if numbered:
@@ -137,7 +137,8 @@ def _over(plan: CompiledPolicy, spent: tuple[Units, ...]) -> Findings:
     for name, limit, amount in zip(plan.sums, plan.capacity, spent, strict=False):
         if amount > limit:
             yield Finding(name, f"at most {format_units(limit)}", format_units(amount))
-    # Each within its own limit, but not all together; or nothing is found above.
+    # Each sum is within its own limit, but the filter does not admit them together. `audit` stops
+    # at the first finding, so this one counts only where the loop found none.
     yield Finding(plan.sums[0], f"totals that filter {plan.kind.name} admits", str(_wire(spent)))
 
 
@@ -152,7 +153,7 @@ def _check_added(
 def check_odometers(
     plan: CompiledPolicy, totals: tuple[Units, ...], found: dict[str, str]
 ) -> Findings:
-    """Yield an odometer that is missing or further off than `ROUNDING`."""
+    """Yield each odometer that is missing or further off than `ROUNDING`."""
     due = {
         reader.name: format_reading(value)
         for reader, value in zip(plan.readers, plan.readings(totals), strict=True)
