@@ -1,4 +1,4 @@
-"""One dataset: what was spent of its budget, and the decision on a request."""
+"""One dataset: the budget it has spent, and the decision on a request."""
 
 from __future__ import annotations
 

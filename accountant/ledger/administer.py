@@ -18,8 +18,8 @@ def administer(
     """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
 
     Args:
-        ledger: before it; None only for an opening of a dataset never opened.
-        record: its fields already checked.
+        ledger: the ledger before the record; None only if the record first opens the dataset.
+        record: a record whose fields are checked.
         at: the decision's time, milliseconds since 1970.
     """
     if isinstance(record, Open):
@@ -31,13 +31,13 @@ def administer(
         return _refused(ledger, Reason.CLOSED, at)
     if isinstance(record, Amend):
         return _amend(ledger, record, at)
-    closed = _moved(ledger, at, closed=True)
+    closed = _after_decision(ledger, at, closed=True)
     return closed, Verdict(Outcome.CLOSED), {}
 
 
 def _open(record: Open, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
     plan = open_plan(resolve(record.policy))
-    return Ledger.opened(record.dataset, plan, at), Verdict(Outcome.OPENED), _written(plan)
+    return Ledger.opened(record.dataset, plan, at), Verdict(Outcome.OPENED), _policy_fields(plan)
 
 
 def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
@@ -49,18 +49,18 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
     )
     plan = CompiledPolicy(policy, ledger.plan.capacity)
     crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
-    amended = _moved(ledger, at, plan=plan, crossed=crossed)
-    return amended, Verdict(Outcome.AMENDED), _written(plan)
+    amended = _after_decision(ledger, at, plan=plan, crossed=crossed)
+    return amended, Verdict(Outcome.AMENDED), _policy_fields(plan)
 
 
-def _written(plan: CompiledPolicy) -> dict[str, object]:
+def _policy_fields(plan: CompiledPolicy) -> dict[str, object]:
     return {"policy": plan.policy, "budget": plan.budget_wire}
 
 
 def _refused(ledger: Ledger, reason: Reason, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
-    return _moved(ledger, at), Verdict(Outcome.REFUSED, reason), {}
+    return _after_decision(ledger, at), Verdict(Outcome.REFUSED, reason), {}
 
 
-def _moved(ledger: Ledger, at: int, **changes: object) -> Ledger:
+def _after_decision(ledger: Ledger, at: int, **changes: object) -> Ledger:
     sequence = ledger.sequence + 1
     return msgspec.structs.replace(ledger, sequence=sequence, changed_at=at, **changes)

@@ -1,4 +1,4 @@
-"""The largest claim of a kind that would still fit: what a refusal offers instead."""
+"""The largest claim of a kind that would still fit, which a refusal offers instead."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _PER_DECADE: Final = 9000  # decimals of 4 digits, 1000 to 9999, times a power o
 def largest(
     claim: Claim, kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]
 ) -> str | None:
-    """Return the largest claim like `claim` that fits, as text; None if none does.
+    """Return the largest claim like `claim` that fits, as text, None if no such claim fits.
 
-    The claim's one knob (epsilon, rho, sigma, times, ...) is turned, to 4 digits and in the
-    safe direction; everything else stays. What is returned was checked to fit.
+    The result differs from `claim` in its knob alone (epsilon, rho, sigma, times, ...), which has
+    4 digits, rounded toward the smaller cost. The filter has confirmed that the result fits.
     """
     if isinstance(claim, AllOf):
         return None
@@ -54,8 +54,8 @@ def _search(
     if not asked:
         return None
 
-    def turned(value: Decimal) -> Claim | None:
-        """Return the claim with its knob there if that fits, None if it does not."""
+    def claim_at(value: Decimal) -> Claim | None:
+        """Return the claim with this value of its knob, None if it does not fit."""
         less = msgspec.structs.replace(claim, **{claim.knob: _plain(value)})
         fits = kind.fits(capacity, spent, price(CheckedClaim(less), kind.needs))
         return less if fits else None
@@ -70,38 +70,40 @@ def _search(
         if solved is _NOTHING_FITS:
             return None
         if solved is not None:
-            found = _step_back(math.exp(solved), claim.knob_sign, turned)
+            found = _step_back(math.exp(solved), claim.knob_sign, claim_at)
             if found is not None:
                 return claim_text(found)
     except RequestInvalid:  # what is left is below the smallest claim of this kind
         if claim.knob_is_power:
             return None
-    found = _bisected(asked, claim.knob_sign, turned)
+    found = _bisected(asked, claim.knob_sign, claim_at)
     return None if found is None else claim_text(found)
 
 
-def _step_back(solved: float, sign: int, turned: Callable[[Decimal], Claim | None]) -> Claim | None:
-    """Return the claim at 4 digits of a root, rounded toward a smaller cost.
+def _step_back(
+    solved: float, sign: int, claim_at: Callable[[Decimal], Claim | None]
+) -> Claim | None:
+    """Return the claim at a root, with 4 digits, rounded toward a smaller cost.
 
-    None unless it fits and the next larger one does not: then the root is none.
+    None unless it fits and the next larger claim does not: otherwise `solved` is not the root.
     """
     safer = _SAFER[sign]
-    # A little too much first: what fits exactly (0.25) is then not rounded past (0.2499).
+    # Begin at a slightly larger cost: a knob that fits exactly (0.25) would else become 0.2499.
     value = safer.create_decimal_from_float(solved * (1 + 2 * _CLOSE * sign))
     for _ in range(_STEPS_BACK):
-        found = turned(value)
+        found = claim_at(value)
         if found is not None:
             more = safer.next_plus(value) if sign > 0 else safer.next_minus(value)
-            return found if turned(more) is None else None
+            return found if claim_at(more) is None else None
         value = safer.next_minus(value) if sign > 0 else safer.next_plus(value)
     return None
 
 
 def _solve(excess: Callable[[float], float | None], start: float, sign: int) -> float | None:
-    """Return where a filter's excess is 0, in the logarithm of the knob.
+    """Return the logarithm of the knob at which a filter's excess is 0.
 
-    Costs grow about as a power of the knob, between 1 and 2, so a secant is there in a few
-    steps. `_NOTHING_FITS` where turning the knob does not help; None where it is not found.
+    Costs grow about as a power of the knob, between 1 and 2, so the secant method needs few
+    steps. Returns `_NOTHING_FITS` if no value of the knob helps, None if the method fails.
     """
     x, first = start, excess(start)
     if first is None:
@@ -115,7 +117,7 @@ def _solve(excess: Callable[[float], float | None], start: float, sign: int) -> 
         moved = x - e / slope
         try:
             e_moved = excess(moved)
-        except (RequestInvalid, OverflowError):  # beyond the range of the knob: half as far
+        except (RequestInvalid, OverflowError):  # out of the knob's range: halve the step
             slope *= 2
             continue
         if e_moved is None or not math.isfinite(e_moved):
@@ -126,40 +128,45 @@ def _solve(excess: Callable[[float], float | None], start: float, sign: int) -> 
     return _NOTHING_FITS if e == first > 0 else None
 
 
-def _bisected(asked: Decimal, sign: int, turned: Callable[[Decimal], Claim | None]) -> Claim | None:
-    """Search the decimals of 4 digits: slow, and never wrong."""
-    start = _place(asked, sign)
+def _bisected(
+    asked: Decimal, sign: int, claim_at: Callable[[Decimal], Claim | None]
+) -> Claim | None:
+    """Return the largest claim that fits, by bisection over the decimals of 4 digits.
 
-    def enough(steps: int) -> bool:
+    It is slower than `_solve`, but cannot fail.
+    """
+    start = _index_of(asked, sign)
+
+    def fits_at(steps: int) -> bool:
         try:
-            return turned(_at(start - steps * sign)) is not None
+            return claim_at(_decimal_at(start - steps * sign)) is not None
         except RequestInvalid:  # below the smallest claim of this kind
             return True
 
-    # What was asked for does not fit, but rounded to the smaller cost it may.
+    # The claim asked for does not fit, but may fit when its knob is rounded to the smaller cost.
     most = 1
-    while not enough(most - 1):
+    while not fits_at(most - 1):
         most *= 2
     least = most // 2 - 1  # does not fit, or -1
     most -= 1
     while most - least > 1:
         middle = (least + most) // 2
-        least, most = (least, middle) if enough(middle) else (middle, most)
+        least, most = (least, middle) if fits_at(middle) else (middle, most)
     try:
-        return turned(_at(start - most * sign))
+        return claim_at(_decimal_at(start - most * sign))
     except RequestInvalid:
         return None
 
 
-def _place(value: Decimal, sign: int) -> int:
-    """Return the number of a decimal among those of 4 digits, on the side of a smaller cost."""
+def _index_of(value: Decimal, sign: int) -> int:
+    """Return the index of a value among the decimals of 4 digits, rounded to the smaller cost."""
     rounded = _SAFER[sign].create_decimal(value)
     exponent = rounded.adjusted() - 3
     return exponent * _PER_DECADE + int(rounded.scaleb(-exponent)) - 1000
 
 
-def _at(place: int) -> Decimal:
-    exponent, digits = divmod(place, _PER_DECADE)
+def _decimal_at(index: int) -> Decimal:
+    exponent, digits = divmod(index, _PER_DECADE)
     return Decimal(digits + 1000).scaleb(exponent)
 
 

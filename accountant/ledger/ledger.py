@@ -1,4 +1,4 @@
-"""The ledger of one dataset: its plan and what has been spent."""
+"""The ledger of one dataset: its compiled policy and its totals."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from accountant.policy.compiled import CompiledPolicy
 
 
 class Ledger(msgspec.Struct, frozen=True, gc=False):
-    """One dataset's state, O(1) whatever its history. Never changed, only replaced.
+    """One dataset's state, of constant size. It never changes; a decision makes a new one.
 
     Attributes:
         dataset: its name.
-        plan: its policy, worked out.
+        plan: its compiled policy.
         sequence: number of its last decision; 1 is its opening.
-        mechanisms: how many mechanisms were granted.
-        totals: what was spent, in units of 1e-40, by `plan.sums`.
-        crossed: how many of `plan.thresholds` were crossed.
-        exhausted: the budget was reached, or a request refused within 5 % of it, or halted on.
+        mechanisms: number of granted mechanisms.
+        totals: the spent amounts in the order of `plan.sums`, in units of 1e-40.
+        crossed: number of crossed thresholds of `plan.thresholds`.
+        exhausted: the budget is reached, or a refusal came within 5 % of it or halted the dataset.
         closed: nothing more is granted.
         opened_at, changed_at: milliseconds since 1970.
-        generation: 1; a later opening of the same dataset would be the next.
+        generation: 1; another opening of the same dataset would be generation 2.
         readings: the odometers at `totals`, in nats, rounded up.
-        halted: a request did not fit, and the policy lets that be the end.
+        halted: a request did not fit, and the policy grants nothing after that.
     """
 
     dataset: str
@@ -50,15 +50,15 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def spent(self) -> tuple[Units, ...]:
-        """What the filter's own sums have reached."""
+        """The spent amounts of the filter's own sums."""
         return self.totals[: self.plan.width]
 
     @property
     def left(self) -> tuple[Units, ...]:
-        """What the filter's own sums may still grow by, rounded down."""
+        """The amounts left in the filter's own sums, rounded down."""
         return self.plan.kind.left(self.plan.capacity, self.spent)
 
     @property
     def spent_ratio(self) -> float:
-        """What part of the additive budget is spent, rounded up, in [0, 1]."""
+        """The spent part of the additive budget, rounded up, in [0, 1]."""
         return self.plan.spent_ratio(self.totals)

@@ -1,12 +1,12 @@
-"""What may come back of a reservation: settling below its maximum, and voiding.
+"""The budget that a reservation may return: settling below its maximum, and voiding.
 
 A reservation is a grant that is charged its maximum until it is settled, voided or expires.
-Only two kinds of claims settle below their maximum, `ex_post` and `brownian`; everything else
-settles in full, for a cost that depends on the outcome otherwise over-spends (docs/theory.md
-section 3). Only what never read the data may be voided: a reservation that is voided after a
-look tells what was seen for nothing. Records do not use these rules yet.
+Only two kinds of claims settle below their maximum, `ex_post` and `brownian`. All others settle
+in full: a cost that depends on the outcome would over-spend (docs/theory.md section 3). Only a
+reservation that never read the data may be voided: voiding after a look at the data would reveal
+the result without charge. Records do not use these rules yet.
 
-All of it is pure. What is returned is to be taken off the totals, in the order of `plan.sums`.
+All functions are pure. A caller subtracts `returned` from the totals, in the order of `plan.sums`.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from accountant.policy.compiled import CompiledPolicy
 _PAID_EX_POST: Final = frozenset(
     {"epsilon", "ex_post_only", "ex_post_epsilon", "loss_epsilon", "loss_ex_post"}
 )
-"""Sums in which an ex-post claim stands with what it has cost."""
+"""The sums that charge an ex-post claim its own cost."""
 
 Parts = tuple[tuple[Promise, int], ...]
 
 
 class Ruling(StrEnum):
-    """What becomes of a reservation."""
+    """The possible ends of a reservation."""
 
     SETTLED = "settled"
     VOIDED = "voided"
     REFUSED = "refused"
-    """It stays as it is, at its maximum."""
+    """The reservation stays at its maximum."""
     CLOSE = "close"
-    """It stays at its maximum, and the dataset is to be closed with an alarm."""
+    """The reservation stays at its maximum; the caller closes the dataset and raises an alarm."""
 
 
 class Settlement(msgspec.Struct, frozen=True):
     """A ruling on a reservation.
 
     Attributes:
-        returned: what each total shrinks by, in units of 1e-40, rounded down.
-        why: of a refusal, for people.
+        returned: the amount to subtract from each total, in units of 1e-40, rounded down.
+        why: the cause of a refusal, for people.
     """
 
     ruling: Ruling
@@ -65,11 +65,11 @@ def settle_ex_post(
     """Return the ruling on an ex-post reservation that is settled at E(y).
 
     Args:
-        paid: E(y) in nats, >= 0, computed by the ledger from what was released, such as
-            `noise_reduction_cost`; a number that a runner reports is never a cost.
-        begun: that the mechanism began was recorded before it read the data.
-    The delta of the claim is never returned. Filters that do not settle ex-post claims have
-    charged it as a pure claim, and return nothing. Source: Rogers 2023 Lemma 5.2;
+        paid: E(y) in nats, >= 0. The ledger computes it from the released values, as
+            `noise_reduction_cost` does; a number that a runner reports is never a cost.
+        begun: whether the mechanism's start was recorded before it read the data.
+    The delta of the claim is never returned. A filter that does not settle ex-post claims has
+    charged a pure claim, and returns nothing. Source: Rogers 2023 Lemma 5.2;
     docs/theory.md section 3.
     """
     if not begun:
@@ -79,8 +79,8 @@ def settle_ex_post(
         return _beyond(plan, f"it has paid {float(cost):.6g}, its maximum is {reserved.epsilon}")
     if not plan.kind.settles_ex_post:
         return Settlement(Ruling.SETTLED, _nothing(plan))
-    # Both are rounded up, so what stays charged is not below what was paid. To 20 digits the
-    # smaller may come out above the larger, which the grid holds exactly: nothing is returned.
+    # Both are rounded up, so the remaining charge is not below the paid cost. The smaller one,
+    # rounded to 20 digits, may exceed the larger one, which the grid holds exactly: return 0.
     refund = max(0, cost_up(most) - cost_up(cost))
     returned = tuple([refund if name in _PAID_EX_POST else 0 for name in plan.sums])
     return Settlement(Ruling.SETTLED, returned)
@@ -93,11 +93,11 @@ def settle_brownian(
 
     Args:
         shown: the last variance shown, in squared query units. Every variance of the session,
-            and that it ended, must be functions of released values only.
-        begun: that the session began was recorded before it read the data.
-    Returns rho_max - rho_T, and alike for every sum that a Gaussian has; under gdp_residue
-    mu_max^2 - mu_T^2. Source: docs/theory.md section 3 and P4: the session is a sequence of
-    Gaussians, of which those that never ran are returned.
+            and its end, must be functions of released values only.
+        begun: whether the session's start was recorded before it read the data.
+    Returns rho_max - rho_T, and the same difference for every sum that a Gaussian has; under
+    gdp_residue mu_max^2 - mu_T^2. Source: docs/theory.md section 3 and P4: the session is a
+    sequence of Gaussians, and the ruling returns the cost of those that never ran.
     Raises: RequestInvalid: the variance is no amount above 0.
     """
     if not begun:
@@ -108,27 +108,27 @@ def settle_brownian(
     if isinstance(reserved.previous, str) and last >= Decimal(reserved.previous):
         return _refused(plan, f"variance {shown} was shown before the session began")
     settled = msgspec.structs.replace(reserved, variance=shown)
-    # Not as a checked claim: little may have been shown, less than a request may ask for.
+    # The variance shown may be larger than a request may ask for, so `checked` would refuse it.
     before, after = (_in_sums(plan, ((promise(claim), 1),)) for claim in (reserved, settled))
     return Settlement(Ruling.SETTLED, tuple(map(_less, before, after)))
 
 
 def settle_in_full(plan: CompiledPolicy) -> Settlement:
-    """Return the ruling on any other reservation that has run, and on each that expired."""
+    """Return the ruling on any other reservation that has run, and on any that has expired."""
     return Settlement(Ruling.SETTLED, _nothing(plan))
 
 
 def void(
     plan: CompiledPolicy, reserved: CheckedClaim, charged: tuple[Units, ...], *, begun: bool
 ) -> Settlement:
-    """Return the ruling on a reservation that is taken back before it ran.
+    """Return the ruling on a reservation that its analyst takes back before it ran.
 
     Args:
-        charged: what the totals grew by when it was granted.
-        begun: it may have read the data, for that it began was recorded.
-    A filter whose totals are sums returns what it charged. Under gdp_residue that holds only
-    of what was charged as Gaussians, `voidable_price`: the cost of a pure mechanism out of
-    one state, returned to another, over-spends (docs/theory.md section 3).
+        charged: the amounts that its grant added to the totals.
+        begun: whether its start was recorded, so that it may have read the data.
+    A filter whose totals are sums returns the amounts it charged. Under gdp_residue that is right
+    only for charges as Gaussians, `voidable_price`: the cost of a pure mechanism depends on the
+    state, and returning it to another state over-spends (docs/theory.md section 3).
     """
     if begun:
         return _refused(plan, "what has begun may have read the data: it can only be settled")
@@ -143,7 +143,7 @@ def voidable_price(plan: CompiledPolicy, claim: CheckedClaim) -> Price:
     """Return the price of a reservation that may be voided.
 
     Under gdp_residue a pure mechanism is priced as the Gaussian that dominates it, of
-    mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon)); elsewhere it is the claim's own.
+    mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon)); other filters use the claim's own price.
     """
     asked = price(claim, plan.priced)
     if isinstance(plan.kind, SummedFilter):
@@ -169,15 +169,15 @@ def _dominated(worth: Promise) -> Promise:
 
 
 def _in_sums(plan: CompiledPolicy, parts: Parts) -> tuple[Units, ...]:
-    """Return what mechanisms add to each total; under gdp_residue, Gaussian mechanisms.
+    """Return the amount that mechanisms add to each total; under gdp_residue, Gaussian ones.
 
-    A Gaussian takes mu^2 off that filter's state wherever it stands.
+    A Gaussian takes mu^2 off that filter's state, whatever the state is.
     """
     return tuple([sum(amount(name, worth) * n for worth, n in parts) for name in plan.sums])
 
 
 def _less(before: Units, after: Units) -> Units:
-    # As in `settle_ex_post`, rounding may put the smaller one above.
+    # As in `settle_ex_post`, the smaller one may exceed the larger one after rounding.
     return 0 if before == INFINITE else max(0, before - after)
 
 

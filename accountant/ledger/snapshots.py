@@ -1,4 +1,4 @@
-"""Ledgers to and from the rows of `state`, and the wire form of their amounts."""
+"""The conversion between ledgers and rows of `state`, and the wire form of amounts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
     """Return a ledger's row.
 
     Args:
-        decision: if it is the ledger's last, its amounts are taken over as they stand: to
-            write them anew takes longer than all the rest.
+        decision: the ledger's last decision, if known. The row takes its amounts as they are,
+            because formatting them anew takes longer than all the rest.
     """
     plan = ledger.plan
     if decision is None or decision.totals is None or decision.odometers is None:
@@ -74,7 +74,7 @@ def totals_wire(ledger: Ledger) -> dict[str, str | int]:
 
 
 def totals_from(plan: CompiledPolicy, wire: dict[str, str | int]) -> tuple[int, tuple[Units, ...]]:
-    """Return (mechanisms, totals) of what `totals_wire` wrote.
+    """Return (mechanisms, totals) from the output of `totals_wire`.
 
     Raises: LogDamaged: a total is missing or is no amount.
     """
@@ -86,7 +86,7 @@ def totals_from(plan: CompiledPolicy, wire: dict[str, str | int]) -> tuple[int, 
 
 
 def left_wire(ledger: Ledger) -> dict[str, str]:
-    """Return what the filter's sums may still grow by, by name."""
+    """Return the amounts left in the filter's sums, by name."""
     plan = ledger.plan
     left = plan.kind.left(plan.capacity, ledger.totals[: plan.width])
     return dict(zip(plan.kind.sums, map(format_units, left), strict=True))
@@ -100,5 +100,6 @@ def odometers_wire(ledger: Ledger) -> dict[str, str]:
 
 def format_reading(value: float) -> str:
     """Return a reading with 10 significant digits, rounded up."""
-    # Half a unit of the tenth digit is at most 5e-10 of the value.
+    # Formatting rounds by at most half a unit of the tenth digit, 5e-10 of the value. The factor
+    # exceeds that, so the text never falls below the value.
     return f"{value * (1 + 6e-10):.10g}" if value < math.inf else "inf"
