@@ -1,4 +1,4 @@
-"""One decision as it goes into the log."""
+"""The encoded form of one decision."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from accountant.records.outcomes import Outcome, Reason
 
 
 class CountedDecision(msgspec.Struct, gc=False):
-    """One decision, as far as the busiest readers look at it: those who count.
+    """The fields of one decision that views and metrics count, the busiest readers.
 
     Attributes:
         partition_sequence, outcome, reason, dataset, sequence: as in `records.Decision`.
         decided_at: milliseconds since 1970.
-        value: its bytes.
-        analyst: whose request was granted or refused, None of any other decision.
-        charged: what a grant added to the first of the dataset's totals, in units of 1e-40; 0 if
-            that is infinite now. None of any other decision.
-        crossed: whether it crossed a threshold.
+        value: the decision's bytes.
+        analyst: the analyst of a granted or refused request, None for any other decision.
+        charged: the amount that a grant added to the first of the dataset's totals, in units of
+            1e-40; 0 if that total is infinite now. None for any other decision.
+        crossed: whether the decision crossed a threshold.
     """
 
     partition_sequence: int
@@ -35,11 +35,12 @@ class CountedDecision(msgspec.Struct, gc=False):
 
 
 class Encoded(CountedDecision, gc=False):
-    """One decision as it goes into the log; the next one's hash covers its `value`.
+    """One decision ready for the log; the next decision holds the hash of its `value`.
 
     Attributes:
-        key: the input's own key, under which the decision is written.
+        key: the input's key, which is also the key of the decision's record.
         digest: SHA-256 of the value.
+        made: the whole decision, None until it is built or decoded.
     """
 
     key: bytes | None
@@ -48,7 +49,7 @@ class Encoded(CountedDecision, gc=False):
 
     @property
     def decision(self) -> Decision:
-        """The whole decision; decoded when it is first asked for, if it was never built."""
+        """The whole decision, decoded at first use unless `decide` has built it."""
         if self.made is None:
             self.made = decode_decision(self.value)
         return self.made

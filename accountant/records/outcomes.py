@@ -1,4 +1,4 @@
-"""Outcomes and reason codes. Both lists only ever grow: the log is for ever."""
+"""Outcomes and reason codes. Both lists only grow, because old logs must stay readable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What became of one input record."""
+    """The outcome of one input record."""
 
     GENESIS = "genesis"
     OPENED = "opened"
@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why, in the order in which the reasons are looked for."""
+    """The reason of an outcome, in the order in which a partition checks them."""
 
     UNDECODABLE = "undecodable"
     OVERSIZE = "oversize"

@@ -12,10 +12,10 @@ from accountant.records.outcomes import Outcome, Reason
 
 VERSION: Final = 1
 RULES: Final = 1
-"""Version of the rules of adjudication; each decision carries the one that made it."""
+"""Version of the rules of adjudication; each decision carries the version that made it."""
 
 NO_REQUEST: Final = msgspec.Raw(b"")
-"""Stands where a decision repeats no request; never written."""
+"""The `request` of a decision that repeats none; it is never written."""
 
 Version = Literal[1]
 Source = Literal["requests", "admin"]
@@ -77,7 +77,7 @@ Body = MechanismRequest | AdminRecord
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where an input record came from."""
+    """The place of an input record: topic, partition and offset."""
 
     topic: str
     partition: int
@@ -85,7 +85,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """Which rule an invalid input breaks."""
+    """The rule that an invalid input breaks."""
 
     field: str
     rule: str
@@ -93,7 +93,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class First(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a repeated request was told the first time."""
+    """The first decision on a repeated request."""
 
     partition_sequence: int
     decided_at: str
@@ -104,13 +104,13 @@ class First(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Genesis(msgspec.Struct, frozen=True):
-    """What a partition's log fixes for ever, in its decision 0.
+    """The settings that decision 0 fixes for a partition's log for ever.
 
     Attributes:
         application: prefix of the transactional ids.
-        partitions: how many there are; changing it would split ledgers.
-        window_ms: how long an id is remembered after its issue.
-        skew_ms: how far an id's time may be ahead of the clock.
+        partitions: number of partitions; changing it would split ledgers.
+        window_ms: time after its issue for which the partition remembers an id.
+        skew_ms: largest lead of an id's time over the clock.
     """
 
     application: str
@@ -136,13 +136,13 @@ class Decision(
         decided_at, floor: the partition's clock, and the time at or below which an id has
             expired.
         sequence: number of the decision in its dataset.
-        request: the input, verbatim but for white space around it; left out where it was
-            not JSON or broke adjudication.
-        cost: what was charged. `asked`: what a refused request would have cost.
-        totals, left, odometers: of the dataset *after* the decision, rounded outward.
-        crossed: ratios of `alert_at` first reached by this decision.
-        fits: the largest claim of the kind asked for that would still be granted.
-        policy, budget: of an opening (or amendment), resolved and rounded down.
+        request: the input, verbatim but for white space around it; left out if it is no JSON or
+            broke adjudication.
+        cost: the charge of a grant. `asked`: the cost that a refused request would have had.
+        totals, left, odometers: the dataset's, *after* the decision, rounded outward.
+        crossed: the ratios of `alert_at` that this decision is the first to reach.
+        fits: the largest claim of the requested kind that would still be granted.
+        policy, budget: only of an opening or amendment, resolved and rounded down.
     """
 
     version: int = VERSION
@@ -173,13 +173,13 @@ class Decision(
 
     @property
     def was_granted(self) -> bool:
-        """Whether the request was granted: now or, where it is repeated, the first time."""
-        told = self.first if self.outcome is Outcome.REPEATED else self
-        return told is not None and told.outcome is Outcome.GRANTED
+        """Whether the request was granted: now or, if it is repeated, the first time."""
+        original = self.first if self.outcome is Outcome.REPEATED else self
+        return original is not None and original.outcome is Outcome.GRANTED
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):
-    """One dataset's ledger as `state` keeps it, a cache of the log.
+    """One dataset's row in `state`: its ledger, cached from the log.
 
     Attributes:
         halted: true, or left out.
@@ -202,18 +202,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 class NextOffsets(msgspec.Struct, frozen=True):
-    """The offset of each input that the next decision will be about."""
+    """The next offset to decide of each input."""
 
     requests: int = 0
     admin: int = 0
 
 
 class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="partition"):
-    """One partition's head as `state` keeps it, written with every commit.
+    """One partition's row in `state`: its head, written with every commit.
 
     Attributes:
-        datasets: how many rows of datasets belong to it.
-        checksum: of those rows, see `accountant.partition.checksum`; earlier rows lack it.
+        datasets: number of rows of datasets in the partition.
+        checksum: checksum of those rows, see `accountant.partition.checksum`; rows of earlier
+            versions lack it.
     """
 
     version: int = VERSION
@@ -235,7 +236,7 @@ decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
 decode_policy = msgspec.json.Decoder(Policy).decode
 
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoders raise of bytes that hold something else; the last where it nests too deep."""
+"""The errors that decoders raise on bytes of another form; the last one on too deep nesting."""
 
 
 def partition_row_key(partition: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Who asked for how much of a dataset, as far as one was shown its decisions."""
+"""Usage of datasets by analyst, folded from decisions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from accountant.records.decided import CountedDecision
 from accountant.times import iso
 
 MOST_ANALYSTS: Final = 10_000
-"""So many analysts of a dataset are told apart, the first that come."""
+"""The most analysts with a row of their own in one dataset: the first to come."""
 
 MOST_ROWS: Final = 1_000_000
-"""So many analysts of all datasets together; their rows take about 280 bytes each."""
+"""The most rows of all datasets together; a row takes about 280 bytes."""
 
 OTHERS: Final = "(others)"
-"""Stands for all later ones together; no analyst can have this name, see `inputs.is_name`."""
+"""The name of one row for all later analysts; `inputs.is_name` keeps analysts from taking it."""
 
 
 class UsageView(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ _decode_asker = msgspec.json.Decoder(_Asker).decode
 
 
 def analyst_in(request: msgspec.Raw) -> str | None:
-    """Return who asks in a request that was decided, None for an owner's record."""
+    """Return the analyst of a decided request, None for an owner's record."""
     return _decode_asker(request).analyst
 
 
@@ -66,7 +66,7 @@ class Usage(msgspec.Struct, gc=False):
 
     Attributes:
         unit: the additive sum of the dataset's budget.
-        generation: of the dataset.
+        generation: the dataset's generation.
         decided_at: milliseconds since 1970.
         spent: in units of 1e-40.
     """
@@ -80,13 +80,13 @@ class Usage(msgspec.Struct, gc=False):
     spent: Units = 0
 
     def take(self, sequence: int, decided_at: int, charged: Units | None) -> bool:
-        """Take in the dataset's next decision on a request of this analyst.
+        """Count one decision on a request of this analyst.
 
         Args:
-            sequence: its number in the dataset; one taken in already changes nothing.
+            sequence: the decision's number in the dataset; a number counted before is ignored.
             decided_at: milliseconds since 1970.
-            charged: what a grant cost, in units of 1e-40; None for a refusal.
-        Returns: whether it was the next one, and not one taken in already.
+            charged: the cost of a grant, in units of 1e-40; None for a refusal.
+        Returns: whether the decision is counted now, and was not before.
         """
         if sequence <= self.sequence:
             return False
@@ -99,7 +99,7 @@ class Usage(msgspec.Struct, gc=False):
         return True
 
     def view(self, dataset: str, analyst: str) -> UsageView:
-        """Return it as people look at it."""
+        """Return these sums as a `UsageView`."""
         return UsageView(
             dataset=dataset,
             generation=self.generation,
@@ -117,14 +117,14 @@ Unit = tuple[str, int]
 """The additive sum of a dataset's budget, and the dataset's generation."""
 
 Rows = dict[str, Usage]
-"""Who used one dataset, by analyst, and `OTHERS` where there are too many."""
+"""The usage of one dataset by analyst; `OTHERS` holds the rest where there are too many."""
 
 
 class Vacancies:
-    """How many more rows one process has room for, of all datasets together.
+    """The number of rows that one process can still add, over all datasets.
 
     Attributes:
-        left: less than none where datasets have a row of `OTHERS` beyond.
+        left: negative where rows of `OTHERS` exceed the limit.
     """
 
     __slots__ = ("left",)
@@ -134,16 +134,16 @@ class Vacancies:
 
 
 def row_of(rows: Rows, analyst: str, vacancies: Vacancies, unit: Unit) -> Usage:
-    """Return the row where an analyst's requests count, a new one where that must be.
+    """Return the row that counts an analyst's requests; add it if it is missing.
 
-    A name is free text and a refusal costs nothing, so without a bound anybody could fill the
-    memory. No row of a dataset is ever taken out alone, and once there are `OTHERS` no new one
-    comes, so the same analyst finds the same row each time; since a dataset's decisions come in
-    their order, one taken in already is known in any row.
+    The rows are bounded: a name is free text and a refusal costs nothing, so any client could
+    otherwise fill the memory. An analyst keeps the same row: no row is removed alone, and a
+    dataset with a row of `OTHERS` gets no new one. A dataset's decisions come in order, so each
+    row recognises a decision that it has counted before.
 
     Args:
-        rows: of the dataset.
-        unit: of the dataset.
+        rows: the rows of the dataset.
+        unit: the unit of the dataset.
     """
     row = rows.get(analyst)
     if row is None:
@@ -157,11 +157,11 @@ def row_of(rows: Rows, analyst: str, vacancies: Vacancies, unit: Unit) -> Usage:
 
 
 class UsageTable:
-    """Who used what, counted from decisions. Calls are not concurrent.
+    """The usage of all datasets, counted from decisions. Its calls must not be concurrent.
 
     Args:
-        rows: by dataset, then by analyst; kept up to date.
-        vacancies: for rows.
+        rows: the rows to update, by dataset, then by analyst.
+        vacancies: the limit on the number of rows.
     """
 
     def __init__(
@@ -174,15 +174,15 @@ class UsageTable:
         """Count the grants and refusals among decisions, each dataset's in the order of the log.
 
         Args:
-            unit_of: a dataset's.
-        Returns: how many there were, without those taken in already.
+            unit_of: returns a dataset's unit.
+        Returns: number of grants and refusals that were not counted before.
         """
         dataset, rows, taken = None, None, 0
         for each in decided:
             analyst, sequence = each.analyst, each.sequence
             if analyst is None or sequence is None or each.dataset is None:
                 continue  # an owner's record
-            if each.dataset != dataset:  # to look in one of Faust's tables takes a microsecond
+            if each.dataset != dataset:  # a lookup in a Faust table takes a microsecond
                 dataset = each.dataset
                 rows = self.rows.get(dataset)
             row = None if rows is None else rows.get(analyst)
@@ -193,7 +193,7 @@ class UsageTable:
         return taken
 
     def _row(self, dataset: str, analyst: str, unit_of: Callable[[str], Unit]) -> Usage | None:
-        """Return the row of an analyst who has none of their own; None: it is not to be kept."""
+        """Return the row of an analyst without a row of their own; None if none is to be kept."""
         rows = self.rows.get(dataset)
         if rows is None:
             rows = self.rows[dataset] = {}
@@ -201,6 +201,6 @@ class UsageTable:
 
 
 def views_of(dataset: str, rows: Mapping[str, Usage]) -> list[UsageView]:
-    """Return who used a dataset, by analyst, with the others at the end."""
+    """Return the usage of a dataset by analyst, with `OTHERS` at the end."""
     names = sorted(rows, key=lambda name: (name == OTHERS, name))
     return [rows[name].view(dataset, name) for name in names]
