@@ -1,1 +1,1 @@
-"""Calculators without a ledger: what fits, which filter, how much noise, what if."""
+"""Calculators without a ledger: fits, choice of a filter, noise for an error, comparison."""

@@ -1,7 +1,7 @@
-"""What each filter would admit of a mix of requests, under one policy.
+"""The number of requests of a mix that each filter admits under one policy.
 
-A filter that needs an order of Renyi divergence and is given none gets the best one for the
-mix. Any order is valid that is fixed in advance, so what is printed can be opened.
+A filter that needs an order of Renyi divergence gets the best one for the mix where the policy
+has none. Every order fixed in advance is valid, so an owner can open the printed policy.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _ANY_ORDER: Final = "2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterChoice:
-    """One filter's answer.
+    """The result for one filter.
 
     Attributes:
-        name: the filter's.
-        plan: of the policy that was tried, None if it is none.
-        fit: how many requests fit it, None if there is no plan.
-        chosen: the orders were chosen here.
+        name: the filter's name.
+        plan: the compiled policy, None if the filter cannot use the policy.
+        fit: how often the requests fit, None if there is no plan.
+        chosen: whether this module chose the orders.
         why_not: why there is no plan; empty if there is one.
     """
 
@@ -50,13 +50,13 @@ class FilterChoice:
 
     @property
     def policy(self) -> Policy:
-        """The policy that was tried."""
+        """The policy behind `plan`."""
         assert self.plan is not None
         return self.plan.policy
 
 
 def mix(claims: list[Claim]) -> Claim:
-    """Return one round of all claims; a single claim stays what it is."""
+    """Return one claim for a round of all claims; a single claim is returned unchanged."""
     return claims[0] if len(claims) == 1 else AllOf(tuple(claims))
 
 
@@ -82,7 +82,7 @@ def choose(policy: Policy, claim: Claim) -> FilterChoice:
 
 
 def choose_all(policy: Policy, claim: Claim) -> list[FilterChoice]:
-    """Return every filter's answer; each is given those of the policy's fields that it takes."""
+    """Return the result of every filter; a filter gets only the policy's fields that it takes."""
     found = []
     for name, kind in FILTERS.items():
         given = [field for field in kind.budget_fields if getattr(policy, field) is not None]
@@ -100,17 +100,17 @@ def choose_all(policy: Policy, claim: Claim) -> list[FilterChoice]:
 
 
 def _orders(policy: Policy, claim: Claim) -> tuple[str, ...]:
-    """Return an order for each kind of request in a mix, and one for all together."""
+    """Return the best order of each kind of request in a mix, and of the whole mix."""
     wanted = [claim, *dict.fromkeys(part for part, _ in atoms(claim))]
     orders = {_order(policy, part, len(wanted)) for part in wanted}
-    if len(orders) == 1:  # which then has all of delta
+    if len(orders) == 1:  # a single order gets all of delta
         orders = {_order(policy, claim, 1)}
     return tuple(sorted(orders, key=Decimal))
 
 
 def _order(policy: Policy, claim: Claim, share: int) -> str:
-    """Return the order at which the most such requests fit, with a share of delta."""
-    # Only to have the fields checked: which order does not matter for that.
+    """Return the order at which the most such requests fit, with 1/`share` of delta."""
+    # `parse_budget` checks the fields; any order serves for that.
     budget = parse_budget(replace(policy, filter="renyi", order=_ANY_ORDER, orders=UNSET))
     if not budget.delta_for_filter:
         raise RequestInvalid("policy.delta", "must be greater than 0 for this filter", "0")
@@ -129,7 +129,7 @@ def _order(policy: Policy, claim: Claim, share: int) -> str:
 
 
 def _curve(claim: Claim) -> Curve | None:
-    """Return what one request costs at an order, None if it has no curve or costs nothing."""
+    """Return the cost of one request by order, None if it has no curve or costs nothing."""
     parts = [(promise(atom).renyi, times) for atom, times in atoms(claim)]
 
     def total(order: Decimal) -> Fraction:

@@ -1,6 +1,6 @@
-"""A policy's alternatives on the same requests: what each filter and odometer would have done.
+"""A policy's alternatives on the same requests: the decisions of each filter and odometer.
 
-Every alternative is a ledger of its own that decides each line as the service would.
+Each alternative has its own ledger, which decides every line as the service would.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ _ENDLESS: Final = "1000000"
 
 @dataclass(slots=True)
 class Tally:
-    """What one alternative did on one dataset.
+    """The counts of one alternative on one dataset.
 
     Attributes:
-        admitted, refused: requests. `not_taken` of the refused have no finite cost under it.
-        first_refusal: number of the first line refused, from 1.
-        spent_ratio: part of the additive budget spent; of an odometer, its reading over epsilon.
-        reading: an odometer's, in nats, after what the policy's own filter granted.
+        admitted, refused: numbers of requests.
+        not_taken: number of refused requests without a finite cost under the alternative.
+        first_refusal: number of the first refused line, from 1.
+        spent_ratio: the spent part of the additive budget; an odometer's reading over epsilon.
+        reading: an odometer's reading in nats, after the grants of the policy's own filter.
     """
 
     admitted: int = 0
@@ -58,11 +59,12 @@ class Alternative:
     """A filter or odometer in the policy's place.
 
     Attributes:
-        name: the filter's or odometer's.
+        name: the name of the filter or odometer.
+        own: whether the policy itself uses it.
         settings: its parameters, as text.
         why_not: why it is no alternative to the policy; empty if it is one.
-        decides: it has counts; an odometer has none where the policy promises no epsilon.
-        tallies: by dataset.
+        decides: whether it has counts; an odometer has none if the policy promises no epsilon.
+        tallies: its counts by dataset.
     """
 
     kind: Kind
@@ -81,12 +83,14 @@ class Comparison:
     """Decides lines under a policy and each of its alternatives.
 
     Attributes:
-        lines: how many were decided.
+        lines: number of decided lines.
     """
 
     def __init__(self, policy: Policy) -> None:
-        """Make the alternatives of a policy as its owner wrote it.
+        """Make the alternatives of a policy.
 
+        Args:
+            policy: as its owner wrote it, not resolved.
         Raises: RequestInvalid: the policy breaks a rule.
         """
         own = resolve(policy)
@@ -115,7 +119,7 @@ class Comparison:
     def take(self, line: bytes) -> Encoded:
         """Decide one line under every alternative, and return the policy's own decision.
 
-        A line that is invalid is so under each of them, and counts under none.
+        An invalid line is invalid under every alternative and changes no count.
         """
         self.lines += 1
         own: Encoded | None = None
@@ -128,11 +132,11 @@ class Comparison:
         return own
 
     def alternatives(self) -> tuple[Alternative, ...]:
-        """Return them all as they stand, filters first."""
+        """Return all alternatives with their counts, filters first."""
         for alternative, ledger in self._filters:
-            for dataset, standing in alternative.tallies.items():
-                stands = ledger.ledger(dataset)
-                standing.spent_ratio = 0.0 if stands is None else stands.spent_ratio
+            for dataset, tally in alternative.tallies.items():
+                current = ledger.ledger(dataset)
+                tally.spent_ratio = 0.0 if current is None else current.spent_ratio
         filters = [alternative for alternative, _ in self._filters]
         return (*filters, *self._impossible, *self._odometers.alternatives())
 
@@ -159,11 +163,11 @@ def _count(alternative: Alternative, encoded: Encoded, line: int) -> None:
 
 
 class _Odometers:
-    """Every odometer, on the policy's own ledger and as a rule that stops by itself.
+    """Every odometer, on the policy's own ledger and as a stopping rule.
 
-    As a rule: run a mechanism only while the reading that includes it is at most epsilon, and
-    stop at the first that would pass it. Fixed in advance, such a rule is (epsilon, delta)-DP
-    (docs/theory.md section 4).
+    The stopping rule runs a mechanism only while the reading that includes it is at most epsilon,
+    and stops at the first mechanism that would exceed it. Fixed in advance, such a rule is
+    (epsilon, delta)-DP (docs/theory.md section 4).
     """
 
     def __init__(self, own: Policy) -> None:
@@ -183,7 +187,8 @@ class _Odometers:
                 settings,
                 decides=self._epsilon is not None,
             )
-        # Takes every claim that has a rho, and never ends: only the odometers say stop.
+        # This policy accepts every claim that has a rho and never exhausts its budget, so only
+        # the odometers stop it.
         alone = Policy(
             filter="zcdp",
             rho=_ENDLESS,
@@ -198,7 +203,7 @@ class _Odometers:
                 ledgers.append(OfflineLedger(made, "compare"))
 
     def take(self, line: bytes, number: int) -> None:
-        """Decide one line under both."""
+        """Decide one line under the policy's own filter and under the stopping rules."""
         for ledger in self._own:
             for encoded in ledger.take(line):
                 self._read(encoded, ledger)
@@ -218,17 +223,17 @@ class _Odometers:
         dataset = decision.dataset
         if self._epsilon is None or dataset is None:
             return
-        stands = ledger.ledger(dataset)
-        if decision.outcome not in {Outcome.GRANTED, Outcome.REFUSED} or stands is None:
+        current = ledger.ledger(dataset)
+        if decision.outcome not in {Outcome.GRANTED, Outcome.REFUSED} or current is None:
             return
         granted = decision.outcome is Outcome.GRANTED
-        for name, reading in zip(stands.plan.reader_names, stands.readings, strict=True):
-            standing = self._found[name].at(dataset)
-            if granted and not standing.refused and reading <= self._epsilon:
-                standing.admit()
-                standing.spent_ratio = float(reading) / float(self._epsilon)
+        for name, reading in zip(current.plan.reader_names, current.readings, strict=True):
+            tally = self._found[name].at(dataset)
+            if granted and not tally.refused and reading <= self._epsilon:
+                tally.admit()
+                tally.spent_ratio = float(reading) / float(self._epsilon)
             elif granted or decision.reason is not Reason.CLOSED:
-                standing.refuse(number, not_taken=granted and reading == math.inf)
+                tally.refuse(number, not_taken=granted and reading == math.inf)
 
     def alternatives(self) -> tuple[Alternative, ...]:
         return tuple(self._found.values())

@@ -1,4 +1,4 @@
-"""How much of a budget a claim takes, and how often it fits: what `ask` would be told."""
+"""The cost of a claim and how often it fits a budget, as a ledger would decide it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from accountant.views.datasets import DatasetView
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A plan with what is spent of it.
+    """A compiled policy and the spent part of its budget.
 
     Attributes:
-        plan: of a policy.
-        spent: by the filter's sums, in units of 1e-40.
+        plan: the compiled policy.
+        spent: the spent amounts in the order of the filter's sums, in units of 1e-40.
         closed: nothing more is granted, whatever is left.
     """
 
@@ -29,14 +29,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """What became of the question how often a claim fits.
+    """How often a claim fits, and its cost.
 
     Attributes:
-        accepted: the filter can take claims of this kind at all.
-        count: how many fit one after another, None if without end.
-        cost: what the first would add to the additive unit; of one that does not fit, what its
-            price asks for. `inf` where it is not accepted.
-        unit: name of that unit.
+        accepted: whether the filter takes claims of this kind at all.
+        count: how many such claims fit one after another, None for no limit.
+        cost: the amount that the first claim adds to the additive sum; its price if it does not
+            fit, `inf` if it is not accepted.
+        unit: name of that sum.
     """
 
     accepted: bool
@@ -46,12 +46,12 @@ class Fit:
 
 
 def unspent(plan: CompiledPolicy) -> Budget:
-    """Return a plan's budget as it is at opening."""
+    """Return the budget of a compiled policy with nothing spent."""
     return Budget(plan, (0,) * plan.width)
 
 
 def budget_of(view: DatasetView) -> Budget:
-    """Return what a dataset's budget is and what is spent of it.
+    """Return a dataset's budget and the spent part of it.
 
     Raises: LogDamaged: the view does not fit its own policy.
     """
@@ -61,7 +61,7 @@ def budget_of(view: DatasetView) -> Budget:
 
 
 def fit(claim: Claim, budget: Budget) -> Fit:
-    """Return how often a claim fits what is left of a budget."""
+    """Return how often a claim fits the rest of a budget."""
     kind, capacity = budget.plan.kind, budget.plan.capacity
     asked = checked(claim)
     cost = price(asked, kind.needs)

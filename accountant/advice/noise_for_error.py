@@ -1,8 +1,8 @@
-"""From the error that an analyst can bear to mechanisms, their noise and their claims.
+"""Mechanisms with their noise and claims, from the error that an analyst accepts.
 
-Noise is rounded down to 6 digits and checked, so each mechanism keeps its promise of error;
-its claim then says what that costs. The claims are those of ideal noise: a library that adds
-discrete Laplace or Gaussian noise of the same scale can make them too.
+Noise is rounded down to 6 digits and checked, so each mechanism keeps the error; its claim states
+the cost. The claims are those of ideal noise: a library that adds discrete Laplace or Gaussian
+noise of the same scale can make them, too.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _DIGITS: Final = 6
 _DOWN: Final = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
 _UP: Final = Context(prec=_DIGITS, rounding=ROUND_CEILING)
 _MOST_RESPONSE: Final = 30.0
-"""Beyond it randomized response is the truth but for 1e-13."""
+"""The largest epsilon: there randomized response lies with probability 1e-13 only."""
 
 _SAFER: Final = 1 - 1e-12
-"""Factor below the error of the floats here, which are correct to 1e-14."""
+"""A factor that outweighs the rounding of the floats here, which are correct to 1e-14."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,8 @@ class NoiseChoice:
 
     Attributes:
         mechanism: laplace, gaussian or randomized_response.
-        noise: what its runner sets, in words with units.
-        claim: what it may claim, its fields checked.
+        noise: the parameters that its runner sets, in words with units.
+        claim: the claim that it may make, its fields checked.
         typical_error: standard deviation of the answer's error, in the units of the error.
     """
 
@@ -46,13 +46,13 @@ class NoiseChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What an analyst wants to know, and how well.
+    """The accuracy that an analyst wants.
 
     Attributes:
         error: largest error, in query units, > 0; of a proportion, in (0, 1).
-        confidence: probability of staying within it, in (0, 1).
-        sensitivity: how much one unit can change the answer, in query units, > 0.
-        people: the answer is a proportion of so many people; else None.
+        confidence: probability of staying within the error, in (0, 1).
+        sensitivity: the most that one unit can change the answer, in query units, > 0.
+        people: number of people if the answer is a proportion of them, else None.
     """
 
     error: Decimal
@@ -62,7 +62,7 @@ class Wanted:
 
 
 def wanted(*, error: str, confidence: str, sensitivity: str | None, people: int | None) -> Wanted:
-    """Return the wish, each field checked.
+    """Return the wanted accuracy, each field checked.
 
     Raises: RequestInvalid: a field breaks its rule.
     """
@@ -88,7 +88,7 @@ def wanted(*, error: str, confidence: str, sensitivity: str | None, people: int 
 def choices(wish: Wanted) -> tuple[NoiseChoice, ...]:
     """Return the mechanisms that meet the error, Laplace and Gaussian first.
 
-    Raises: RequestInvalid: the noise that the error asks for makes no claim within its range.
+    Raises: RequestInvalid: the noise for this error is outside the range of its claim.
     """
     scale = Decimal(1) if wish.people is None else Decimal(wish.people)
     found = [_laplace(wish, scale), _gaussian(wish, scale)]
@@ -102,7 +102,7 @@ def choices(wish: Wanted) -> tuple[NoiseChoice, ...]:
 
 
 def _check(choice: NoiseChoice, wish: Wanted) -> None:
-    """Raise RequestInvalid, naming what was wished, where no claim can speak of the noise."""
+    """Raise RequestInvalid, naming the wanted accuracy, if the noise is out of a claim's range."""
     try:
         checked(choice.claim)
     except RequestInvalid as error:
@@ -127,7 +127,7 @@ def laplace_scale(*, error: Decimal, confidence: Decimal) -> Decimal:
 def gaussian_sigma(*, error: Decimal, confidence: Decimal) -> Decimal:
     """Return the largest sigma with P(|N(0, sigma^2)| > error) <= 1 - confidence, rounded down.
 
-    Raises: RequestInvalid: a confidence so close to 0 or 1 that no float holds the quantile.
+    Raises: RequestInvalid: the confidence is so close to 0 or 1 that no float holds the quantile.
     """
     allowed = float(1 - confidence) * _SAFER
     if not 1e-300 < allowed < _SAFER:
@@ -135,8 +135,8 @@ def gaussian_sigma(*, error: Decimal, confidence: Decimal) -> Decimal:
         raise RequestInvalid("confidence", rule, str(confidence))
     quantile = -NormalDist().inv_cdf(allowed / 2)
     sigma = _DOWN.divide(error, Decimal(quantile))
-    # The quantile is good to some 1e-15, the rounding takes off 1e-6 at most: at worst the
-    # next smaller sigma is needed.
+    # The quantile is correct to about 1e-15 and rounding subtracts at most 1e-6, so the loop goes
+    # down one step at most.
     while math.erfc(float(error / sigma) / math.sqrt(2) * _SAFER) > allowed:
         sigma = _DOWN.next_minus(sigma)
     return sigma
@@ -147,8 +147,8 @@ def response_error(*, epsilon: float, confidence: Decimal, people: int) -> float
 
     Each of n people answers truly with probability p = e^eps/(1 + e^eps), and the estimate
     divides by 2p - 1 = tanh(eps/2). The answers are independent, within an interval of length
-    1, of variance p(1-p): the smaller of Hoeffding's and Bernstein's bound, whatever the true
-    answers are. It decreases with epsilon.
+    1, of variance p(1-p). The result is the smaller of Hoeffding's and Bernstein's bounds, which
+    hold for any true answers. It decreases with epsilon.
     """
     truth = 1 / (1 + math.exp(-epsilon))
     log = math.log(2) - float((1 - confidence).ln())
@@ -160,7 +160,7 @@ def response_error(*, epsilon: float, confidence: Decimal, people: int) -> float
 
 
 def response_epsilon(*, error: Decimal, confidence: Decimal, people: int) -> Decimal | None:
-    """Return epsilon of randomized response for a proportion, rounded up; None if none will do."""
+    """Return epsilon of randomized response for a proportion, rounded up; None if none suffices."""
     most = float(error) * _SAFER
 
     def keeps(epsilon: float) -> bool:
@@ -211,6 +211,6 @@ def _randomized_response(wish: Wanted, people: int) -> NoiseChoice | None:
 
 
 def plain(value: Decimal) -> str:
-    """Return a decimal as a claim's field is written."""
+    """Return a decimal in the form of a claim's field."""
     text = f"{value.normalize():f}"
     return text if len(text) <= 20 else f"{value.normalize():e}".replace("e+", "e")

@@ -1,4 +1,4 @@
-"""A ledger without a service: JSON lines in, decisions out, by the code of the service."""
+"""A ledger without a service: it reads JSON lines and decides them by the service's code."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from accountant.times import issued_at, uuid7
 
 _BATCH: Final = 500
 _LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999: the last time that a decision can be written with."""
+"""The end of the year 9999: the last time that a decision's text can state."""
 
 
 class OfflineLedger:
-    """One partition that decides lines as they come; its clock is the ids' own times.
+    """One partition that decides lines in order; its clock is the time in the lines' ids.
 
-    The same lines give the same bytes, and `accountant audit` reads them.
+    The same lines give the same bytes, and `accountant audit` accepts them.
     """
 
     def __init__(self, policy: Policy | None, application: str) -> None:
         """Make an empty ledger.
 
         Args:
-            policy: resolved; datasets are opened under it at their first request. None: only
-                by `open` records among the lines.
+            policy: a resolved policy that opens each dataset at its first request; None leaves
+                opening to `open` records among the lines.
             application: name in the log's genesis.
         """
         self._policy = policy
@@ -46,8 +46,12 @@ class OfflineLedger:
         self._lines = 0
 
     def take(self, line: bytes) -> Iterator[Encoded]:
-        """Decide one line: yield the genesis before the first, an opening before a dataset's."""
-        source, issued, dataset = _looked_at(line)
+        """Decide one line.
+
+        Yields: the genesis before the first line, the opening before a dataset's first request,
+            then the line's decision.
+        """
+        source, issued, dataset = _inspected(line)
         if self._draft is None:
             first = genesis_decision(self._genesis, issued or 0)
             apply(self._partition, first.decision, hash_of(first.value))
@@ -60,16 +64,16 @@ class OfflineLedger:
         draft = self._draft
         now = max(draft.decided_at, issued or 0)
         if self._policy is not None and dataset is not None and draft.ledger(dataset) is None:
-            yield _take(draft, "admin", _opening(dataset, self._policy, now), now)
-        yield _take(draft, source, line, now)
+            yield _decide(draft, "admin", _opening(dataset, self._policy, now), now)
+        yield _decide(draft, source, line, now)
 
     def ledger(self, dataset: str) -> Ledger | None:
-        """Return how a dataset stands, None if it was never opened."""
+        """Return a dataset's ledger, None if the dataset was never opened."""
         return None if self._draft is None else self._draft.ledger(dataset)
 
 
-def _looked_at(line: bytes) -> tuple[Source, int | None, str | None]:
-    """Return the input a line belongs to, its id's time, and the dataset that it may open."""
+def _inspected(line: bytes) -> tuple[Source, int | None, str | None]:
+    """Return the input of a line, the time of its id, and the dataset that it may open."""
     source: Source = "requests"
     if tag_of(line) in {"open", "amend", "close"}:
         source = "admin"
@@ -93,7 +97,7 @@ def tag_of(line: bytes) -> object:
 
 
 def _opening(dataset: str, policy: Policy, now: int) -> bytes:
-    """Return the record that opens a dataset; its id depends on nothing but name and time."""
+    """Return the record that opens a dataset; its id depends on the name and the time alone."""
     random = hashlib.sha256(dataset.encode()).digest()[:10]
     record = Open(
         version=VERSION,
@@ -106,8 +110,8 @@ def _opening(dataset: str, policy: Policy, now: int) -> bytes:
     return encode(record)
 
 
-def _take(draft: Draft, source: Source, body: bytes, now: int) -> Encoded:
-    """Decide one line, which must never stop those after it."""
+def _decide(draft: Draft, source: Source, body: bytes, now: int) -> Encoded:
+    """Decide one line; no line may stop the lines after it."""
     record = Input(source, draft.next[source], None, body, now)
     mark = draft.mark()
     try:

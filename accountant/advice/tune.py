@@ -1,7 +1,7 @@
-"""Parameters for filters and odometers that a policy does not have: tuned to its budget.
+"""Parameters, tuned to a policy's budget, for filters and odometers that the policy lacks.
 
-Any parameter is valid that is fixed in advance; these are near the best for a budget that is
-spent on many small requests.
+Every parameter fixed in advance is valid; these are near the best for a budget that many small
+requests spend.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from accountant.odometers.stitched import Stitched
 from accountant.policy import PARAMETERS, ParsedBudget, Policy, filter_of, parse_budget
 
 USUAL_DELTA: Final = Decimal("1e-6")
-"""Of the odometers, where the policy's filter keeps no delta for itself."""
+"""The delta of the odometers, where the policy's filter keeps no delta for itself."""
 
-_N: Final = 1000  # of Rogers 2016 Thm 6.5; any public constant from 4 on
-_FEW: Final = Decimal("1e-6")
+_N: Final = 1000  # n of Rogers 2016 Thm 6.5; any public constant of 4 or more
+_SMALL_RHO: Final = Decimal("1e-6")
 """rho of a request so small that the best Renyi order no longer depends on it."""
 
 
 def in_place_of(policy: Policy, name: str) -> Policy:
     """Return the policy with another filter: its budget, units and thresholds stay.
 
-    Raises: RequestInvalid: there is no order at which filter renyi could spend this delta.
+    Raises: RequestInvalid: no order lets filter renyi spend this delta.
     """
     plain = dict.fromkeys(PARAMETERS, msgspec.UNSET)
     made = msgspec.structs.replace(policy, filter=name, **plain)
@@ -58,7 +58,7 @@ def _order(policy: Policy) -> str:
     order = best_order(
         epsilon=Decimal(policy.epsilon),
         delta=Decimal(policy.delta) or USUAL_DELTA,
-        curve=lambda order: order * _FEW,
+        curve=lambda order: order * _SMALL_RHO,
         least=LEAST_ORDER,
         most=Decimal(1000),
     )
@@ -68,14 +68,14 @@ def _order(policy: Policy) -> str:
 
 
 def _orders(best: str) -> tuple[str, ...]:
-    """Return orders from the best one upward: divided, delta asks for larger ones."""
-    middle = Decimal(best)
-    orders = [1 + (middle - 1) * factor for factor in map(Decimal, ("1", "1.25", "1.5", "2"))]
+    """Return orders from the best one upward: each gets a part of delta, so needs to be larger."""
+    lowest = Decimal(best)
+    orders = [1 + (lowest - 1) * factor for factor in map(Decimal, ("1", "1.25", "1.5", "2"))]
     return tuple(f"{order.normalize():f}" for order in orders)
 
 
 def odometers_for(policy: Policy) -> tuple[AnyOdometer, ...]:
-    """Return every kind of odometer, tuned to a resolved policy; its own ones as they are."""
+    """Return every kind of odometer, tuned to a resolved policy; its own odometers unchanged."""
     own = {type(odometer): odometer for odometer in policy.odometers or ()}
     return tuple(own.get(type(odometer), odometer) for odometer in _tuned(parse_budget(policy)))
 
@@ -87,7 +87,7 @@ def _tuned(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
         if budget.epsilon is None:
             time = 2 * (budget.rho or Decimal(0))
         else:
-            # Where fully_adaptive ends: the largest V for which the budget could be spent.
+            # The end of filter fully_adaptive: the largest V that its budget admits.
             root = 2 * budget.epsilon / ((2 * log).sqrt() + (2 * log + 2 * budget.epsilon).sqrt())
             time = root * root
         mixed, first, half = time / (2 * log), time / 1000, delta / 2
@@ -114,7 +114,7 @@ def _tuned(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
 
 
 def _valid(odometer: AnyOdometer) -> bool:
-    """Tell whether its parameters are within their bounds: delta below 1/e for some."""
+    """Return whether an odometer's parameters are in bounds, such as delta below 1/e for some."""
     try:
         odometer.boundary()
     except RequestInvalid:
@@ -131,6 +131,6 @@ def _short(value: Decimal) -> str:
 
 
 def guaranteed_epsilon(policy: Policy) -> Decimal | None:
-    """Return epsilon of what a policy promises, None where it promises a rho."""
+    """Return the epsilon of a policy's guarantee, None if the policy guarantees a rho."""
     promised = filter_of(policy).guarantee(parse_budget(policy))
     return promised.amount if promised.name == "epsilon" else None
