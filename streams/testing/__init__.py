@@ -1,6 +1,6 @@
 """Public test doubles, and a real Kafka broker for tests.
 
-Nothing here is imported before it is named: the doubles work without the extra `local-kafka`.
+Each name is imported at its first use, so the doubles work without the extra `local-kafka`.
 """
 
 from __future__ import annotations

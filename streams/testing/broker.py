@@ -43,23 +43,22 @@ from streams.testing.kafka_install import java, kafka_jars, kafka_version
 
 
 class LocalBroker:
-    """One Kafka broker and controller in a child process, ended with this process at the latest.
+    """One Kafka broker and controller in a child process, which ends with this process.
 
-    As a context manager it starts on entry and is closed on exit. All other methods may be called
-    in any order a test needs: `kill` then `start` keeps data and ports. Not safe for use by
-    several threads at once.
+    As a context manager it starts on entry and closes on exit. A test may call all other methods
+    in any order: `kill` then `start` keeps data and ports. Only one thread may use it.
 
     Args:
         directory: holds data, log and configuration, and is kept; default a temporary one that
-            `close` removes. A directory used before is continued, by the same Kafka version.
+            `close` removes. The same Kafka version can continue on a directory used before.
         version: of Kafka; default the environment variable KAFKA_VERSION, else 4.2.0.
         port: for clients, on 127.0.0.1; default a free one.
         settings: broker settings that override those of `server_properties`.
         heap_mb: size of the Java heap, in MiB.
-        short_lived: whether Java compiles quickly rather than well. It starts with half of the
-            processor time, and serves less in the long run: for tests, not for measurements.
-        start_timeout: seconds a start may take before it is an error.
-        cache: where jars are kept; default `kafka_install.cache_directory()`.
+        short_lived: whether Java compiles quickly rather than well. The start then takes half the
+            processor time, but long runs are slower: for tests, not for measurements.
+        start_timeout: seconds that a start may take.
+        cache: directory of the jars; default `kafka_install.cache_directory()`.
 
     Raises:
         KafkaUnavailable: on start: the extra is not installed, or the jars cannot be fetched.
@@ -88,7 +87,7 @@ class LocalBroker:
         self._compiler = QUICK_COMPILER if short_lived else ()
         self._start_timeout = start_timeout
         self._cache = cache
-        self._log_start = 0  # where this start begins in the log
+        self._log_start = 0  # size of the log file when this start began
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
 
@@ -112,8 +111,8 @@ class LocalBroker:
     def ports(self) -> Ports:
         """The ports in use, chosen at the first start.
 
-        `proxied` is a second listener whose clients are told to connect to `proxy`, where nobody
-        listens: a test puts a proxy there that forwards to `proxied`.
+        `proxied` is a second listener. It tells its clients to connect to the port `proxy`, which
+        the broker leaves free: a test starts a proxy there that forwards to `proxied`.
         """
         if self._ports is None:
             raise BrokerError("the broker has no address before its first start")
@@ -135,11 +134,11 @@ class LocalBroker:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process exists (a paused one does)."""
+        """Whether the process exists; a paused process does."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start on the data that is there and return when the broker answers clients."""
+        """Start on the existing data, if any, and return when the broker answers clients."""
         if self.is_running:
             raise BrokerError("the broker is already running")
         for tries_left in (2, 1, 0):
@@ -152,7 +151,7 @@ class LocalBroker:
                 self.wait_until_ready()
             except BrokerError as error:
                 self.kill()
-                # Between the draw and the bind another process took a port: draw again.
+                # Another process took a chosen port before the broker bound it: choose again.
                 if not (first and tries_left and "Address already in use" in str(error)):
                     raise
                 self._ports = None
@@ -163,10 +162,10 @@ class LocalBroker:
                 return
 
     def stop(self, timeout: float = 20.0) -> None:
-        """Shut the broker down in order; after `timeout` seconds kill it. Keeps the data."""
+        """Shut the broker down; kill it after `timeout` seconds. Keeps the data."""
         if self._process is not None and self.is_running:
             self._process.terminate()
-            self.resume()  # A stopped process takes no other signal than SIGKILL.
+            self.resume()  # A paused process handles no SIGTERM.
             try:
                 self._process.wait(timeout)
             except subprocess.TimeoutExpired:
@@ -174,26 +173,26 @@ class LocalBroker:
         self._reap()
 
     def kill(self) -> None:
-        """End the broker by SIGKILL, as a crash does. Keeps the data."""
+        """End the broker by SIGKILL, like a crash. Keeps the data."""
         if self._process is not None and self.is_running:
             self._process.kill()
         self._reap()
 
     def restart(self) -> None:
-        """Stop in order, then start on the same data and ports."""
+        """Stop, then start on the same data and ports."""
         self.stop()
         self.start()
 
     def pause(self) -> None:
-        """Stop the process by SIGSTOP: connections stay open and nobody answers."""
+        """Stop the process by SIGSTOP: connections stay open, but the broker does not answer."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused process go on (SIGCONT); `wait_until_ready` waits until it answers."""
+        """Continue a paused process by SIGCONT; `wait_until_ready` waits until it answers."""
         os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Stop, and remove the directory if it is a temporary one."""
+        """Stop, and remove the directory if it is temporary."""
         self.stop()
         if self._given_directory is None and self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -232,7 +231,7 @@ class LocalBroker:
         self._properties.write_text(text, encoding="utf-8")
         if not (data / "meta.properties").exists():
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-            # An id may begin with "-": as a word of its own it would be taken for an option.
+            # An id may begin with "-": as a separate argument it would be read as an option.
             arguments = ("--ignore-formatted", f"--cluster-id={cluster}", "-c", self._properties)
             quick = ("-Xmx128m", *QUICK_COMPILER, "-XX:+UseSerialGC")
             program = ("kafka.tools.StorageTool", "format", *arguments)
@@ -271,7 +270,7 @@ class LocalBroker:
             self._process.wait()
             self._process = None
         if self._watchdog is not None:
-            self._watchdog.kill()  # Before its pipe closes: it must not fire on a reused pid.
+            self._watchdog.kill()  # Before its pipe closes, or it might kill a reused pid.
             self._watchdog.communicate()
             self._watchdog = None
 
@@ -286,7 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--directory", type=Path, help="keep data there (default: temporary)")
     parser.add_argument("--version", help="Kafka version (default: KAFKA_VERSION, else 4.2.0)")
     options = parser.parse_args(arguments)
-    # Whoever sends SIGTERM gets the same orderly end as one who presses Ctrl-C.
+    # SIGTERM ends the program like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with LocalBroker(options.directory, version=options.version, port=options.port) as broker:

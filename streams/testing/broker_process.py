@@ -1,4 +1,4 @@
-"""The operating-system side of the local broker: its command, its watchdog, whether it answers."""
+"""The process of the local broker: its command, its watchdog, a check that it answers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Final
 
 from streams.testing.broker_settings import HOST
 
-# Runs beside the broker and reads a pipe that only we write to: it ends when we do, however that
-# happens. PR_SET_PDEATHSIG would fire when the starting thread ends, and exists on Linux only.
+# Reads a pipe that only this process holds open, so it notices any end of this process.
+# PR_SET_PDEATHSIG would fire when the starting thread ends, and exists on Linux only.
 _WATCHDOG = 'read -r _; kill -9 "$1" 2>/dev/null; [ -z "$2" ] || { sleep 1; rm -rf -- "$2"; }'
 
-# What would change the Java program or its class path from outside.
+# Variables that would change the Java program or its class path.
 _IGNORED_ENVIRONMENT = ("CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
-# Loggers that say many lines for each start or each partition, and little that explains a test.
+# Loggers that write many lines for each start or partition, and few that help to explain a test.
 _CHATTY = (
     "kafka.cluster.Partition",
     "kafka.log.LogManager",
@@ -33,7 +33,7 @@ _CHATTY = (
     "state.change.logger",
 )
 
-# How the log says what went wrong: an error line, an exception at the head of a trace, its cause.
+# Log lines that name an error: an error line, the head of a stack trace, its cause.
 _PROBLEM = re.compile(r"^\S+ \[.*?\] ERROR |^(?:Caused by: )?[\w.$]+(?:Exception|Error)\b")
 
 COLLECTOR: Final = (
@@ -42,9 +42,9 @@ COLLECTOR: Final = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
-"""As in Kafka's own start script, whose heap also has its full size from the beginning. One that
-grows is kept so small by the Java machine that it marks all of it every second or so: at 500
-requests/s the slowest of a hundred then take twice as long."""
+"""The options of Kafka's own start script, whose heap has its full size from the beginning, too.
+The Java machine keeps a growing heap so small that it marks all of it about every second: at 500
+requests/s the p99 then doubles."""
 
 QUICK_COMPILER: Final = ("-XX:TieredStopAtLevel=1",)
 """For a Java program that ends before its second compiler would have paid for itself."""
@@ -65,7 +65,7 @@ def java_command(
         jars: the class path.
         program: the main class, then its arguments.
         temporary: where native libraries unpack; the system's directory may be mounted noexec.
-        options: of the Java machine, such as -Xmx512m.
+        options: options of the Java machine, such as -Xmx512m.
     """
     logger = "-Dorg.slf4j.simpleLogger"
     quiet = [f"{logger}.log.{name}=warn" for name in _CHATTY]
@@ -81,7 +81,8 @@ def java_command(
 def spawn(command: Sequence[str | Path], log: Path) -> subprocess.Popen[bytes]:
     """Start a command with its output appended to `log`.
 
-    It gets a session of its own: a terminal's interrupt reaches us only, who end it in order.
+    The command runs in its own session: a terminal's interrupt reaches only this process, which
+    then shuts the command down.
     """
     environment = {k: v for k, v in os.environ.items() if k not in _IGNORED_ENVIRONMENT}
     with log.open("ab") as output:
@@ -96,9 +97,9 @@ def spawn(command: Sequence[str | Path], log: Path) -> subprocess.Popen[bytes]:
 
 
 def watchdog(pid: int, temporary: Path | None) -> subprocess.Popen[bytes]:
-    """Start what kills `pid`, and removes `temporary`, once this process is gone.
+    """Start a process that kills `pid`, and removes `temporary`, once this process has ended.
 
-    Killing the watchdog first calls it off.
+    Kill the watchdog to call it off.
     """
     return subprocess.Popen(  # noqa: S603
         ["/bin/sh", "-c", _WATCHDOG, "watchdog", str(pid), str(temporary or "")],
@@ -108,7 +109,7 @@ def watchdog(pid: int, temporary: Path | None) -> subprocess.Popen[bytes]:
 
 
 def problems(log: str, *, limit: int = 12) -> str:
-    """Return the first lines of a log that name an error; a shutdown says much after them."""
+    """Return the first lines of a log that name an error; a shutdown adds many lines after them."""
     found = [line for line in log.splitlines() if _PROBLEM.search(line)]
     return "\n".join(found[:limit])
 
@@ -116,9 +117,9 @@ def problems(log: str, *, limit: int = 12) -> str:
 def answers(port: int, cluster: str) -> bool:
     """Return whether the broker of this cluster id serves clients now at this loopback port.
 
-    It asks for Metadata v2 of no topics. A broker lists itself there only once the controller
-    lets it serve, which is later than when its port accepts connections. The cluster id tells it
-    from a stranger who took the port first.
+    It asks for Metadata v2 of no topics. A broker accepts connections early, but lists itself
+    there only once the controller lets it serve. The cluster id distinguishes it from another
+    process that took the port first.
     """
     request = struct.pack(">hhihi", 3, 2, 0, -1, 0)
     try:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 HOST = "127.0.0.1"
 
-# Below the range from which systems draw ports for outgoing connections (from 32768 on Linux): a
-# client of the broker must not be given the broker's own port while the broker restarts.
+# Below the ports that systems choose for outgoing connections (from 32768 on Linux): a client must
+# not get the broker's own port while the broker restarts.
 _PORTS = range(20_000, 32_000)
 
 
@@ -29,22 +29,22 @@ class Ports(NamedTuple):
 
 
 def free_ports(*, clients: int | None = None) -> Ports:
-    """Return four ports that nobody listens on now; `clients` fixes the first.
+    """Return four ports that are free now; `clients` fixes the first.
 
-    Another process may still take one before the broker does: the broker then draws again.
+    Another process may still take one of them first: `LocalBroker.start` then chooses again.
 
     Raises:
-        BrokerError: somebody listens on `clients`.
+        BrokerError: another process listens on `clients`.
     """
     if clients is not None and not _free(clients):
         raise BrokerError(f"port {clients} of {HOST} is already in use")
-    drawn: list[int] = [] if clients is None else [clients]
-    while len(drawn) < len(Ports._fields):
-        # Spread, so that processes rarely collide; nothing secret.
+    chosen: list[int] = [] if clients is None else [clients]
+    while len(chosen) < len(Ports._fields):
+        # Random, so that two processes rarely choose the same port; it is no secret.
         port = random.choice(_PORTS)  # noqa: S311
-        if port not in drawn and _free(port):
-            drawn.append(port)
-    return Ports(*drawn)
+        if port not in chosen and _free(port):
+            chosen.append(port)
+    return Ports(*chosen)
 
 
 def _free(port: int) -> bool:
@@ -60,8 +60,8 @@ def _free(port: int) -> bool:
 def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> str:
     """Return the text of server.properties; `extra` overrides any setting.
 
-    Replication is 1 because there is one node. Coordinator topics are small and a group starts
-    at once, for speed. Whatever decides what a client sees is left at Kafka's default.
+    Replication is 1 because there is one node. For speed, coordinator topics are small and a
+    group starts at once. Settings that change a client's view keep Kafka's defaults.
     """
     settings = {
         "process.roles": "broker,controller",
@@ -71,7 +71,7 @@ def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> str
         "inter.broker.listener.name": "CLIENTS",
         "listeners": f"CLIENTS://{HOST}:{ports.clients},PROXIED://{HOST}:{ports.proxied},"
         f"CONTROLLER://{HOST}:{ports.controller}",
-        # Whoever comes in by PROXIED is told the proxy's address, so it stays behind the proxy.
+        # A client of PROXIED gets the proxy's address, so it stays behind the proxy.
         "advertised.listeners": f"CLIENTS://{HOST}:{ports.clients},PROXIED://{HOST}:{ports.proxy}",
         "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PROXIED:PLAINTEXT,"
         "CONTROLLER:PLAINTEXT",
@@ -88,8 +88,8 @@ def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> str
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",
         "auto.create.topics.enable": "false",
-        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),  # of the heap; default 128 MiB
-        # A killed broker is registered until its session ends; its successor waits for that.
+        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),  # on the heap; default 128 MiB
+        # A killed broker stays registered until its session ends; a restart waits for that.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
     }

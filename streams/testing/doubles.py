@@ -1,7 +1,7 @@
 """Doubles for programs that run a processor in their tests: clock, crashes, observer.
 
-`MemoryJournal` on a `MemoryLog` is the journal that goes with them; it is held to the same
-contract as the ones that keep their promises on a disk or a broker.
+`MemoryJournal` on a `MemoryLog` is the journal for them. The contract tests that hold the journals
+on a disk and on a broker hold it, too.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["Crash", "CrashPoints", "ManualClock", "MemoryJournal", "MemoryLog", 
 
 
 class ManualClock:
-    """A clock that moves when it is told to.
+    """A clock that moves only by `pass_` and `jump`.
 
     Attributes:
         wall: milliseconds since 1970.
-        steady: seconds of the clock that never jumps.
+        steady: seconds on the clock that never jumps.
     """
 
     def __init__(self, wall: int) -> None:
@@ -45,18 +45,18 @@ class ManualClock:
         return self.steady
 
     def pass_(self, ms: int) -> None:
-        """Let time pass, on both clocks."""
+        """Move both clocks forward."""
         self.wall += ms
         self.steady += ms / 1000
 
     def jump(self, ms: int) -> None:
-        """Set the wall clock forward, or back: the other clock does not notice."""
+        """Set the wall clock forward or back, and leave the steady clock as it is."""
         self.wall += ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """What happens when a point is reached for the n-th time.
+    """A scripted crash at the n-th time that a point is reached.
 
     Attributes:
         point: `owned`, `decided` or `committed` of a `Processor`; `commit_begun` or
@@ -64,7 +64,7 @@ class Crash:
         nth: 1 is the first time.
         how: `raise` an error; `cancel` the task; `kill` the process by SIGKILL; `pause`
             until `CrashPoints.resume`, as SIGSTOP does.
-        error: makes what `raise` raises.
+        error: makes the error that `raise` raises.
     """
 
     point: str
@@ -74,11 +74,11 @@ class Crash:
 
 
 class CrashPoints:
-    """The `reach` of a `Processor` or `MemoryJournal`, or of both: crashes as in a script.
+    """The `reach` of a `Processor` or `MemoryJournal`, or of both: runs scripted crashes.
 
     Attributes:
-        reached: how often each point was reached.
-        paused: the point at which a task is held, None if none is.
+        reached: number of times that each point was reached.
+        paused: the point at which a task is paused, None if no task is.
     """
 
     def __init__(self, *crashes: Crash) -> None:
@@ -88,7 +88,7 @@ class CrashPoints:
         self.paused: str | None = None
 
     async def __call__(self, point: str) -> None:
-        """Reach a point."""
+        """Reach a point, and crash there if the script says so."""
         self.reached[point] += 1
         crash = self._crashes.get((point, self.reached[point]))
         if crash is None:
@@ -109,19 +109,19 @@ class CrashPoints:
                 self.paused = None
 
     def resume(self) -> None:
-        """Let every task go on that was paused, and pause no more."""
+        """Resume every paused task; later pauses have no effect."""
         self._resumed.set()
 
 
 class RecordingObserver:
-    """Remembers what a processor told.
+    """Records the calls of a processor to its observer.
 
     Attributes:
-        partition: the state while it holds, else None.
-        refolds: how often it was read back.
+        partition: the state while it is valid, else None.
+        refolds: number of refolds.
         commits: the inputs and decisions of each commit.
-        drops: why the state was dropped, each time; None where the task was cancelled.
-        halt: why nothing more is decided, None while it goes on.
+        drops: the reason of each drop of the state; None where the task was cancelled.
+        halt: why the processor decides nothing more, None while it decides.
     """
 
     def __init__(self) -> None:
@@ -134,13 +134,13 @@ class RecordingObserver:
 
     @property
     def decisions(self) -> list[bytes]:
-        """The bytes of each decision told of, in order."""
+        """The bytes of each committed decision, in order."""
         return [encoded.value for commit in self.commits for _, encoded in commit]
 
     async def until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
-        """Return once a condition holds, looking at it whenever something was told.
+        """Return once a condition holds; each call of the processor checks it again.
 
-        Raises: TimeoutError: it does not hold after `within` seconds.
+        Raises: TimeoutError: the condition does not hold after `within` seconds.
         """
         async with asyncio.timeout(within):
             while not condition():
@@ -148,13 +148,13 @@ class RecordingObserver:
                 await self._changed.wait()
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        """The state was read back."""
+        """The processor has refolded the state."""
         self.partition = partition
         self.refolds += 1
         self._changed.set()
 
     def committed(self, committed: Committed) -> None:
-        """Decisions became visible."""
+        """The processor has committed decisions."""
         self.commits.append(list(committed.records))
         self._changed.set()
 
@@ -165,7 +165,7 @@ class RecordingObserver:
         self._changed.set()
 
     def halted(self, partition: int, error: BaseException) -> None:
-        """Nothing more will be decided."""
+        """The processor decides nothing more."""
         self.partition = None
         self.halt = error
         self._changed.set()

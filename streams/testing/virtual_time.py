@@ -1,4 +1,4 @@
-"""An event loop whose time passes only when nobody has anything to do."""
+"""An event loop whose time passes only when no task can run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class _Skipping(selectors.SelectSelector):
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """Run coroutines without waiting: a sleep of an hour takes no time, and runs repeat exactly.
 
-    For what waits for timers and other tasks only, not for sockets or threads. Use it as
-    `asyncio.Runner(loop_factory=VirtualTimeLoop)`.
+    For coroutines that wait for timers and other tasks only, not for sockets or threads. Use it
+    as `asyncio.Runner(loop_factory=VirtualTimeLoop)`.
 
     Raises: RuntimeError: every task waits, and no timer is set: a deadlock.
     """
