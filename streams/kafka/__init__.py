@@ -1,1 +1,1 @@
-"""What the product does with Kafka's clients, below the journal, the worker and the gateway."""
+"""A ledger on Kafka: its topics, journal and service, and a worker's place in its group."""

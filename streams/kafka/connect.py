@@ -1,4 +1,4 @@
-"""From settings to the service of a ledger on Kafka."""
+"""Connect to a ledger on Kafka, from settings to its service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streams.service import Service
 from streams.settings import Settings
 
 _LEAST_S: Final = 2.0
-"""Connecting to a broker that is well takes about a second, whatever the caller's patience."""
+"""Connecting to a healthy broker takes about a second, so a shorter `wait` would always fail."""
 
 
 async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
@@ -16,7 +16,7 @@ async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
 
     Raises: Unavailable: the broker does not answer.
     """
-    # The Kafka client takes a third of a second to import, which the others need not pay.
+    # Importing the Kafka client takes a third of a second, which users of other ledgers save.
     from streams.kafka.deployment import deployment_of
     from streams.kafka.service import KafkaService
 

@@ -1,4 +1,4 @@
-"""Which ledger on Kafka: where it is, the names of its topics, what its genesis says."""
+"""The description of one ledger on Kafka: its brokers, its topics' names, its genesis."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ class TopicNames:
 
     @property
     def requests(self) -> str:
-        """Mechanism requests."""
+        """The topic of mechanism requests."""
         return self.of("requests")
 
     @property
     def admin(self) -> str:
-        """Owners' records."""
+        """The topic of owners' records."""
         return self.of("admin")
 
     @property
     def decisions(self) -> str:
-        """The ledger."""
+        """The topic of decisions, the ledger itself."""
         return self.of("decisions")
 
     @property
     def state(self) -> str:
-        """The cache of it."""
+        """The topic of state, a cache of the decisions."""
         return self.of("state")
 
     @property
     def dead_letters(self) -> str:
-        """Inputs set aside."""
+        """The topic of inputs that were set aside."""
         return self.of("dead_letters")
 
     @property
     def alerts(self) -> str:
-        """Thresholds crossed."""
+        """The topic of crossed thresholds."""
         return self.of("alerts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Where the topics are and what their genesis says.
+    """The brokers of one ledger, its topics, and the settings in its genesis.
 
     Attributes:
         bootstrap: `host:port`.
         application: prefix of transactional ids, and the consumer group.
-        partitions: of every topic.
-        replication: copies of each partition; 3 in production.
+        partitions: number of partitions of every topic.
+        replication: number of copies of each partition; 3 in production.
         window_ms, skew_ms: see `records.Genesis`.
     """
 
@@ -71,7 +71,7 @@ class Deployment:
     skew_ms: int = 300_000
 
     def genesis(self, partition: int) -> Genesis:
-        """Return decision 0 of a partition."""
+        """Return the genesis in decision 0 of a partition."""
         return Genesis(
             application=self.application,
             partition=partition,
@@ -84,7 +84,7 @@ class Deployment:
 def deployment_of(settings: Settings) -> Deployment:
     """Return the deployment that the settings name.
 
-    Raises: Refused: the ledger they name is not on Kafka.
+    Raises: Refused: the settings name a ledger that is not on Kafka.
     """
     kind, target = settings.ledger
     if kind != "kafka":

@@ -1,4 +1,4 @@
-"""Decision 0 of each partition, written where a ledger begins and nowhere else."""
+"""Decision 0 of each partition, written only where a new ledger begins."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PATIENCE_S: Final = 15.0
 
 
 async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence[str]) -> bool:
-    """Write decision 0 where there is none. Return whether it was written.
+    """Write decision 0 of a partition if it is missing. Return whether it was written.
 
     Args:
-        deployment, partition: which log.
-        inputs: names of those input topics that were there before.
-    Raises: Refused: it is missing, but inputs have been taken; or it has other settings.
+        deployment, partition: the partition's log.
+        inputs: names of the input topics that existed before this call.
+    Raises: Refused: decision 0 is missing although the inputs took records, or has other settings.
     """
     if await _end_if_empty(deployment, partition) is None:
         return False
@@ -37,7 +37,7 @@ async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence
     producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{partition}")
     try:
         await producer.start()
-        # Owned now: nobody else can be writing, so what is empty stays empty.
+        # This producer owns the log now: no other process can write, so an empty log stays empty.
         end = await _end_if_empty(deployment, partition)
         if end is None:
             return False
@@ -51,9 +51,9 @@ async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence
 
 
 async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
-    """Return where the decisions of a partition end if they hold no committed record.
+    """Return the end offset of a partition's decisions if they hold no committed record.
 
-    Raises: Refused: they are gone while `state` still holds what was spent, or they began with
+    Raises: Refused: the decisions are gone while `state` still holds rows, or they began with
         other settings than these.
     """
     decisions = TopicPartition(deployment.topics.decisions, partition)
@@ -73,9 +73,9 @@ async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
 
 
 def _check_settings(deployment: Deployment, partition: int, first: bytes) -> None:
-    """Refuse settings that every worker would halt on.
+    """Refuse settings that would make every worker halt.
 
-    A damaged log does not stop the making of topics: workers and `audit` report it.
+    A damaged log does not prevent the creation of topics: workers and `audit` report it.
     """
     try:
         check_genesis(decode_decision(first).genesis, deployment.genesis(partition))
@@ -87,7 +87,7 @@ def _check_settings(deployment: Deployment, partition: int, first: bytes) -> Non
 
 
 async def _refuse_taken(deployment: Deployment, partition: int, inputs: Sequence[str]) -> None:
-    """Refuse to begin a log anew beside inputs that were taken: budgets would be whole again."""
+    """Refuse to begin a log anew if its inputs ever took records: budgets would be whole again."""
     tps = [TopicPartition(topic, partition) for topic in inputs]
     probe = consumer(deployment.bootstrap, committed=False)
     try:

@@ -1,8 +1,8 @@
-"""Go on where inputs were lost before they were decided, at an owner's word.
+"""Let a partition continue after inputs were lost undecided, on an owner's order.
 
-A partition whose next input is not there decides nothing, so that no loss goes unnoticed. Where
-the inputs cannot be restored, this lets it go on without ever going back: the offset that
-comes next only rises, so whatever was decided is never read again, and nothing is charged.
+A partition whose next input is missing decides nothing, so that no loss goes unnoticed. Where the
+inputs cannot be restored, this moves the partition forward: the next offset only rises, so no
+decided input is read again, and nothing is charged.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from streams.kafka.wire.reader import Span, StableReader, bounds, consumer, stop
 from streams.processing.journal import Commit, DeadLetter
 
 _PATIENCE_S: Final = 15.0
-_FILLERS: Final = 5_000  # appended at a time
+_FILLERS: Final = 5_000  # empty records appended at a time
 
 Progress = Callable[[int, int], None]
-"""Told how many records were appended, and of how many."""
+"""Called with the number of appended records, and the number to append."""
 
 
-def _untold(_done: int, _of: int) -> None:
-    """Tell nobody."""
+def _no_progress(_done: int, _of: int) -> None:
+    """Report nothing."""
 
 
 async def accept_lost_inputs(
@@ -47,28 +47,28 @@ async def accept_lost_inputs(
     *,
     first: int,
     reason: str,
-    progress: Progress = _untold,
+    progress: Progress = _no_progress,
 ) -> str:
-    """Let a partition go on behind inputs that are lost for good; return what was done.
+    """Let a partition continue after inputs that are lost for good; return the result in words.
 
-    Where the topic begins behind the next input, one decision is appended: the last of the
-    lost offsets is `invalid`, `undecodable`, with the reason in its dead letter. Where the
-    topic ends before it, because it was made anew, empty records are appended to the
-    topic until it does not; what stands before them is never decided.
+    If the topic begins after the next input, this appends one decision: the last of the lost
+    offsets is `invalid`, `undecodable`, with the reason in its dead letter. If the topic ends
+    before the next input, because it was made anew, this appends empty records to the topic up to
+    there; the partition never decides the records before that offset.
 
     Args:
-        first: the offset that is next to be decided, as the halted worker names it.
+        first: the next offset to decide, as the halted worker names it.
         reason: for people, at most 200 characters.
-        progress: called from time to time where a topic is filled up.
-    Raises: Refused: nothing is lost, or `first` is not next; nothing was done. LogDamaged.
-        JournalFault: try again; what was done already is not done twice.
+        progress: called from time to time while this appends empty records.
+    Raises: Refused: nothing is lost, or `first` is not next; nothing is written. LogDamaged.
+        JournalFault: try again; completed steps are not repeated.
     """
     if len(reason) > MOST_PURPOSE:
         raise Refused(f"the reason must be at most {MOST_PURPOSE} characters, got {len(reason)}")
     if not 0 <= partition < deployment.partitions:
         raise Refused(f"there is no partition {partition} of {deployment.partitions}")
     place = TopicPartition(deployment.topics.of(source), partition)
-    # Without owning the partition: a worker that serves it is not to be disturbed.
+    # Read without owning the partition, so as not to fence a worker that serves it.
     found = (await _read_log(deployment, partition)).next[source]
     if found != first:
         raise Refused(f"{place.topic}, partition {partition}: the next is {found}, not {first}")
@@ -94,7 +94,7 @@ async def accept_lost_inputs(
 
 
 async def _read_log(deployment: Deployment, partition: int) -> Partition:
-    """Return the state that the committed decisions come down to."""
+    """Return the state after the committed decisions."""
     place = TopicPartition(deployment.topics.decisions, partition)
     async with StableReader(deployment.bootstrap, [place]) as reader:
         records = reader.read(place, reader.spans[place].begin)
@@ -104,7 +104,7 @@ async def _read_log(deployment: Deployment, partition: int) -> Partition:
 async def _folded(
     deployment: Deployment, partition: int, decisions: AsyncIterator[bytes]
 ) -> Partition:
-    # Without rows: this runs once in years, and the log alone is beyond doubt.
+    # Without rows: this runs once in years, so it can afford to trust the log alone.
     refold = Refold(deployment.genesis(partition))
     async for value in decisions:
         refold.take_decision(value)
@@ -123,7 +123,7 @@ async def _span(deployment: Deployment, place: TopicPartition) -> Span:
 
 
 class _NoInputs:
-    """Stands where a journal that is never read from needs its inputs."""
+    """The inputs of a journal that is never read from."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"inputs are not read here: {name}")
@@ -132,10 +132,10 @@ class _NoInputs:
 async def _decide_lost(
     deployment: Deployment, source: Source, partition: int, first: int, begin: int, note: str
 ) -> int:
-    """Decide the offset before `begin` as its partition's owner; return the decision's number.
+    """Decide the offset before `begin` as the partition's owner; return the decision's number.
 
-    Offsets of an input may skip: markers of transactions take some, too. One decision, on the
-    last of those lost, therefore moves the partition past all of them.
+    An input's offsets may have gaps, since markers of transactions take offsets, too. So one
+    decision on the last lost offset moves the partition past all of them.
     """
     journal = KafkaJournal(
         deployment.bootstrap, deployment.application, deployment.topics, partition, _NoInputs()
@@ -160,7 +160,7 @@ async def _decide_lost(
 async def _fill_up(
     deployment: Deployment, place: TopicPartition, first: int, progress: Progress
 ) -> None:
-    """Append empty records until `first` is within the topic, or its end."""
+    """Append empty records until the topic reaches offset `first`."""
     begun = end = (await _span(deployment, place)).end
     producer = with_short_connect(
         AIOKafkaProducer(
@@ -176,7 +176,7 @@ async def _fill_up(
                     await producer.send(place.topic, b"", partition=place.partition)
                     for _ in range(min(first - end, _FILLERS))
                 ]
-                # Others may append meanwhile: what counts is how far the topic reaches.
+                # Other clients may append meanwhile: compute the end from the offsets.
                 end = 1 + max([metadata.offset for metadata in await asyncio.gather(*sent)])
                 progress(min(end, first) - begun, first - begun)
     finally:

@@ -1,7 +1,7 @@
 """Write an exported decision log back into its topic, byte for byte.
 
-Nothing is written before everything has been compared: what the topic holds already must be the
-beginning of the copy. So a restore that was interrupted goes on where it ended.
+A restore compares everything before it writes: the topic's decisions must be the beginning of the
+copy. So an interrupted restore can be run again and continues at the end of the topic.
 """
 
 from __future__ import annotations
@@ -28,29 +28,31 @@ from streams.kafka.wire.batches import Record
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.reader import StableReader
 
-_MOST: Final = 500  # decisions of a transaction, as a worker's default
+_MOST: Final = 500  # decisions in a transaction
 _MOST_BYTES: Final = 8 << 20
 _DECISIONS: Final = ("decisions",)
 _PAUSE_S: Final = 0.2
-_GONE_S: Final = SESSION_S + 2  # for a session, a group keeps the place of who left it
+_GONE_S: Final = SESSION_S + 2  # a group keeps a member that ended for the length of a session
 _ANEW: Final = (
     "nothing was written. If the file is the right one, delete that topic and run this again, "
     "without `topics create` before it"
 )
 
 Parts = Callable[[], Iterable[tuple[int, Iterator[bytes]]]]
-"""Gives the copy anew: each partition's number and decisions, the latter to be read first."""
+"""Reads the copy from its start: the number and the decisions of each partition.
+
+The caller must exhaust the decisions before it takes the next partition."""
 
 Progress = Callable[[int, int], None]
-"""Told a partition, and how many of its decisions the topic is known to hold."""
+"""Called with a partition and the number of its decisions known to be in the topic."""
 
 
 class Copy(NamedTuple):
     """One partition of a copy that an audit has found sound.
 
     Attributes:
-        genesis: what its decision 0 says.
-        total: how many decisions.
+        genesis: the genesis in its decision 0.
+        total: number of decisions.
         head: hash of the last one.
     """
 
@@ -60,12 +62,12 @@ class Copy(NamedTuple):
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one partition.
+    """The result for one partition.
 
     Attributes:
-        found: how many decisions the topic held already.
-        written: how many were written.
-        sequence, head: number and hash of the last one of the topic.
+        found: number of decisions that the topic held before.
+        written: number of decisions written.
+        sequence, head: number and hash of the topic's last decision.
     """
 
     partition: int
@@ -76,12 +78,13 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Held(NamedTuple):
-    """What the topic holds of a partition.
+    """The part of a partition's copy that the topic holds.
 
     Attributes:
-        known: so many decisions of the copy.
-        end: the offset behind them.
-        genesis: hash of its genesis, if that is another one and neither has more decisions.
+        known: number of the copy's decisions in the topic.
+        end: the offset after them.
+        genesis: hash of the topic's genesis, if it differs from the copy's and neither side has
+            more decisions.
     """
 
     known: int
@@ -90,10 +93,10 @@ class _Held(NamedTuple):
 
 
 def check_settings(deployment: Deployment, copies: Sequence[Copy]) -> None:
-    """Check that a copy is of this very ledger, and of all of it.
+    """Check that a copy holds this ledger, and every partition of it once.
 
-    Raises: Refused: a setting is not what a genesis says, or a partition is there twice or not
-        at all: its budgets would begin anew with the genesis that `topics create` then writes.
+    Raises: Refused: a setting differs from a genesis, or the copy has a partition twice or not at
+        all: `topics create` would then write a genesis for it, and its budgets would begin anew.
     """
     seen = set()
     for genesis, *_ in copies:
@@ -118,13 +121,13 @@ def check_settings(deployment: Deployment, copies: Sequence[Copy]) -> None:
 async def restore(
     deployment: Deployment, copies: Sequence[Copy], parts: Parts, *, progress: Progress
 ) -> list[Restored]:
-    """Bring the topic `decisions`, which is made if it is missing, to where a copy ends.
+    """Write the rest of a copy into the topic `decisions`; make the topic if it is missing.
 
     Args:
-        copies: what the audit found, in the order of the parts.
-        parts: the same copy, unchanged since.
-    Raises: Refused: the topic holds another log, or workers run; nothing was written.
-        JournalFault: run the same again, it goes on.
+        copies: the audit's results, in the order of the parts.
+        parts: reads the same copy, unchanged since the audit.
+    Raises: Refused: the topic holds another log, or workers run; nothing is written.
+        JournalFault: run the same again; the restore then continues.
     """
     check_settings(deployment, copies)
     await _make_topic(deployment)
@@ -150,7 +153,7 @@ async def restore(
 
 
 async def _make_topic(deployment: Deployment) -> None:
-    """Make the topic if it is missing: without a genesis, the copy has its own."""
+    """Make the topic if it is missing, without a genesis, since the copy has its own."""
     async with admin_of(deployment.bootstrap) as admin:
         made = await create_missing(admin, deployment, _DECISIONS)
         await check_all(admin, deployment, _DECISIONS, created=bool(made))
@@ -161,7 +164,7 @@ async def _compare(
 ) -> _Held:
     """Return how much of a partition's copy the topic holds.
 
-    Raises: Refused: it holds something else.
+    Raises: Refused: the topic holds other decisions.
     """
     place = TopicPartition(deployment.topics.decisions, number)
     where = f"{place.topic}, partition {number}"
@@ -183,10 +186,10 @@ async def _compare(
 
 
 def _begins(value: bytes, genesis: Genesis) -> bool:
-    """Tell whether a decision is a genesis of the same ledger, only at another time.
+    """Return whether a decision is a genesis of the same ledger, perhaps at another time.
 
-    `topics create` writes one where nothing was ever asked. Beside a copy that has nothing but
-    its own there is nothing to restore.
+    `topics create` writes one into an empty log. If the copy holds only its own genesis, there is
+    nothing to restore.
     """
     try:
         return decode_decision(value).genesis == genesis
@@ -195,7 +198,7 @@ def _begins(value: bytes, genesis: Genesis) -> bool:
 
 
 async def _check_no_workers(deployment: Deployment) -> None:
-    """Refuse while workers run: one that took half a log for the whole would grant again."""
+    """Refuse while workers run: a worker that took half a log for the whole would grant again."""
     group = deployment.application
     deadline = time.monotonic() + _GONE_S
     async with admin_of(deployment.bootstrap) as admin:
@@ -209,7 +212,7 @@ async def _check_no_workers(deployment: Deployment) -> None:
 
 
 async def _members(admin: Any, group: str, deadline: float) -> int:
-    """Return how many members a group has; a new broker begins to know of groups when asked."""
+    """Return the number of a group's members; a new broker may need several tries to answer."""
     while True:
         try:
             return len(await members_of(admin, group))
@@ -232,7 +235,8 @@ async def _write(
     producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{number}")
     try:
         await producer.start()
-        # Owned now. What somebody wrote since the comparison, or had begun to write, shows here.
+        # This producer owns the log now. The check of the log's end notices any other write since
+        # `_compare`, also one of an open transaction.
         producer.expect_at(topic, held.end)
         done = held.known
         for records in _transactions(rest):
@@ -246,9 +250,10 @@ async def _write(
 
 
 def _transactions(values: Iterator[bytes]) -> Iterator[list[Record]]:
-    """Yield the records of each transaction, dated as the worker dated them.
+    """Yield the records of each transaction, with the timestamps that the worker gave them.
 
-    The worker took each key from the input. No decision holds it: the dataset stands for it.
+    The worker took each key from the input. No decision holds that key, so the dataset's name
+    replaces it.
     """
     records: list[Record] = []
     size = 0

@@ -1,4 +1,4 @@
-"""Read the rows of `state` for processes that follow a ledger without owning it."""
+"""Reading the rows of `state` in processes that follow a ledger without owning it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from streams.kafka.wire.reader import StableReader
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
-_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds, the last for ever
+_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds; the last one repeats
 
 OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]
-"""Takes a partition and a row of one of its datasets; a row may come twice."""
+"""Takes a partition and a row of one of its datasets; it may get a row twice."""
 
 
 class StateRows:
-    """Hands over the row of every dataset, and looks again where some may be missing.
+    """Hands over the row of every dataset, and reads a partition again if rows may be missing.
 
-    An owner that has found `state` lost or wrong writes it anew, in several transactions, its
-    own row last. A reader meanwhile gets some of the rows, or none. If the decisions it reads begin
-    after a dataset's opening, that dataset would stay unknown to it.
+    An owner that finds `state` lost or wrong writes it anew, in several transactions, the
+    partition's row last. A reader meanwhile gets some of the rows, or none. If the decisions it
+    reads begin after a dataset's opening, that dataset would stay unknown to it.
     """
 
     def __init__(self, deployment: Deployment, on_snapshot: OnSnapshot) -> None:
@@ -45,7 +45,7 @@ class StateRows:
         self._missing = [TopicPartition(topic, i) for i in range(deployment.partitions)]
 
     async def read(self) -> None:
-        """Hand over the rows of the partitions that were not read whole yet.
+        """Hand over the rows of the partitions that are still incomplete.
 
         Raises: JournalFault.
         """
@@ -74,14 +74,14 @@ class StateRows:
             _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
 
     async def complete(self) -> None:
-        """Read again from time to time, until every partition was read whole.
+        """Read again from time to time, until every partition is complete.
 
-        A partition without decisions has no rows, so the reads of it never end.
+        A partition without decisions has no rows and stays incomplete, so this keeps reading it.
         """
-        looks = 0
+        reads = 0
         while self._missing:
-            await asyncio.sleep(_PAUSES[min(looks, len(_PAUSES) - 1)])
-            looks += 1
+            await asyncio.sleep(_PAUSES[min(reads, len(_PAUSES) - 1)])
+            reads += 1
             try:
                 await self.read()
             except JournalFault as error:
@@ -91,8 +91,8 @@ class StateRows:
 
 
 def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
-    """Tell whether these are all the datasets' rows that the partition's row was written with."""
+    """Return whether these are all the rows of datasets that the partition's row counts."""
     sums = [crc_of_row(row) for row in rows]
-    # Versions before the checksum wrote rows without one.
+    # Earlier versions wrote the partition's row without a checksum.
     same = partition.checksum in (msgspec.UNSET, text_of(sum(sums)))
     return same and partition.datasets == len(sums)

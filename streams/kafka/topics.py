@@ -1,4 +1,4 @@
-"""The topics: the settings that the durability argument needs, made and checked."""
+"""Creation and check of the topics, with the settings that the durability argument needs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _INPUT: Final = {
     "message.timestamp.type": "LogAppendTime",
     "compression.type": "uncompressed",
     "max.message.bytes": "262144",
-    # 30 days: an input must outlast every outage, for each is owed a decision.
+    # 30 days: an input must outlast every outage, because each input must get a decision.
     "retention.ms": "2592000000",
     "retention.bytes": "-1",
 }
 
-# A batch of these topics takes up to `kafka.batches.BATCH_BYTES`, a single record much less.
+# A batch in these topics has up to `wire.batches.BATCH_BYTES`, a single record much less.
 _BATCH: Final = {"max.message.bytes": "1048588"}
 
 _KNOWN_TRIES: Final = 100
@@ -48,23 +48,23 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
         "message.timestamp.type": "CreateTime",
         **_BATCH,
     },
-    # A dead letter too long for its topic would halt the partition that sets it aside.
+    # A dead letter too long for its topic would halt the partition that writes it.
     "dead_letters": {"cleanup.policy": "delete", **_BATCH},
-    # Kept for ever, and few: a reader from the beginning knows which alerts were published.
+    # Alerts are few and kept for ever: a reader from the beginning learns all published ones.
     "alerts": {"cleanup.policy": "delete", **_FOREVER, **_BATCH},
 }
-"""What each topic is created with, and what `check` insists on."""
+"""The settings of each topic: `create` sets them and `check` requires them."""
 
 
 async def create(deployment: Deployment) -> list[str]:
     """Create the topics that are missing, and the genesis of each empty decision log.
 
-    Safe to repeat, also beside running workers: where decisions exist, nothing is written, and
-    their genesis must be the one that the settings say.
-    The inputs come last: whoever finds records in them finds the genesis, or a lost ledger.
+    Safe to repeat, also beside running workers: it writes nothing into a log with decisions, but
+    checks that their genesis has the settings. It creates the inputs last, so a partition whose
+    inputs took records has a genesis, or has lost its ledger.
 
-    Returns: what was done, in words.
-    Raises: Refused: what exists is not as it must be. Unavailable.
+    Returns: the completed steps, in words.
+    Raises: Refused: an existing topic or log is not as it must be. Unavailable.
     """
     async with admin_of(deployment.bootstrap) as admin:
         with translating():
@@ -82,7 +82,7 @@ async def create(deployment: Deployment) -> list[str]:
 
 
 async def create_missing(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
-    """Create those of some topics that are missing; return what was done, in words."""
+    """Create the missing ones of these topics; return the completed steps, in words."""
     with translating():
         existing = set(await admin.list_topics())
     done = []
@@ -104,7 +104,7 @@ async def create_missing(admin: Any, deployment: Deployment, topics: Sequence[st
         with translating():
             response = await admin.create_topics([new])
             for _, code, *rest in response.topic_errors:
-                # Another `create` may have been faster; `check` looks at what came out.
+                # Another `create` may have been faster; `check_all` then checks its topic.
                 if code not in (0, kafka.TopicAlreadyExistsError.errno):
                     raise kafka.for_code(code)(str(rest))
         done.append(f"created {name}")
@@ -123,7 +123,7 @@ async def check(deployment: Deployment) -> None:
 async def check_all(
     admin: Any, deployment: Deployment, topics: Sequence[str], *, created: bool
 ) -> None:
-    """Verify some topics; of those just created the brokers hear one after another.
+    """Verify these topics; after a creation try repeatedly, since brokers learn of it in turn.
 
     Raises: Refused.
     """
@@ -137,9 +137,9 @@ async def check_all(
 
 
 async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETTINGS)) -> None:
-    """Verify that topics are there with all of their partitions, and nothing else of them.
+    """Verify only that topics exist with the right number of partitions.
 
-    Raises: Refused: some are missing, or the setting is not how many there are; JournalFault.
+    Raises: Refused: a topic is missing, or has another number of partitions; JournalFault.
     """
     names = [deployment.topics.of(topic) for topic in topics]
     async with admin_of(deployment.bootstrap) as admin:
@@ -154,7 +154,7 @@ async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETT
 
 
 def wrong_count(deployment: Deployment, topic: str, count: int) -> str | None:
-    """Return what is wrong with a topic of so many partitions, None if that is their number."""
+    """Return the problem of a topic with `count` partitions, None if the number is right."""
     if count == deployment.partitions:
         return None
     return (
@@ -165,7 +165,7 @@ def wrong_count(deployment: Deployment, topic: str, count: int) -> str | None:
 
 
 async def _missing(admin: Any, names: Sequence[str]) -> str | None:
-    """Return what is wrong where some topics are not there."""
+    """Return the problem of missing topics, None if all exist."""
     with translating():
         existing = set(await admin.list_topics())
     missing = [name for name in names if name not in existing]
@@ -211,12 +211,12 @@ def _count_problems(deployment: Deployment, described: Sequence[Any]) -> list[st
 def _durability_problems(
     deployment: Deployment, described: Sequence[Any], found: dict[str, dict[str, str]]
 ) -> list[str]:
-    """Return what would let one broker's loss take back what was acknowledged."""
+    """Return the settings by which the loss of one broker could undo acknowledged writes."""
     problems = []
     least = max(1, deployment.replication - 1)
     for entry in described:
         name = entry["topic"]
-        # None: the broker that was asked has not heard of its partitions yet.
+        # An empty list: the answering broker does not know the topic's partitions yet.
         copies = min((len(partition["replicas"]) for partition in entry["partitions"]), default=0)
         if copies < deployment.replication:
             problems.append(
@@ -240,7 +240,7 @@ def _durability_problems(
 
 
 def _altering(deployment: Deployment, name: str, setting: str) -> str:
-    """Return the command that gives a topic a setting, whole: to be copied and run."""
+    """Return the whole command that changes a topic's setting, ready to copy."""
     return (
         f"kafka-configs.sh --bootstrap-server {deployment.bootstrap} --alter --topic {name} "
         f"--add-config {setting}"

@@ -1,1 +1,1 @@
-"""What the Kafka client library is made to do: batches, brokers, transactions."""
+"""Our extensions of the Kafka client library: batches, brokers, connections, transactions."""

@@ -1,4 +1,4 @@
-"""A client for questions and orders about topics and groups."""
+"""The admin client for topics and groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.kafka.wire.errors import translating
 
 @asynccontextmanager
 async def admin_of(bootstrap: str) -> AsyncIterator[Any]:
-    """Connect for the length of a block. What the block asks translates its own errors.
+    """Connect for the length of a block. The block must translate the errors of its own calls.
 
     Raises: JournalFault, Refused: the broker cannot be reached.
     """
@@ -35,7 +35,7 @@ async def admin_of(bootstrap: str) -> AsyncIterator[Any]:
 async def members_of(admin: Any, group: str) -> list[str]:
     """Return the ids of a group's members.
 
-    Raises: JournalFault, Refused: the broker did not tell.
+    Raises: JournalFault, Refused: the broker does not answer, or answers with an error.
     """
     with translating():
         (described,) = await admin.describe_consumer_groups([group])

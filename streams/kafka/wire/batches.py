@@ -1,4 +1,4 @@
-"""Records as the batches that a producer sends, each with its place in the producer's order."""
+"""The record batches that a producer sends, with the producer's sequence numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-# Below the smallest topic limit, 1 MiB, with room for a batch's own header.
+# Below the smallest topic limit, 1 MiB, by more than a batch's header.
 BATCH_BYTES: Final = 900_000
 _FORMAT: Final = 2
 _UNCOMPRESSED: Final = 0
@@ -20,7 +20,7 @@ Fields = tuple[bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes
 
 
 class Record(NamedTuple):
-    """One record to write, by names; where there are many, a plain tuple of them does.
+    """One record to write, with named fields; a plain tuple of them is as good and faster.
 
     Attributes:
         timestamp: milliseconds since 1970, None for now.
@@ -33,7 +33,7 @@ class Record(NamedTuple):
 
 
 class ProducerId(NamedTuple):
-    """Whose batches they are: the broker takes those of a transactional id's last epoch only."""
+    """A producer's id and epoch; the broker accepts only a transactional id's last epoch."""
 
     number: int
     epoch: int
@@ -43,8 +43,8 @@ class Batch(NamedTuple):
     """Records of one partition, ready to send.
 
     Attributes:
-        data: the bytes; the same ones again are taken once.
-        following: sequence number of the producer's next record there.
+        data: the bytes; a broker that gets them twice appends them once.
+        following: sequence number of the producer's next record in the partition.
     """
 
     data: bytearray
@@ -55,7 +55,7 @@ def batches(records: Iterable[Fields], producer: ProducerId, sequence: int) -> l
     """Return records as batches of at most `BATCH_BYTES`, or of one record that is longer.
 
     Args:
-        sequence: how many records of this producer the partition has, modulo 2^31.
+        sequence: number of this producer's records in the partition, modulo 2^31.
     """
     made: list[Batch] = []
     builder: Any = None
@@ -69,7 +69,8 @@ def batches(records: Iterable[Fields], producer: ProducerId, sequence: int) -> l
             builder = DefaultRecordBatchBuilder(
                 _FORMAT, _UNCOMPRESSED, _TRANSACTIONAL, *producer, sequence, BATCH_BYTES
             )
-            builder.append(0, timestamp, key, value, named)  # the first is taken, however long
+            # A batch takes its first record, however long.
+            builder.append(0, timestamp, key, value, named)
             count = 0
         count += 1
     if builder is not None:
@@ -79,5 +80,5 @@ def batches(records: Iterable[Fields], producer: ProducerId, sequence: int) -> l
 
 
 def _following(sequence: int, count: int) -> int:
-    """Return the sequence number after some records: 0 follows the largest of 31 bits."""
+    """Return the sequence number after `count` records; 0 follows the largest of 31 bits."""
     return (sequence + count) % _SEQUENCES

@@ -1,4 +1,4 @@
-"""The brokers that a client asks: who leads its topics, who coordinates its transactions."""
+"""The brokers of a client: the leaders of its topics, the coordinator of its transactions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from aiokafka.client import ConnectionGroup, CoordinationType
 from streams.kafka.wire.connecting import HurriedClient
 
 AWAY_S: Final = 0.1
-"""How long to wait where a needed broker is unknown or does not answer."""
+"""Pause in seconds before the next try, if a needed broker is unknown or does not answer."""
 
 NOBODY: Final = -1
-"""The leader's number of a partition that has no leader at present."""
+"""The leader's number of a partition that has no leader now."""
 
 
 class Brokers:
-    """Sends a request once to the broker it is meant for, and returns the answer.
+    """Sends each request once, to the right broker, and returns the answer.
 
     Args:
         bootstrap: `host:port`.
-        name: of this client; also the transactional id whose coordinator is meant.
+        name: name of this client; also the transactional id whose coordinator it asks.
         timeout_ms: longest wait for an answer.
     """
 
@@ -38,20 +38,20 @@ class Brokers:
         self._closed = False
 
     async def connect(self) -> None:
-        """Learn who the brokers are.
+        """Get the list of brokers.
 
         Raises: KafkaError: no broker answers.
         """
         await self._client.bootstrap()
 
     def learn(self, topics: Set[str]) -> None:
-        """Have the client ask where these topics are, and no others of the cluster."""
+        """Have the client ask for the leaders of these topics, too, and of no others."""
         if not topics <= self._topics:
             self._topics |= topics
             self._client.set_topics(self._topics)
 
     async def refresh(self) -> bool:
-        """Ask anew where the topics are; tell whether a broker answered."""
+        """Ask again for the leaders of the topics; return whether a broker answered."""
         return bool(await self._client.force_metadata_update())
 
     def leads(self, tp: TopicPartition) -> int | None:
@@ -60,7 +60,7 @@ class Brokers:
         return node
 
     async def leader(self, tp: TopicPartition) -> int:
-        """Return the leader of a partition, as soon as it is known.
+        """Return the leader of a partition; wait until it is known.
 
         Raises: TopicAuthorizationFailedError: the broker denies us the topic.
         """
@@ -77,7 +77,7 @@ class Brokers:
                 raise kafka.TopicAuthorizationFailedError(tp.topic)
 
     def forget_coordinator(self) -> None:
-        """LogEnds for the coordinator again before it is asked next."""
+        """Look for the coordinator again before the next request to it."""
         self._coordinator = None
 
     async def ask_coordinator(self, request: Any) -> Any:
@@ -107,8 +107,8 @@ class Brokers:
         """Return a broker's answer.
 
         Args:
-            group: which of the connections to it.
-        Raises: KafkaError: as `ask_coordinator`, or closed.
+            group: the connection to use.
+        Raises: KafkaError: the request may not have arrived, or `close` was called.
         """
         if self._closed:
             raise kafka.KafkaConnectionError("closed by ourselves")
@@ -116,11 +116,11 @@ class Brokers:
             return await self._client.send(node, request, group=group)
         except (kafka.KafkaError, TimeoutError, OSError):
             raise
-        except Exception as error:  # the client's, and no record's
+        except Exception as error:  # an error of the client library, not of a record
             raise kafka.KafkaError from error
 
     def close(self) -> None:
-        """Close the sockets, and open none again."""
+        """Close the sockets; later requests fail."""
         self._closed = True
         closing = asyncio.ensure_future(self._client.close())
         closing.add_done_callback(_forget)

@@ -1,8 +1,8 @@
-"""Connections that are given up soon where another broker can be asked instead.
+"""Short connection timeouts, for clients that can ask another broker instead.
 
-The client waits as long for a connection as for an answer, connects to one broker at a time, and
-everything else that needs a connection waits behind: one broker that hangs, or whose machine is
-gone, then kept a worker from its group for up to a minute.
+The client library waits as long for a connection as for an answer, and connects to one broker at a
+time while all other tasks wait. So one broker that hangs, or whose machine is gone, could keep a
+worker from its group for up to a minute.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CONNECT_MS: Final = 2_000
 
 
 class _Turn:
-    """The lock of the one task that connects to a broker, and how often that took too long."""
+    """The lock for connecting to one broker, and the number of attempts that took too long."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -25,13 +25,13 @@ class _Turn:
 
 
 class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries no types
-    """A client that waits two seconds for a connection, as long as it knows of other brokers."""
+    """A client that waits only two seconds for a connection while it knows other brokers."""
 
     _bootstrap_servers: Any
     _request_timeout_ms: int
 
     async def bootstrap(self) -> None:
-        """Learn who the brokers are from the first address that answers.
+        """Get the list of brokers from the first address that answers.
 
         Raises: KafkaConnectionError: no address answers.
         """
@@ -51,7 +51,7 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
         """Replaces the client's lock, which lets one slow connection delay all others."""
         return nullcontext() if len(self.cluster.brokers()) > 1 else super()._get_conn_lock
 
-    # Private, and the only way to it; tests/kafka/test_connecting.py.
+    # Private, and the only place to limit this wait; see tests/kafka/test_connecting.py.
     async def _get_conn(
         self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False
     ) -> Any:
@@ -62,18 +62,18 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
         failed = turn.failed
         async with turn.lock:
             if turn.failed != failed:
-                return None  # as for whom it waited: it would only take the next one's time
+                return None  # the task before has just failed: a new try would delay the next task
             try:
                 async with asyncio.timeout(_CONNECT_MS / 1000):
                     return await super()._get_conn(node_id, group=group, no_hint=no_hint)
             except TimeoutError:
                 turn.failed += 1
-                self.force_metadata_update()  # perhaps its partitions are another's by now
+                self.force_metadata_update()  # another broker may lead its partitions by now
                 return None
 
 
 def with_short_connect(client: Any) -> Any:
-    """Have a consumer, producer or admin client that was not started connect so; return it."""
+    """Return a consumer, producer or admin client, not started yet, with short connect timeouts."""
     inner = client.client if hasattr(client, "client") else client._client
     inner.__class__ = HurriedClient
     return client

@@ -1,4 +1,4 @@
-"""Fetch records of one partition past the client's own parser."""
+"""Fetch records of one partition without the client's own parser."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from aiokafka.protocol.fetch import FetchRequest
 
 from streams.kafka.wire.record_batches import Unpacked, unpacked
 
-_BYTES: Final = 1 << 18  # unpacked in one go: no other task has its turn meanwhile
+_BYTES: Final = 1 << 18  # small, since no other task runs while these are unpacked
 _READ_UNCOMMITTED: Final = 0
 UNREADABLE: Final = (ValueError, kafka.CorruptRecordException)
-"""What the client's parser raises, of a damaged batch and of some that the broker has taken."""
+"""The errors of the client's parser, on damaged batches and on some that the broker accepts."""
 
 
 async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> Unpacked:
-    """Return what the broker has from an offset on, at once, in whole batches.
+    """Return the broker's records from an offset on, in whole batches, without waiting for more.
 
     Args:
-        consumer: started; its connections are used.
+        consumer: a started consumer, whose connections this uses.
     Raises: KafkaError: retriable if another try may help.
     """
-    # Private, and the only way to a consumer's connections; tests/kafka/test_raw_fetch.py.
+    # Private, and the only way to a consumer's connections; see tests/kafka/test_raw_fetch.py.
     client = consumer._client
     node = client.cluster.leader_for_partition(tp)
     if node is None or node == -1:
@@ -50,10 +50,10 @@ async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> Unpacked:
 async def read_on(
     consumer: Any, starts: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, list[ConsumerRecord]]:
-    """Return what comes next of partitions that the client's parser cannot read, and seek past it.
+    """Return the next records of partitions that the client's parser cannot read; seek past them.
 
     Args:
-        starts: from which offset on, for each partition.
+        starts: the offset to begin at, for each partition.
     Raises: as `fetch`.
     """
     got = {}

@@ -1,4 +1,4 @@
-"""Read a partition of a topic to an end that is known to be final."""
+"""Reading a partition of a topic up to a final end."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _STOP_S: Final = 2.0
 
 
 class Span(NamedTuple):
-    """From where to where a partition of a topic may be read."""
+    """The readable offsets of a partition: from `begin`, up to but not including `end`."""
 
     begin: int
     end: int
 
 
 def consumer(bootstrap: str, *, committed: bool) -> Any:
-    """Return a consumer without group, that never resets an offset on its own."""
+    """Return a consumer without a group, which never resets an offset on its own."""
     return with_short_connect(
         AIOKafkaConsumer(
             bootstrap_servers=bootstrap,
@@ -43,7 +43,7 @@ def consumer(bootstrap: str, *, committed: bool) -> Any:
 
 
 async def bounds(client: Any, tps: list[TopicPartition]) -> dict[TopicPartition, Span]:
-    """Return from where to where partitions hold records now, as far as a consumer may read.
+    """Return the offsets of partitions that hold records now and that `client` may read.
 
     Raises: JournalFault, Refused.
     """
@@ -54,7 +54,7 @@ async def bounds(client: Any, tps: list[TopicPartition]) -> dict[TopicPartition,
 
 
 async def _start(*clients: Any) -> None:
-    """Connect clients together: each may first try a broker that hangs."""
+    """Connect clients side by side, since each may first try a broker that hangs."""
     starting = [asyncio.create_task(each.start()) for each in clients]
     try:
         await asyncio.gather(*starting)
@@ -64,15 +64,15 @@ async def _start(*clients: Any) -> None:
         await asyncio.wait(starting)
 
 
-_stopping: Final[set[asyncio.Task[None]]] = set()  # the loop itself does not keep its tasks
+_stopping: Final[set[asyncio.Task[None]]] = set()  # the loop itself holds tasks only weakly
 
 
 async def stop(*clients: Any, within: float = _STOP_S) -> None:
-    """Disconnect clients together, waiting for at most so many seconds. Raises no error of theirs.
+    """Disconnect clients side by side, within so many seconds. Raises none of their errors.
 
-    In tasks of their own: a client stopped right after its start raises CancelledError, which
-    here would end the caller as if somebody had cancelled it; and where somebody does, they are
-    disconnected all the same.
+    Each client stops in its own task. A client stopped right after its start raises
+    CancelledError, which would look like a cancellation of the caller; and if the caller really
+    is cancelled, the clients disconnect all the same.
     """
     stopping = [asyncio.create_task(_disconnect(each)) for each in clients]
     for task in stopping:
@@ -86,7 +86,7 @@ async def _disconnect(client: Any) -> None:
         await client.stop()
     finally:
         # While the broker is away, a consumer's `stop` ends early on a cancelled fetch and leaves
-        # its connections open; they would reconnect with the broker, for ever.
+        # its connections open; they would then reconnect to the broker for ever.
         connections = getattr(client, "_client", None) or client.client
         await connections.close()
 
@@ -98,11 +98,11 @@ def _forget(task: asyncio.Task[None]) -> None:
 
 
 class StableReader:
-    """Reads committed records of a few partitions, up to where their logs end right now.
+    """Reads committed records of a few partitions, up to the present ends of their logs.
 
-    An open transaction of anybody hides what lies behind it from committed readers. Reading
-    to the last stable offset would then stop short of decisions already made, and they would
-    be made again; so the end is the high watermark, waited for.
+    Any producer's open transaction hides all later records from committed readers. A reader that
+    stops at the last stable offset would then miss committed decisions, and a worker would decide
+    their inputs again. So this waits until the last stable offset reaches the high watermark.
     """
 
     def __init__(self, bootstrap: str, partitions: list[TopicPartition]) -> None:
@@ -147,7 +147,7 @@ class StableReader:
                 return
             if time.monotonic() > deadline:
                 tp = open_ones[0]
-                # `find-hanging` leaves out those of which their coordinator still knows.
+                # `find-hanging` omits transactions that their coordinator still knows.
                 tool = f"kafka-transactions.sh --bootstrap-server {self._bootstrap}"
                 raise Unavailable(
                     f"a transaction on {tp.topic}, partition {tp.partition}, is open at offset "
@@ -158,7 +158,7 @@ class StableReader:
             await asyncio.sleep(0.05)
 
     async def bounds(self, tps: list[TopicPartition]) -> dict[TopicPartition, Span]:
-        """Return from where to where partitions hold records now, committed or not."""
+        """Return the offsets of partitions that hold records now, committed or not."""
         return await bounds(self._uncommitted, tps)
 
     async def offset_at(self, tp: TopicPartition, since: int) -> int | None:
@@ -170,7 +170,7 @@ class StableReader:
     async def read(self, tp: TopicPartition, start: int) -> AsyncIterator[ConsumerRecord]:
         """Yield the committed records from an offset to the fixed end.
 
-        Raises: Unavailable: no progress, or the log lost its beginning meanwhile.
+        Raises: Unavailable: the read stalls, or the log loses its beginning meanwhile.
         """
         end = self.spans[tp].end
         self._committed.seek(tp, start)

@@ -1,8 +1,8 @@
-"""Records of a topic's raw bytes, read as the broker itself reads them.
+"""Unpack records from a topic's raw bytes, as the broker itself reads them.
 
-The broker checks less than the client's parser, which raises on a header's name that is not
-UTF-8 and on two other layouts that the broker takes, and believes a record about its offset.
-Anybody who may write a record could so stop a partition, or have records of others passed over.
+The client's parser checks more than the broker: it raises on a header's name that is not UTF-8
+and on two other layouts that the broker accepts. It also trusts the offset in a record. So any
+client that may write could stop a partition, or make the parser skip other clients' records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aiokafka import errors as kafka
 from aiokafka.record.util import calc_crc32c
 
 # Offset, length, leader epoch, format, checksum; attributes, last offset delta, first and largest
-# timestamp, producer's id, epoch and sequence, count. The checksum is of what follows it.
+# timestamp, producer's id, epoch and sequence, count. The checksum covers all bytes after it.
 _HEAD: Final = struct.Struct(">qiibIhiqqqhii")
 _LENGTH: Final = struct.Struct(">8xi")
 _CHECKED_FROM: Final = struct.calcsize(">qiibI")
@@ -29,15 +29,15 @@ _UNPACK: Final[dict[int, Callable[[bytes], bytes]]] = {
     3: codec.lz4_decode,
     4: codec.zstd_decode,
 }
-"""Our inputs are stored uncompressed, unless they are older than that setting of their topic."""
+"""Needed only for inputs older than the topic's setting `compression.type=uncompressed`."""
 
 
 class Unpacked(NamedTuple):
     """The contents of some batches.
 
     Attributes:
-        records: without their headers, which nothing here uses.
-        next: the offset after the last batch, of markers too; None if there was no batch.
+        records: the records without their headers, which no reader needs.
+        next: the offset after the last batch, which may hold markers; None without a batch.
     """
 
     records: list[ConsumerRecord]
@@ -45,9 +45,9 @@ class Unpacked(NamedTuple):
 
 
 def unpacked(data: bytes, tp: TopicPartition, start: int) -> Unpacked:
-    """Return the records from an offset on, of all batches that are complete.
+    """Return the records of all complete batches, from an offset on.
 
-    Those of transactions that are open or were aborted, too.
+    This includes records of open and of aborted transactions.
 
     Raises: CorruptRecordException: a checksum is wrong. UnsupportedCodecError.
     """
@@ -75,7 +75,7 @@ def _batches(data: bytes) -> Iterator[bytes]:
         (length,) = _LENGTH.unpack_from(data, at)
         end = at + _LENGTH.size + length
         if end > len(data):
-            return  # the broker cuts off where the bytes asked for end
+            return  # the broker cuts its answer at the number of bytes asked for
         yield data[at:end]
         at = end
 
@@ -87,7 +87,7 @@ def _records(batch: bytes, head: tuple[int, ...], tp: TopicPartition) -> Iterato
     for place in range(count):
         size, at = _varint(body, at, 32)
         end = at + size
-        # One byte of attributes, of which the client's parser expects a varint.
+        # Skip the attributes, one byte; the client's parser expects a varint there.
         delta, at = _varint(body, at + 1, 64)
         written, at = _varint(body, at, 32)
         key, at = _field(body, at)
@@ -124,7 +124,7 @@ def _body(batch: bytes, attributes: int) -> bytes:
 
 
 def _varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
-    """Return a number, as wide as the broker's, and where the next field begins."""
+    """Return a number, as wide as the broker's, and the position of the next field."""
     number = shift = 0
     while True:
         byte = data[at]
