@@ -78,7 +78,7 @@ def wanted(*, error: str, confidence: str, sensitivity: str | None, people: int 
     if sensitivity is None:
         if people is None:
             raise RequestInvalid("sensitivity", "must be given, or --proportion-of", None)
-        sensitivity = "1"  # of the count that the proportion is taken from
+        sensitivity = "1"  # the sensitivity of the count behind the proportion
     change = parse(sensitivity, field="sensitivity")
     if not change:
         raise RequestInvalid("sensitivity", "must be greater than 0", sensitivity)

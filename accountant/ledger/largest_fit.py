@@ -73,7 +73,7 @@ def _search(
             found = _step_back(math.exp(solved), claim.knob_sign, claim_at)
             if found is not None:
                 return claim_text(found)
-    except RequestInvalid:  # what is left is below the smallest claim of this kind
+    except RequestInvalid:  # the budget left is below the smallest claim of this kind
         if claim.knob_is_power:
             return None
     found = _bisected(asked, claim.knob_sign, claim_at)

@@ -21,7 +21,7 @@ End = tuple[int, bytes]
 NO_END: Final[End] = (-1, b"")
 """The end of a log without decisions."""
 
-_PAGES: Final = 1_000  # of the WAL, at which SQLite makes a checkpoint by default
+_PAGES: Final = 1_000  # size of the WAL at which SQLite makes a checkpoint by default
 # `_reads` starts this many decisions before the last checkpoint. They fill more than one page of
 # the file: a later commit may have put the newest version of the last page into the WAL.
 _BEFORE: Final = 64

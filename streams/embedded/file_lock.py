@@ -117,7 +117,7 @@ class FileLock:
         os.truncate(file.fileno(), len(line))
 
     def owner(self) -> Owner | None:
-        """Return the process that holds the lock, None if it is free."""
+        """Return the process that holds the lock, None if it is free or its file is damaged."""
         try:
             with self._path.open("r", encoding="utf-8") as file:
                 try:

@@ -133,7 +133,7 @@ def _check_file(db: apsw.Connection, path: Path) -> None:
 
 
 def create(path: Path, genesis: Genesis, at: int) -> None:
-    """Make the file with its genesis, whole or not at all; leave an existing one alone.
+    """Make the file with its genesis, whole or not at all; keep an existing file unchanged.
 
     Raises: Refused: the directory cannot be written.
     """

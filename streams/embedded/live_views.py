@@ -1,4 +1,4 @@
-"""How every dataset that this process decides stands, and who used it: what its door shows."""
+"""Views of the datasets that this process decides, and of their usage, for its gateway."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streams.metrics.live_ledgers import LiveLedgers
 
 
 class LiveViews:
-    """Views of ledgers at hand. Any thread may ask.
+    """Views of the live ledgers of this process. Any thread may call it.
 
-    A view is made of a ledger when it is asked for, and shown again until that has moved: to
-    fold each decision, as `accountant.views.follow` does for readers of a log, would take the
-    deciding thread about 10 microseconds where each is on another dataset.
+    It makes a view at the first request, and keeps it until the ledger changes. To fold every
+    decision, as `accountant.views.follow` does for readers of a log, would cost the deciding
+    thread about 10 microseconds for each one if all are on different datasets.
     """
 
     def __init__(self, live_ledgers: LiveLedgers) -> None:
@@ -25,25 +25,25 @@ class LiveViews:
         self._made: dict[str, tuple[Ledger, DatasetView]] = {}
 
     def datasets(self) -> dict[str, DatasetView]:
-        """Return every dataset of the partitions held, by name."""
+        """Return every dataset of this process' partitions, by name."""
         counted: dict[str, dict[tuple[str, str | None], int]] = {}
         for (name, outcome, reason), count in self._live_ledgers.requests().items():
             counted.setdefault(name, {})[outcome, reason] = count
         ledgers = self._live_ledgers.ledgers()
         for name in self._made.keys() - ledgers.keys():
-            self._made.pop(name, None)  # of partitions that went
+            self._made.pop(name, None)  # its partition is no longer this process'
         return {
             name: self._view(ledger, counted.get(name, {}))
             for name, ledger in sorted(ledgers.items())
         }
 
     def dataset(self, name: str) -> DatasetView | None:
-        """Return one dataset, None if no partition held has it."""
+        """Return one dataset, None if no partition of this process has it."""
         ledger = self._live_ledgers.ledger(name)
         return None if ledger is None else self._view(ledger, self._live_ledgers.requests_on(name))
 
     def usage(self, dataset: str) -> list[UsageView]:
-        """Return who used a dataset since this process began to look, by analyst."""
+        """Return a dataset's usage by analyst, since this process began to count."""
         return views_of(dataset, self._live_ledgers.rows(dataset))
 
     def _view(self, ledger: Ledger, counted: Mapping[tuple[str, str | None], int]) -> DatasetView:

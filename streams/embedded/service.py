@@ -39,7 +39,7 @@ _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
 class EmbeddedService:
-    """The embedded ledger as a `Service`; made by `open`.
+    """The embedded ledger as a `Service`. Make it by `open`.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
     never wait for the writer.

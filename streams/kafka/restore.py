@@ -41,7 +41,7 @@ _ANEW: Final = (
 Parts = Callable[[], Iterable[tuple[int, Iterator[bytes]]]]
 """Reads the copy from its start: the number and the decisions of each partition.
 
-The caller must exhaust the decisions before it takes the next partition."""
+The caller must read the decisions that it needs before it takes the next partition."""
 
 Progress = Callable[[int, int], None]
 """Called with a partition and the number of its decisions known to be in the topic."""

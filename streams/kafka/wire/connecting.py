@@ -48,10 +48,11 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
 
     @property
     def _get_conn_lock(self) -> Any:
-        """Replaces the client's lock, which lets one slow connection delay all others."""
+        """Replaces aiokafka's lock, with which one slow connection delays all others."""
         return nullcontext() if len(self.cluster.brokers()) > 1 else super()._get_conn_lock
 
-    # Private, and the only place to limit this wait; see tests/kafka/test_connecting.py.
+    # aiokafka's private method, the only place to limit this wait. A test,
+    # tests/kafka/test_connecting.py, notices a change of it.
     async def _get_conn(
         self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False
     ) -> Any:

@@ -24,7 +24,8 @@ async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> Unpacked:
         consumer: a started consumer, whose connections this uses.
     Raises: KafkaError: retriable if another try may help.
     """
-    # Private, and the only way to a consumer's connections; see tests/kafka/test_raw_fetch.py.
+    # aiokafka's private attribute, the only way to a consumer's connections. A test,
+    # tests/kafka/test_raw_fetch.py, notices a change of it.
     client = consumer._client
     node = client.cluster.leader_for_partition(tp)
     if node is None or node == -1:
