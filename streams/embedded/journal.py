@@ -196,7 +196,7 @@ class SqliteJournal:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             # If only the file's name was removed, a checkpoint can still save all answered
-            # decisions into the file. Another file at the path has users of the same -wal.
+            # decisions into the file. Not if another file has the path: its users share the -wal.
             if not self._in_place() and identify(self._path) in (None, self._file):
                 db.execute("PRAGMA wal_checkpoint(FULL)")
         with contextlib.suppress(apsw.Error):

@@ -159,7 +159,7 @@ class Writer:
 
         Args:
             here: decide it in this thread, before this returns, if no other thread is deciding.
-        Raises: Unavailable: nothing can be decided now, or too many bodies wait already.
+        Raises: Unavailable: the writer has ended, the clock is wrong, or too many bodies wait.
         """
         if self.fatal is not None or self._stopping.is_set():
             raise Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed")
