@@ -8,7 +8,7 @@ from streams.service import Service
 from streams.settings import Settings
 
 _LEAST_S: Final = 2.0
-"""Connecting to a healthy broker takes about a second, so a shorter `wait` would always fail."""
+"""Connecting to a healthy broker takes about a second, so a `wait` below that would always fail."""
 
 
 async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:

@@ -211,7 +211,7 @@ def _count_problems(deployment: Deployment, described: Sequence[Any]) -> list[st
 def _durability_problems(
     deployment: Deployment, described: Sequence[Any], found: dict[str, dict[str, str]]
 ) -> list[str]:
-    """Return the settings by which the loss of one broker could undo acknowledged writes."""
+    """Return the problems by which the loss of one broker could undo acknowledged writes."""
     problems = []
     least = max(1, deployment.replication - 1)
     for entry in described:
