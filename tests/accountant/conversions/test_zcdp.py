@@ -10,9 +10,10 @@ import pytest
 
 from accountant.amounts import precise
 from accountant.conversions.standard_zcdp import standard_epsilon
-from accountant.conversions.tight_zcdp import capacity, tight_epsilon, tight_log_delta
+from accountant.conversions.tight_zcdp import capacity, tight_epsilon
 from accountant.conversions.zcdp import bounded_range_rho, laplace_rho, pure_rho
 from tests.accountant.conversions.gaussian import real
+from tests.accountant.formulas.tight_zcdp import tight_log_delta
 from tests.accountant.formulas.zcdp import bounded_range_mean_loss, pure_rho_half, standard_capacity
 
 RHOS = ["1e-40", "1e-25", "1e-12", "1e-4", "0.1", "1", "10", "1000", "1e6"]

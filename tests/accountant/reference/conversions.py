@@ -6,15 +6,17 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from accountant.conversions.gdp import gdp_capacity, gdp_epsilon, gdp_log_delta, mu_of_pure
+from accountant.conversions.gdp import gdp_capacity, gdp_log_delta, mu_of_pure
 from accountant.conversions.laplace_reduction import stay_probability
 from accountant.conversions.probabilistic import outside_twice
 from accountant.conversions.residue import residue_after_pure
 from accountant.conversions.standard_zcdp import standard_epsilon
-from accountant.conversions.tight_zcdp import tight_epsilon, tight_log_delta
+from accountant.conversions.tight_zcdp import tight_epsilon
 from accountant.conversions.zcdp import bounded_range_rho, laplace_rho, pure_rho
 from tests.accountant.formulas.brownian import refinement_rho
+from tests.accountant.formulas.gdp import gdp_epsilon
 from tests.accountant.formulas.probabilistic import outside_twice_sharp
+from tests.accountant.formulas.tight_zcdp import tight_log_delta
 from tests.accountant.formulas.zcdp import bounded_range_mean_loss, pure_rho_half, standard_capacity
 from tests.accountant.reference.common import Bound, Inputs, Inverse, total
 
