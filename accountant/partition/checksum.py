@@ -1,11 +1,11 @@
-"""One checksum of all the dataset rows in `state`, kept while single rows change.
+"""One checksum of all dataset rows in `state`, updated as single rows change.
 
-It is the sum of the rows' CRCs, so it does not depend on their order, and a row that is
-replaced costs one CRC and two additions, however many there are. The partition's row carries
-it: a dataset's row that is older, newer or other than the one it was written with, from a
-backup say, is noticed although no decision within the window speaks of that dataset. Accidents
-pass with a chance of 2^-32. Against whoever writes both rows on purpose it is no protection;
-the log, which is chained, is.
+It is the sum of the rows' CRCs: the order of the rows does not matter, and a replaced row costs
+one CRC and two additions, however many rows there are. The partition's row carries the sum. So
+a refold notices a dataset's row that was not written with the partition's row, for example one
+from a backup, even where no decision within the window names that dataset. An accidental change
+passes with probability 2^-32. The checksum does not protect against a person who changes both
+rows on purpose; the hash chain of the log does.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Final
 
 _MODULUS: Final = 1 << 64
 
-# A cryptographic hash would take three times as long, of every row in every commit.
+# A cryptographic hash would take three times as long, for every row of every commit.
 crc_of_row: Final = zlib.crc32
 
 
 def text_of(total: int) -> str:
-    """Return a sum of CRCs as the partition's row has it, 16 hexadecimal digits."""
+    """Return a sum of CRCs in 16 hexadecimal digits, its form in the partition's row."""
     return f"{total % _MODULUS:016x}"
 
 

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: murmur2, as Kafka's own clients do it."""
+"""The partition of a key, by murmur2 as in Kafka's own clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return the 32-bit murmur2 of a key, as unsigned."""
+    """Return the 32-bit murmur2 of a key, unsigned."""
     length = len(data)
     h = _SEED ^ length
     whole = length - length % 4

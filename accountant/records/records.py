@@ -29,7 +29,7 @@ class MechanismRequest(
 
     Attributes:
         request_id: UUIDv7; its time is the time of issue.
-        analyst: opaque id of who asks.
+        analyst: opaque id of the analyst.
         claim: what the mechanism promises, for `unit` and `neighbours`.
         purpose: at most 200 characters, for people.
     """
