@@ -106,6 +106,5 @@ def rows(scale: Scale) -> Iterator[Row]:
         name="embedded / bare SQLite",
         value=statistics.median(ratios),
         unit="",
-        at_least=0.5,
         note=note,
     )

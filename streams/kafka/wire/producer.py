@@ -103,14 +103,15 @@ class TransactionalProducer:
         1. Number the batches, in memory. Nothing was sent.
         2. Add the partitions: the transaction is begun, and empty. The successor's start aborts
            it, or the broker does after `TRANSACTION_TIMEOUT_MS`.
-        3. Write, and wait until all replicas have each batch. Nothing is visible; aborted like
-           after 2, but that an old request to end, sent again by somebody, may end it here: see
-           `_due` for why what is visible then is a prefix that stands for itself.
-        4. End. From here on all is visible, though its markers and our answer may still be on
-           their way: the successor's start waits for the markers, so its refold sees all of it.
+        3. Write, and wait until all replicas have each batch. Nothing is visible; the transaction
+           is aborted as after 2. One exception: a late duplicate of an old EndTxn may end it
+           here; `_due` says why what is visible then is a prefix that stands for itself.
+        4. End. From here on all of it is visible, though its markers and the broker's answer may
+           still be on their way: the successor's start waits for the markers, so its refold sees
+           all of it.
 
-        Within a step it is unknown whether it was taken: both cases are above. Nothing that
-        decides a transaction is sent again; a producer that raised is over.
+        A process that dies within a step leaves either the case before it or the one after it.
+        The producer never sends EndTxn again, and does nothing more once it has raised.
 
         Args:
             records: by topic; one whose records speak of another's comes behind it.
