@@ -1,7 +1,7 @@
-"""What the processor needs of a journal: one partition's inputs, decisions and state.
+"""The port between a processor and its journal: one partition's inputs, decisions and state.
 
-The three adapters (memory, SQLite, Kafka) are held to one contract suite. An adapter
-translates its library's errors into `streams.errors`, once, here and nowhere else.
+One contract suite tests the three adapters (memory, SQLite, Kafka). Each adapter translates its
+library's errors into `streams.errors`, so the processor sees no library's errors.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from accountant.records.inputs import Input
 from accountant.times import from_iso
 
 DEAD_LETTER_BYTES: Final = 4096
-"""What is kept of a dead letter's value; of its key a quarter."""
+"""Most bytes kept of a dead letter's value; of its key, a quarter of that."""
 
 
 class DeadLetter(NamedTuple):
-    """An input that could not be decided as a request, kept apart for people.
+    """An input that could not be decided as a request, kept apart for an operator.
 
     Attributes:
         record: the input.
@@ -32,14 +32,14 @@ class DeadLetter(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """All that one transaction writes. Either all of it becomes visible, or nothing.
+    """The content of one transaction. Either all of it becomes visible, or nothing.
 
     Attributes:
         decisions: in the order of their numbers.
         rows: of `state`, the partition's own row last; a value of None deletes.
         dead_letters: inputs to set aside.
-        next: offset of each input that comes next, a hint for lag displays only.
-        at: the partition's `decided_at`, milliseconds since 1970, to date what is no decision.
+        next: the next offset of each input, a hint for lag displays only.
+        at: the partition's `decided_at`, milliseconds since 1970; it dates rows and dead letters.
     """
 
     decisions: Sequence[Encoded]
@@ -53,7 +53,7 @@ class Journal(Protocol):
     """One partition of the log, owned by at most one processor at a time.
 
     Calls come in this order: `own`, then `rows` and `decisions` to their ends, `seek`, then
-    `read` and `commit` in turn; after any error, `drop`, and from the beginning again.
+    `read` and `commit` in turn; after any error, `drop`, and again from `own`.
     """
 
     @property
@@ -64,8 +64,8 @@ class Journal(Protocol):
     async def own(self) -> None:
         """Become the only writer, and fix the end up to which `rows` and `decisions` read.
 
-        When this returns, no earlier owner can make anything visible any more, and what they
-        had committed is at or before that end.
+        When this returns, no earlier owner can make anything visible any more, and all that
+        earlier owners committed lies before that end.
         Raises: Unavailable, Refused.
         """
         ...
@@ -90,7 +90,7 @@ class Journal(Protocol):
     async def read(self, most: int, wait: float) -> list[Input]:
         """Return the next input records, at most `most`, waiting at most `wait` seconds.
 
-        Each record's offset is not below the last one's of its source plus one.
+        Within a source, each record's offset is higher than the one before.
         Raises: Unavailable.
         """
         ...
@@ -98,20 +98,20 @@ class Journal(Protocol):
     async def commit(self, commit: Commit) -> None:
         """Write one transaction. Returns only if it is certain to be visible and durable.
 
-        Raises: Fenced, CommitUnknown, Unavailable. Whatever is raised, whether it was
-        written is unknown.
+        Raises: Fenced, CommitUnknown, Unavailable. After any error it is unknown whether the
+        transaction was written.
         """
         ...
 
     async def drop(self) -> None:
-        """Let go at once: flush nothing, abort nothing, send nothing. Never raises."""
+        """Release everything at once: flush, abort and send nothing. Never raises."""
         ...
 
 
 def decided_at(value: bytes) -> float:
-    """Return when a decision of a log was made, in milliseconds since 1970.
+    """Return the time of a decision of a log, in milliseconds since 1970.
 
-    Returns: infinity where it cannot be read: to be read all the same, so that the chain tells.
+    Returns: infinity for an unreadable decision: the reader then takes it, and the chain fails.
     """
     try:
         return from_iso(decode_decision(value).decided_at)

@@ -1,7 +1,7 @@
 """A journal in memory: the reference of the contract, and a double for tests.
 
-It keeps every promise of the port but durability. Two `MemoryJournal`s on one `MemoryLog`
-compete for it as two processes would: owning fences the other.
+It keeps every promise of the port except durability. Two `MemoryJournal`s on one `MemoryLog`
+compete like two processes: when one owns the log, it fences the other.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from streams.processing.journal import Commit, DeadLetter, decided_at
 
 
 class MemoryLog:
-    """What outlives a journal's owner: inputs, decisions, state rows and dead letters.
+    """The data that outlive an owner: inputs, decisions, state rows and dead letters.
 
     Attributes:
         inputs: by source, in order of their offsets, kept for ever as topics keep them.
         decisions: values, in order.
         state: every record of `state` ever written, in order.
         dead_letters: in order.
-        epoch: number of the present owner.
+        epoch: number of the current owner.
     """
 
     def __init__(self, genesis: Genesis | None = None, *, at: int = 0) -> None:
@@ -68,8 +68,8 @@ class MemoryJournal:
     """One owner's view of a `MemoryLog`.
 
     Args:
-        reach: called at `commit_begun` and `commit_done`; what it raises is raised there,
-            as a crash before or after the commit became visible would.
+        reach: called at `commit_begun` and `commit_done`; an error that it raises acts like
+            a crash before or after the commit becomes visible.
     """
 
     def __init__(

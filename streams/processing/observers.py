@@ -1,4 +1,4 @@
-"""What a processor tells of its partition and asks before it owns it; those who listen."""
+"""The interfaces of a processor: observers to notify, and the right to own its partition."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streams.errors import Fenced
 
 
 class Committed(NamedTuple):
-    """What one commit made visible.
+    """The decisions that one commit made visible.
 
     Attributes:
-        partition: the state after it; to be read, never kept.
+        partition: the state after it; observers read it and must not keep it.
         records: the inputs and their decisions, in order.
         seconds: how long the commit took.
     """
@@ -27,39 +27,39 @@ class Committed(NamedTuple):
 
 
 class Observer(Protocol):
-    """Who is told what becomes of a partition. Calls must return at once and not raise."""
+    """Receives the events of a partition. Calls must return at once and not raise."""
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        """The state was read back; it holds until `dropped`."""
+        """The processor has refolded the state; it is valid until `dropped`."""
 
     def committed(self, committed: Committed) -> None:
-        """Decisions became visible."""
+        """The decisions of a commit are visible."""
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
-        """The state is no longer valid, for a while or for ever."""
+        """The state is no longer valid, until the next `refolded` if there is one."""
 
     def halted(self, partition: int, error: BaseException) -> None:
-        """Nothing more will be decided here until an operator acts."""
+        """The processor decides nothing more until an operator acts."""
 
 
 class Entitlement(Protocol):
     """Whether a processor may own its partition (again)."""
 
     async def may_own(self, fault: BaseException | None) -> bool:
-        """Return once it may, or False if it never may again.
+        """Return True once the processor may own it, or False if it never may again.
 
         Args:
-            fault: why it lost the partition, None the first time.
+            fault: why the processor lost the partition, None the first time.
         """
         ...
 
     def holds(self) -> bool:
-        """Tell whether it still may. Asked before each read and each commit."""
+        """Tell whether it still may. The processor asks before each read and each commit."""
         ...
 
 
 class AlwaysEntitled:
-    """For a journal that only one process can open."""
+    """The entitlement for a journal that only one process can open."""
 
     async def may_own(self, fault: BaseException | None) -> bool:
         return not isinstance(fault, Fenced)
@@ -93,7 +93,7 @@ class Observers:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How many records of one input wait to be decided."""
+    """The number of records of one input that wait for a decision."""
 
     topic: str
     partition: int

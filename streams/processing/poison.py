@@ -1,4 +1,4 @@
-"""Find the one record that a journal will not take, and get past it."""
+"""Find the one record that a journal refuses to commit, and decide it as invalid."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MOST_IN_A_ROW: Final = 5
 class Poison:
     """Remember across refolds which records the journal refused to commit.
 
-    A batch that is refused twice is retried record by record; the one that is refused alone
-    is decided `invalid`/`internal_error`; if even that is refused, or no commit succeeds at
-    all, the partition halts.
+    After two refusals the processor retries record by record. It decides a record that is
+    refused alone as `invalid`/`internal_error`. If the journal refuses that too, or no commit
+    succeeds at all, the partition halts.
     """
 
     def __init__(self, batch: int) -> None:
@@ -28,17 +28,17 @@ class Poison:
 
     @property
     def batch(self) -> int:
-        """How many records to take next."""
+        """Most records in the next batch."""
         return 1 if self._singly else self._batch
 
     def suspect(self, records: Sequence[Input]) -> None:
-        """Note the records that are about to be committed."""
+        """Note the records that the processor is about to commit."""
         self._suspects = records
 
     def is_poison(self, record: Input) -> bool:
         """Tell whether this record was refused alone."""
         poison = self._poison
-        # Compare the value too: an input without storage gives another record the same offset.
+        # Compare the value too: a queue in memory may give another record the same offset.
         return (
             poison is not None
             and (record.source, record.offset) == (poison.source, poison.offset)
@@ -46,7 +46,7 @@ class Poison:
         )
 
     def cleared(self, count: int) -> None:
-        """Note that a commit of so many records succeeded."""
+        """Note that a commit of `count` records succeeded."""
         self._suspects = ()
         self._refused = 0
         self._singly = max(0, self._singly - count)
@@ -54,11 +54,11 @@ class Poison:
             self._poison = None
 
     def absolve(self) -> None:
-        """Note that a commit failed for a reason that no record has caused."""
+        """Note that a commit failed for a reason other than its records."""
         self._suspects = ()
 
     def blame(self) -> bool:
-        """Note a refusal. Return True if there is nothing left to try."""
+        """Note a refusal. Return True if no retry is left."""
         suspects, self._suspects = self._suspects, ()
         self._refused += 1
         if self._singly and suspects:

@@ -1,4 +1,4 @@
-"""The processor of one partition: own, refold, serve; on any fault, from the beginning."""
+"""The processor of one partition: own, refold, serve; after any fault it starts over."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _log = get_logger(__name__)
 DEAD: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.WRONG_PARTITION, Reason.INTERNAL_ERROR}
 )
-"""Inputs decided so are set aside, too."""
+"""Inputs decided with one of these reasons also go to the dead letters."""
 BATCH: Final = 2_000
-"""Most records a transaction, unless a setting says otherwise. Few come where few wait."""
+"""Default for the most records in one transaction. A batch takes only the waiting records."""
 WAIT_S: Final = 0.1
 MOST_DECISION_BYTES: Final = 262_144
-_TURN_S: Final = 0.02  # longest time of deciding before other tasks get their turn
+_TURN_S: Final = 0.02  # longest run of deciding before other tasks get a turn
 _PAUSES: Final = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds, before owning again
 
 Decide = Callable[[Draft, Input, int], Encoded]
@@ -52,8 +52,8 @@ class Processor:
     Args:
         batch: most records a transaction.
         wait: longest wait for the first record of a batch, in seconds.
-        looks_again: seconds before each further look at what would halt it. A broker that leads
-            a log no more, and does not know it yet, shows one that was cut off.
+        looks_again: seconds to wait before each retry of a fault that would halt the partition.
+            A deposed leader that does not know it yet can show a log with its end missing.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Processor:
     async def run(self) -> None:
         """Own, refold and serve until cancelled, no longer entitled, or halted.
 
-        A cancelled run ends and never owns again. A halt is told to the observer, with its
-        reason; the other partitions go on.
+        A cancelled run ends and never owns again. On a halt the processor gives the observer the
+        reason; the other partitions continue.
         """
         fault: BaseException | None = None
         pause = 0.0
@@ -125,7 +125,7 @@ class Processor:
             await self._sleep(pause)
 
     def _doubt(self, error: BaseException) -> float:
-        """Tell of what would halt it; return how long to wait before the next look."""
+        """Report a fault that would halt the partition; return the seconds until the next try."""
         pause = self._looks_again[self._looked]
         self._looked += 1
         self._poison.absolve()
@@ -155,7 +155,7 @@ class Processor:
             self._check_entitled()
             most = self._poison.batch
             records = await self._journal.read(most, self._wait)
-            # Also while idle: a clock that jumps is told at once, not with the next request.
+            # Check the clock while idle too: a jump is reported at once, not with the next request.
             now = self._clock.now(partition.decided_at)
             if records:
                 _check_going_on(partition, records)
@@ -165,23 +165,23 @@ class Processor:
                 self._pauses = self._looked = 0
 
     async def _commit(self, partition: Partition, records: Sequence[Input], now: int) -> None:
-        """Decide records, commit their decisions, and only then believe them.
+        """Decide records, commit their decisions, and only then apply them to the partition.
 
-        The steps, and what is left where the process dies behind each:
+        The steps, and what the successor finds if the process dies after each:
 
-        1. Decide into a draft. Nothing is written: the successor refolds what was committed
-           before, reads the same records and decides them by its own clock.
-        2. Ask whether the partition is still ours. As after 1.
+        1. Decide into a draft. Nothing is written: the successor refolds the earlier commits,
+           reads the same records and decides them by its own clock.
+        2. Check that this processor may still own the partition. A crash here: as after 1.
         3. Commit: decisions, rows and dead letters become visible all at once or never (Kafka:
-           the steps of `TransactionalProducer.transact`; SQLite: one transaction). Within it,
-           or if it raises, nobody knows which, and nobody was answered: the successor's refold
-           sees it. If visible it goes on behind these records, which the decisions name as
-           their `source`; if not, as after 1.
-        4. Absorb the draft. Memory holds what the log says: dying, the process loses a copy.
-        5. Tell the observers, who answer callers. A caller left without an answer asks again
-           with the same id and gets `repeated`.
+           the steps of `TransactionalProducer.transact`; SQLite: one transaction). If the process
+           dies within the commit, or the commit raises, the outcome is unknown and no caller has
+           an answer. The successor's refold finds out. If the decisions are visible, it continues
+           after these records, which they name as their `source`; if not, as after 1.
+        4. Absorb the draft. Memory now equals the log: a crash loses only the copy in memory.
+        5. Notify the observers, which answer callers. A caller left without an answer sends the
+           same id again and gets `repeated`.
 
-        No step is tried again: any error drops the partition, which is then refolded.
+        The processor retries no step: any error makes it drop the partition, to be refolded.
         """
         # 1
         draft = Draft(partition)
@@ -215,16 +215,16 @@ class Processor:
         for record in records:
             decided.append((record, self._decide_one(draft, record, now)))
             if time.perf_counter() > turn:
-                # The draft is nobody else's: heartbeats and other partitions get their turn.
+                # No other task uses the draft: heartbeats and other partitions get a turn.
                 await self._sleep(0)
                 turn = time.perf_counter() + _TURN_S
         return decided
 
     def _check_entitled(self) -> None:
-        """End like a cancelled run where the partition was revoked.
+        """End like a cancelled run if the partition was revoked.
 
-        The client's own code can swallow the cancellation that a revocation sends: without
-        this, an owner that was let go would read on beside its successor.
+        A revocation cancels the run, but the Kafka client can swallow the cancellation. Without
+        this check, a revoked owner would keep reading beside its successor.
         """
         if not self._entitlement.holds():
             raise asyncio.CancelledError
@@ -239,7 +239,7 @@ class Processor:
                 return encoded
             what = f"its decision would take {len(encoded.value)} bytes"
         except Exception as error:
-            # Whatever a request can make adjudication do, it must not stop the partition.
+            # No error that a request causes in adjudication may stop the partition.
             what = type(error).__name__
         self._log.error("internal_error", source=record.source, offset=record.offset, error=what)
         draft.rewind(mark)
@@ -247,7 +247,7 @@ class Processor:
 
 
 def _check_going_on(partition: Partition, records: Sequence[Input]) -> None:
-    """Refuse inputs that were decided already: whatever sent them again, to refold is safe.
+    """Refuse inputs that were decided already: a refold is safe whatever sent them again.
 
     Raises: Unavailable.
     """

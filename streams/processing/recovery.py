@@ -1,4 +1,4 @@
-"""The state of a partition, read back from a journal that was just owned."""
+"""Read a partition's state back from a journal, right after owning it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partition:
-    """Return what the committed log comes down to, and mend rows of `state` that do not fit it.
+    """Refold the committed log; rewrite the rows of `state` if they disagree with it.
 
     Args:
-        journal: owned; nothing was read of it yet.
-    Raises: LogDamaged, and what the journal raises.
+        journal: owned, and not read yet.
+    Raises: LogDamaged, and the errors of the journal.
     """
     refold, keys = Refold(genesis), list[bytes]()
     try:
