@@ -1,9 +1,9 @@
 """A transactional producer that reports a commit only where there was one.
 
-The client library's own producer sends in the background, and asks again by itself where an
-answer was lost: a commit could so be sent twice. This one sends each request of a transaction
-itself and waits for its answer: to add the partitions, to write, to end. Any answer but the one
-hoped for is a fault; nothing that decides a transaction is ever sent again.
+aiokafka's producer sends in the background and retries by itself when an answer is lost, so it
+could send a commit twice. This producer sends each request of a transaction itself (add the
+partitions, write, end) and waits for the answer. It sends a request again only where the broker
+carries it out once; every other unexpected answer is a fault. It never sends EndTxn again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from streams.kafka.wire.errors import translating
 
 REQUEST_TIMEOUT_MS: Final = 4_000
 TRANSACTION_TIMEOUT_MS: Final = 10_000
-# The first pause. The broker answers CONCURRENT_TRANSACTIONS or NOT_ENOUGH_REPLICAS while the
-# last transaction's markers are written; to wait for 100 ms then costs a factor of five.
+# The first pause. The broker answers CONCURRENT_TRANSACTIONS or NOT_ENOUGH_REPLICAS while it
+# writes the last transaction's markers; pauses of 100 ms would make commits five times slower.
 RETRY_BACKOFF_MS: Final = 2
 _PATIENCE_S: Final = 15.0
-# Once begun: a transaction that takes longer is aborted by the broker, and its epoch is over.
+# From the begin on: the broker aborts a transaction that takes longer, and ends its epoch.
 _BEGUN_S: Final = TRANSACTION_TIMEOUT_MS / 1000 - 1
 _ALL_REPLICAS: Final = -1
 _LIMITED: Final = (
@@ -49,7 +49,7 @@ _NOT_YET: Final = (
     kafka.ConcurrentTransactions,
     kafka.UnknownTopicOrPartitionError,
 )
-"""Answers to the beginning of a transaction that say: ask again, which does it once."""
+"""Errors on a begin that the producer retries; the broker begins the transaction once."""
 
 
 class TransactionalProducer:
@@ -65,12 +65,12 @@ class TransactionalProducer:
         self._brokers = Brokers(bootstrap, transactional_id, REQUEST_TIMEOUT_MS)
         self._producer = ProducerId(-1, -1)
         self._sequences: dict[TopicPartition, int] = {}
-        self._ends: dict[str, int] = {}  # of topics that were read, until they are written to
+        self._ends: dict[str, int] = {}  # end offset as read, by topic, until its first write
         self._last: dict[str, int] = {}
         self._over = False
 
     async def start(self) -> None:
-        """Connect, fence the predecessor and abort what it left open.
+        """Connect, fence the predecessor and abort its open transaction.
 
         Raises: JournalFault, Refused.
         """
@@ -98,23 +98,23 @@ class TransactionalProducer:
     async def transact(self, partition: int, records: dict[str, Iterable[Fields]]) -> None:
         """Write records to topics, all at the same partition number, in one transaction.
 
-        The steps, and what readers of committed records find where the process dies behind each:
+        The steps, and what readers of committed records find if the process dies after each:
 
-        1. Number the batches, in memory. Nothing was sent.
-        2. Add the partitions: the transaction is begun, and empty. The successor's start aborts
-           it, or the broker does after `TRANSACTION_TIMEOUT_MS`.
-        3. Write, and wait until all replicas have each batch. Nothing is visible; the transaction
-           is aborted as after 2. One exception: a late duplicate of an old EndTxn may end it
-           here; `_due` says why what is visible then is a prefix that stands for itself.
-        4. End. From here on all of it is visible, though its markers and the broker's answer may
-           still be on their way: the successor's start waits for the markers, so its refold sees
-           all of it.
+        1. Number the batches, in memory. The producer has sent nothing.
+        2. Add the partitions. The transaction is open and empty: the successor's start aborts it,
+           or the broker aborts it after `TRANSACTION_TIMEOUT_MS`.
+        3. Write, and wait until all replicas have each batch. Readers find nothing; the
+           transaction is aborted as after 2. One exception: a late duplicate of an old EndTxn may
+           end it here; `_due` says why readers then find a prefix that is consistent by itself.
+        4. End. Readers find the whole transaction, though the broker may not have written all
+           markers or answered yet: the successor's start waits for the markers, so its refold
+           reads all of it.
 
         A process that dies within a step leaves either the case before it or the one after it.
         The producer never sends EndTxn again, and does nothing more once it has raised.
 
         Args:
-            records: by topic; one whose records speak of another's comes behind it.
+            records: by topic; a topic whose records refer to another topic's comes after it.
         Returns once the broker has said that the transaction is committed.
         Raises: JournalFault: whether it was committed is unknown.
         """
@@ -133,7 +133,7 @@ class TransactionalProducer:
                         # 4
                         await self._end()
             except BaseException as error:
-                # The transaction may be open still: nothing may ever be added to it.
+                # The transaction may still be open: this producer must add nothing to it.
                 self._over = True
                 if isinstance(error, TimeoutError):
                     raise CommitUnknown("the broker did not answer in time") from None
@@ -142,7 +142,7 @@ class TransactionalProducer:
     def _batches(
         self, partition: int, records: dict[str, Iterable[Fields]]
     ) -> dict[TopicPartition, list[Batch]]:
-        """Return what is to be written, the batches of each topic last first."""
+        """Return the batches to write, by partition, the last one first."""
         pending = {}
         for topic, some in records.items():
             tp = TopicPartition(topic, partition)
@@ -153,7 +153,7 @@ class TransactionalProducer:
         return pending
 
     async def _add(self, tps: Iterable[TopicPartition]) -> None:
-        """Begin the transaction; once it is known to whom the writes go."""
+        """Begin the transaction, after finding the leaders that take its writes."""
         self._brokers.learn({tp.topic for tp in tps})
         for tp in tps:
             await self._brokers.leader(tp)
@@ -169,13 +169,13 @@ class TransactionalProducer:
             }
             if errors.keys() == {kafka.NoError}:
                 return
-            # Where one could not be added, the others were not tried.
+            # If the broker refuses one partition, it does not try the others.
             refused = errors.keys() - {kafka.NoError, kafka.OperationNotAttempted}
             for error in refused or [kafka.OperationNotAttempted]:
                 await self._wait_or_raise(error, errors.get(error, self._id), tries)
 
     async def _wait_or_raise(self, error: type[kafka.KafkaError], of: str, tries: int) -> None:
-        """Wait before what the coordinator has refused is asked again, if that may help."""
+        """Wait before the caller retries a request, or raise if a retry cannot help."""
         if error not in _NOT_YET:
             raise error(of)
         if error in _MOVED:
@@ -183,7 +183,7 @@ class TransactionalProducer:
         await _pause(tries, markers=error is kafka.ConcurrentTransactions)
 
     async def _write(self, pending: dict[TopicPartition, list[Batch]]) -> None:
-        """Send all batches in order, see `_due`. The broker takes each once."""
+        """Send all batches in the order of `_due`. The broker appends each once."""
         tries = 0
         while pending:
             by_leader = defaultdict(list)
@@ -226,7 +226,7 @@ class TransactionalProducer:
         except kafka.KafkaError as error:
             if not error.retriable:
                 raise
-            # Its numbers make the broker take a batch once, even if both of two copies arrive.
+            # The sequence numbers make the broker append a batch once, even if two copies arrive.
             return [(tp, type(error), -1) for tp in sent]
         return [
             (TopicPartition(topic, partition), kafka.for_code(code), offset)
@@ -246,20 +246,19 @@ class TransactionalProducer:
             raise CommitUnknown("this producer has failed or was dropped")
 
     def expect_at(self, topic: str, offset: int) -> None:
-        """Know where a topic ended when it was read, after this producer's start.
+        """Note the end offset of a topic as it was read after this producer's start.
 
-        Who has fenced all others writes there next, so what was read was all there is if, and only
-        if, the first record that is written takes this very offset. A broker that leads the
-        topic no more, and does not know it yet, tells readers of an end long passed; to a write
-        that needs all replicas it cannot answer.
+        This producer has fenced all other writers. The read was complete if, and only if, the
+        first record that this producer writes takes this offset. A deposed leader that does not
+        know it yet shows readers an old end, but cannot confirm a write to all replicas.
         """
         self._ends[topic] = offset
         self._brokers.learn({topic})
 
     def _check_goes_on(self, topic: str, offset: int) -> None:
-        """Notice a topic of which not all was read, or that was deleted and made anew under us.
+        """Detect a topic that was not read to its end, or that was recreated during the run.
 
-        Raises: JournalFault: before anything of the transaction is visible.
+        Raises: JournalFault: no record of the transaction is visible yet.
         """
         expected, last = self._ends.pop(topic, offset), self._last.get(topic, -1)
         if offset != expected or offset <= last:
@@ -270,16 +269,16 @@ class TransactionalProducer:
         self._last[topic] = offset
 
     def drop(self) -> None:
-        """Close the sockets and nothing else: no flush, no abort, no last word to the broker."""
+        """Close the sockets and nothing else: no flush, no abort, no request to the broker."""
         self._over = True
         self._brokers.close()
 
 
 def _due(pending: dict[TopicPartition, list[Batch]]) -> list[TopicPartition]:
-    """Return what may be written next: a topic begins with the last batch of those before it.
+    """Return the partitions to write next: a topic starts with the last batch of those before it.
 
-    Whoever sends an old request to end a transaction once more ends the one that is being
-    written, in its middle: what is visible then must not speak of decisions that are not.
+    A late duplicate of an old EndTxn ends the transaction that is being written, in its middle.
+    The records visible then must not refer to decisions that are not visible.
     """
     due = []
     for tp, some in pending.items():
@@ -290,6 +289,6 @@ def _due(pending: dict[TopicPartition, list[Batch]]) -> list[TopicPartition]:
 
 
 async def _pause(tries: int, *, markers: bool) -> None:
-    """Wait before asking again; for markers the longer, the longer they take."""
+    """Wait before a retry; while the broker writes markers, each pause is longer than the last."""
     growing = RETRY_BACKOFF_MS / 1000 * 1.5 ** min(tries, 20)
     await asyncio.sleep(min(growing, AWAY_S) if markers else AWAY_S)
