@@ -1,4 +1,4 @@
-"""Appends requests to their topics with acks=all, for whoever is not a worker."""
+"""Append requests to their topics with acks=all, for gateways and clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FLUSH_S: Final = 5.0
 
 
 class Appender:
-    """One idempotent producer at a time, taken anew where the broker takes nothing more of it."""
+    """Holds one idempotent producer, and replaces it when the broker accepts no more from it."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
@@ -32,13 +32,13 @@ class Appender:
     async def start(self) -> None:
         """Connect.
 
-        Raises: Refused: the setting is not how many partitions there are; Unavailable.
+        Raises: Refused: the setting differs from the number of partitions; Unavailable.
         """
         self._producer = producer = await self._produce()
         topic = self._deployment.topics.requests
         with translating():
             wrong = wrong_count(self._deployment, topic, len(await producer.partitions_for(topic)))
-        if wrong:  # requests would go to partitions of other datasets
+        if wrong:  # requests would go to the wrong partitions
             raise Refused(wrong)
 
     async def _produce(self) -> AIOKafkaProducer:
@@ -61,9 +61,9 @@ class Appender:
         return producer
 
     async def append(self, source: Source, body: bytes, *, key: bytes, partition: int) -> int:
-        """Return the offset of a body, once every replica in sync has it.
+        """Append a body; return its offset once every in-sync replica has it.
 
-        Raises: JournalFault: it may or may not be there.
+        Raises: JournalFault: the topic may or may not hold the body.
         """
         producer = self._producer
         if producer is None:
@@ -81,10 +81,10 @@ class Appender:
         return int(metadata.offset)
 
     async def _renew(self, spent: AIOKafkaProducer) -> None:
-        """Take another producer, unless somebody has done so already.
+        """Replace the producer, unless another call has done so already.
 
-        After a refusal such as of a record's size the client goes on counting, and the broker
-        takes nothing more of it.
+        After a refused record (one too large, for example) the client still counts it, so the
+        broker finds a gap in the sequence numbers and refuses all that follows.
         """
         async with self._renewing:
             if self._producer is spent:
@@ -92,7 +92,7 @@ class Appender:
                 await stop(spent, within=_STOP_S)
 
     async def stop(self) -> None:
-        """Send what waits, and let go of the producer. Safe to repeat."""
+        """Send the waiting requests, then close the producer. Safe to repeat."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await stop(producer, within=_FLUSH_S)

@@ -1,4 +1,4 @@
-"""The inputs of several partitions, read ahead for each, so that none waits for another."""
+"""Read the inputs of several partitions ahead, so that no partition waits for another."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from streams.logs import get_logger
 
 _log = get_logger(__name__)
 
-_MOST: Final = 500  # records unpacked before other tasks get their turn
-_WAIT_MS: Final = 20  # also the longest time until a queue that has room again is read
+_MOST: Final = 500  # records unpacked before other tasks get a turn
+_WAIT_MS: Final = 20  # also the longest delay before reading for a queue with room again
 _RETRY_S: Final = 0.1
-_SINGLY_S: Final = 60.0  # that partitions are read one by one, after an error of one of them
-_MOST_TROUBLE: Final = 20  # errors of no partition, within _TROUBLE_S: the client does not recover
+_SINGLY_S: Final = 60.0  # partitions are read one by one, after an error of one
+_MOST_TROUBLE: Final = 20  # errors of no partition, within _TROUBLE_S: replace the client
 _TROUBLE_S: Final = 10.0
 _LOCATE_S: Final = 2.0
 _NOWHERE: Final = TopicPartition("", 0)
 
 
 def _partitions_of(error: Exception) -> set[TopicPartition] | None:
-    """Return the partitions that an error says it is of, None if it does not say."""
+    """Return the partitions that an error names, None if it names none."""
     named = error.args[0] if error.args else None
     if isinstance(error, kafka.OffsetOutOfRangeError) and isinstance(named, dict):
         return set(named)
@@ -37,13 +37,13 @@ def _partitions_of(error: Exception) -> set[TopicPartition] | None:
 
 
 class Inbox:
-    """A consumer whose records are taken from it as soon as they come, a bounded number.
+    """Takes records from a consumer as soon as they come, up to a bound.
 
-    The client sends a broker no further fetch while any partition there has records that were
-    not taken from it: a processor that is committing would hold up all the others.
+    The client sends a broker no further fetch while it holds records of any partition there.
+    Without the inbox, a processor that is committing would hold up all the others.
 
-    What the client's parser cannot read, or finds at an offset that does not follow the last
-    one, is read past it, as is what comes first after a `seek`.
+    The inbox reads past the client's parser where the parser raises or finds an offset that does
+    not follow the last one, and for the first records after a `seek`.
 
     Args:
         consumer: started; each of its partitions is paused until `seek` and `resume`.
@@ -57,9 +57,9 @@ class Inbox:
         self._troubles: deque[float] = deque(maxlen=_MOST_TROUBLE)
 
     async def run(self) -> None:
-        """Read ahead until cancelled. Errors go to whoever reads the partition.
+        """Read ahead until cancelled. A partition's errors go to its processor.
 
-        Raises: KafkaError: the client has failed for good; only another one can go on.
+        Raises: KafkaError: the client has failed for good and must be replaced.
         """
         try:
             await self._run()
@@ -72,8 +72,8 @@ class Inbox:
             try:
                 await self._read_ahead()
             except UNREADABLE as error:
-                # The client has lost what it had taken of others, too, and does not say whose
-                # error it is: read all past its parser, then each alone.
+                # The client has also lost fetched records of other partitions, and names no
+                # partition: read all past its parser, then each alone.
                 self._singly_until = time.monotonic() + _SINGLY_S
                 for queue in self._queues.of.values():
                     queue.aligned = False
@@ -81,8 +81,8 @@ class Inbox:
             except Exception as error:
                 of = _partitions_of(error)
                 if of is None:
-                    # The client has lost what it had taken of others, too: they seek anew, as
-                    # all do who are told. Then the one whose error it is gets it alone.
+                    # The client has also lost fetched records of other partitions. The error
+                    # makes all of them seek again; then only the faulty one gets it.
                     self._singly_until = time.monotonic() + _SINGLY_S
                     of = set(self._queues.of)
                 self._queues.tell(of, error)
@@ -91,10 +91,10 @@ class Inbox:
                 await asyncio.sleep(_RETRY_S)
 
     def _note_trouble(self, error: Exception) -> None:
-        """Give the client up where it raises time after time.
+        """Raise if the client fails again and again, so that the worker replaces it.
 
-        After an answer to a heartbeat that it did not expect, its half that belongs to the group
-        is dead for good, and says so to each who reads: a member evicted long ago would go on.
+        After an unexpected answer to a heartbeat, the client's group coordination is dead for good
+        and every read raises. Otherwise a member evicted long ago would keep reading.
         """
         if isinstance(error, kafka.OffsetOutOfRangeError):
             return
@@ -113,7 +113,7 @@ class Inbox:
                 else:
                     self._read_raw(tp, queue)
         if not wanted:
-            # The client's group tells its errors only to those who ask for records.
+            # The client raises its group errors only from a call for records.
             await self._consumer.getmany(_NOWHERE, timeout_ms=0)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
@@ -121,7 +121,7 @@ class Inbox:
         elif time.monotonic() < self._singly_until:
             await self._read_singly(wanted)
         else:
-            # Nothing comes between what this returns and its place in a queue, no `seek` either.
+            # Nothing, not even a `seek`, runs between this return and the put into the queues.
             self._put(
                 await getmany(self._consumer, *wanted, timeout_ms=_WAIT_MS, max_records=_MOST)
             )
@@ -141,7 +141,7 @@ class Inbox:
         await asyncio.sleep(0 if came else _WAIT_MS / 1000)
 
     def _unread(self, tp: TopicPartition, error: Exception) -> None:
-        """Have a partition read past the client's parser where it raised, but not for ever."""
+        """Read a partition past the client's parser where that raised, once at each offset."""
         queue = self._queues.of.get(tp)
         if queue is None:
             return
@@ -163,7 +163,7 @@ class Inbox:
             if queue.follows(records):
                 self._queues.put(tp, queue, records, queue.next + len(records))
             else:
-                # Markers of transactions take offsets; or a record lies about its own.
+                # A transaction marker took an offset, or a record carries a wrong offset.
                 queue.aligned = False
 
     def _read_raw(self, tp: TopicPartition, queue: Queue) -> None:
@@ -177,11 +177,11 @@ class Inbox:
         self._queues.taken.set()
 
     async def _go_on_raw(self, tp: TopicPartition, queue: Queue) -> None:
-        """Read one fetch of a partition past the client's parser, to where a batch begins."""
+        """Read one fetch of a partition past the client's parser, up to the start of a batch."""
         try:
             found = await fetch(self._consumer, tp, queue.next)
             if self._queues.of.get(tp) is not queue:
-                return  # sought elsewhere meanwhile, or revoked
+                return  # a seek or a revocation came in between
             following = queue.next if found.next is None else found.next
             self._consumer.seek(tp, following)
         except kafka.KafkaError as error:
@@ -197,20 +197,20 @@ class Inbox:
             queue.aligned = True
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Go on from an offset; what waited is dropped."""
+        """Continue at an offset; drop the waiting records."""
         self._consumer.seek(tp, offset)
         self._queues.begin(tp, offset)
 
     def resume(self, *tps: TopicPartition) -> None:
-        """Begin to fetch."""
+        """Start to fetch."""
         self._consumer.resume(*tps)
 
     def forget(self, tps: set[TopicPartition]) -> None:
-        """Read nothing more of partitions that were revoked."""
+        """Read no more of the revoked partitions."""
         self._queues.forget(tps)
 
     async def locate(self) -> None:
-        """Ask anew who leads what, for a while: of a deposed leader nothing else would tell."""
+        """Refresh the leaders of partitions: nothing else would reveal a deposed leader."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOCATE_S):
                 await self._consumer._client.force_metadata_update()
@@ -225,5 +225,5 @@ class Inbox:
     async def getmany(
         self, *tps: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
     ) -> dict[TopicPartition, list[Record]]:
-        """Take records that have come or wait for some; see `Queues.getmany`."""
+        """Take waiting records, or wait for some; see `Queues.getmany`."""
         return await self._queues.getmany(*tps, timeout_ms=timeout_ms, max_records=max_records)

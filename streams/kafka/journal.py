@@ -1,4 +1,4 @@
-"""One partition of the log on Kafka: the commit protocol of docs/decisions, and no more."""
+"""The journal of one partition on Kafka, by the commit protocol of docs/decisions."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class KafkaJournal:
     Args:
         bootstrap: `host:port` of a broker.
         application: with the partition number, names the transactional id.
-        topics: their names.
-        partition: which one.
-        inputs: to which both inputs of the partition are assigned, paused.
+        topics: names of the topics.
+        partition: number of the partition.
+        inputs: the consumer; both inputs of the partition are assigned to it, paused.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class KafkaJournal:
             found = await reader.offset_at(tp, since)
             start = max(begin, end - _LOOK_BACK) if found is None else found
         while True:
-            # Markers of transactions take offsets too: what was skipped to may hold no record.
+            # Transaction markers take offsets too: from `start` on there may be no record.
             some = False
             async for record in reader.read(tp, start):
                 some = True
@@ -118,10 +118,10 @@ class KafkaJournal:
             self._inputs.resume(self._tp[source])
 
     async def _check_inputs(self, reader: StableReader, offsets: Mapping[Source, int]) -> None:
-        """Refuse inputs that lost records before they were decided, or that began anew.
+        """Refuse inputs that lost undecided records, or that were recreated.
 
-        The group's own client may believe for minutes in a leader that was deposed; the reader's
-        has just connected.
+        The group's client may ask a deposed leader for minutes; the reader's client has just
+        connected.
         """
         bounds = await reader.bounds([self._tp[source] for source in offsets])
         for source, offset in offsets.items():
@@ -162,8 +162,8 @@ class KafkaJournal:
                     (each.key, each.value, each.decided_at, _NO_HEADERS)
                     for each in commit.decisions
                 ],
-                # Dated as the decisions are: a worker's own clock may be one that the broker does
-                # not take.
+                # The decisions' time: the broker may refuse a timestamp from a worker's clock
+                # that is wrong.
                 self._topics.state: [
                     (key, value, commit.at, _NO_HEADERS) for key, value in commit.rows
                 ],
@@ -198,7 +198,7 @@ def _dead(letter: DeadLetter, at: int) -> Fields:
         ("sha256", hashlib.sha256(value).hexdigest().encode()),
     ]
     if key is not None and len(key) > _DEAD_KEY_BYTES:
-        # Whole, it could be more than a broker takes for this topic, and so halt the partition.
+        # A whole key could exceed the limit of this topic, and so halt the partition.
         headers.append(("key_sha256", hashlib.sha256(key).hexdigest().encode()))
         key = key[:_DEAD_KEY_BYTES]
     return key, value[:DEAD_LETTER_BYTES], at, headers

@@ -24,7 +24,7 @@ _log = get_logger(__name__)
 
 _PATIENCE_S: Final = 3.0
 SESSION_S: Final = 6.0
-"""Without a heartbeat, until the group puts a member out."""
+"""Seconds without a heartbeat after which the group drops a member."""
 
 _LEAVE_S: Final = 1.0
 _UUID_LENGTH: Final = 36
@@ -61,7 +61,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
                 group_id=deployment.application,
                 group_instance_id=instance_id,
                 partition_assignment_strategy=(RangePartitionAssignor,),
-                # An analyst's own open transaction must not stall the partition.
+                # A client's open transaction must not stall the partition.
                 isolation_level="read_uncommitted",
                 auto_offset_reset="none",
                 enable_auto_commit=False,
@@ -80,12 +80,12 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         self.inbox = Inbox(self._client)
         self._reading: asyncio.Task[None] | None = None
         self._hinting: asyncio.Task[None] | None = None
-        self._member = ""  # our id within the group, from the last assignment
+        self._member = ""  # this member's id in the group, from the last assignment
         self._left = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def join(self) -> None:
-        """Connect, and begin to read ahead. Partitions may be given before this returns.
+        """Connect and start to read ahead. The group may assign partitions before this returns.
 
         Raises: JournalFault, Refused.
         """
@@ -103,8 +103,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
     async def leave(self) -> None:
         """Disconnect. The group keeps the member's place for as long as a session lasts.
 
-        From here on the listeners do nothing: the client may be in a rebalance, and if it joined
-        now it would displace its own successor.
+        From here on the listeners do nothing: the client may be in a rebalance, and a join now
+        would displace this member's own successor.
         """
         self._left = True
         if self._reading is not None:
@@ -118,9 +118,9 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             self._hinting.cancel()
 
     async def wait(self, seconds: float) -> bool:
-        """Return after a while, or at once if the client fails; tell whether it goes on.
+        """Wait, or return at once if the client fails; tell whether the client still runs.
 
-        Raises: Refused: another client has joined under our name; whatever a listener raised.
+        Raises: Refused: another client has joined under this name; the error of a listener.
         """
         assert self._reading is not None
         await asyncio.wait(
@@ -178,7 +178,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
             self._ended.exception()  # marks it as retrieved, also when no caller waits any more
 
     async def _is_displaced(self) -> bool:
-        """Tell whether another client has joined under our name since we were let in."""
+        """Tell whether another client has joined under this name since the last assignment."""
         try:
             if not await self._is_anothers():
                 return False
@@ -218,7 +218,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
 
 
 async def _member_of(deployment: Deployment, instance_id: str) -> str | None:
-    """Return an instance's present member id in the group, None if it is no member.
+    """Return an instance's current member id in the group, None if it is no member.
 
     The broker makes the id from the instance's name and a UUID. The UUID is new whenever a client
     joins under that name without sending the last id.

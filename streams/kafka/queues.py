@@ -1,4 +1,4 @@
-"""Inputs that were read and not taken yet, by partition, and those who wait for them."""
+"""Queues of inputs, by partition, between the inbox that reads and the processors."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from aiokafka import TopicPartition
 
 from streams.kafka.wire.client_records import Record
 
-_MOST_RECORDS: Final = 2_000  # waiting of one partition of a topic
+_MOST_RECORDS: Final = 2_000  # waiting in the queue of one partition of a topic
 _MOST_BYTES: Final = 4 << 20
 MOST_TAKEN_BYTES: Final = 8 << 20
-"""Most bytes of inputs in one batch, unless its first record alone has more."""
+"""Most bytes of inputs in one batch, unless its first record alone is larger."""
 
 
 class Queue:
-    """Records of one partition of a topic that nobody has taken yet.
+    """Waiting records of one partition of a topic.
 
     Attributes:
-        bytes: what they take, headers and all.
-        next: the offset of the record that comes next.
-        aligned: the client reads on from where a batch begins. Begun within one, a parser that
-            believes what records say of their offsets could take them for later ones.
-        unreadable: where the client's parser raised last.
-        quiet_until: when that is worth another line of the log.
+        bytes: size of the records, headers included.
+        next: offset of the next record to read.
+        aligned: whether the client continues at the start of a batch. From within a batch, a
+            parser that trusts the records' own offsets could take them for later records.
+        unreadable: the offset where the client's parser last raised.
+        quiet_until: monotonic seconds before which such an error is not logged again.
     """
 
     def __init__(self, start: int) -> None:
@@ -45,12 +45,12 @@ class Queue:
         return len(self.records) < _MOST_RECORDS and self.bytes < _MOST_BYTES
 
     def follows(self, records: list[Record]) -> bool:
-        """Tell whether these are the next ones, with none left out between them."""
+        """Tell whether these are the next records, without a gap."""
         expected = range(self.next, self.next + len(records))
         return [record.offset for record in records] == list(expected)
 
     def put(self, records: list[Record], following: int) -> None:
-        """Add records; the one that comes after them has the offset `following`."""
+        """Add records; the next record after them has the offset `following`."""
         sizes = list(map(_size, records))
         self.next = following
         self.records.extend(records)
@@ -58,7 +58,7 @@ class Queue:
         self.bytes += sum(sizes)
 
     def take(self, most: int, most_bytes: int, least: int) -> tuple[list[Record], int]:
-        """Return the first records, at least `least` if there are any, and their bytes."""
+        """Remove the first records, at least `least` if present; return them and their size."""
         sums = list(accumulate(islice(self._sizes, most)))
         count = min(len(sums), max(least, bisect_right(sums, most_bytes)))
         records, sizes = self.records, self._sizes
@@ -79,11 +79,11 @@ def _size(record: Record) -> int:
 
 
 class Queues:
-    """The queues of all partitions, the error of each that has none, and those who wait.
+    """The queues of all partitions; a partition that failed has an error instead of a queue.
 
     Attributes:
         of: each partition's queue, from a `seek` until `forget` or an error.
-        taken: set when a queue may have room again, or has come.
+        taken: set when a queue may have room again, or is new.
     """
 
     def __init__(self) -> None:
@@ -93,13 +93,13 @@ class Queues:
         self._filled: dict[int, asyncio.Event] = {}
 
     def begin(self, tp: TopicPartition, offset: int) -> None:
-        """Begin with an empty queue; what waited is dropped."""
+        """Start an empty queue at an offset; drop the waiting records."""
         self.of[tp] = Queue(offset)
         self._errors.pop(tp, None)
         self.taken.set()
 
     def forget(self, tps: set[TopicPartition]) -> None:
-        """Keep nothing of partitions that were revoked."""
+        """Drop the records and errors of the revoked partitions."""
         for tp in tps:
             self.of.pop(tp, None)
             self._errors.pop(tp, None)
@@ -110,9 +110,9 @@ class Queues:
         self._waiting(tp).set()
 
     def tell(self, of: set[TopicPartition], error: Exception) -> None:
-        """Give an error to whoever reads these partitions."""
+        """Hand an error to the processors of these partitions."""
         for tp in of & self.of.keys():
-            # Not read again before a `seek`: an error that lasts must not hold up the others.
+            # No read before the next `seek`: a lasting error must not hold up other partitions.
             del self.of[tp]
             self._errors[tp] = error
             self._waiting(tp).set()
@@ -123,13 +123,13 @@ class Queues:
     async def getmany(
         self, *tps: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
     ) -> dict[TopicPartition, list[Record]]:
-        """Take records that have come, those of the first topic first, or wait for some.
+        """Take waiting records, those of the first topic first, or wait for some.
 
         Args:
             tps: of one partition number.
             timeout_ms: longest wait for the first record.
             max_records: most records, all topics together; most bytes are `MOST_TAKEN_BYTES`.
-        Raises: whatever kept them from coming.
+        Raises: the error that stopped the reading of these partitions.
         """
         filled = self._waiting(tps[0])
         got = self._take(tps, max_records)
@@ -153,7 +153,7 @@ class Queues:
             queue = self.of.get(tp)
             if queue is None:
                 continue
-            # The first record of a batch is taken whatever its size.
+            # A batch always takes its first record, whatever its size.
             records, size = queue.take(left, left_bytes, least=0 if got else 1)
             if records:
                 got[tp] = records

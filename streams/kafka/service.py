@@ -1,4 +1,4 @@
-"""A ledger on Kafka as a `Service`: what the gateway serves, and clients with a kafka:// URL."""
+"""A ledger on Kafka as a `Service`, for the gateway and for clients with a kafka:// URL."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from streams.service import Answer, Readiness
 MOST_PENDING: Final = 10_000
 _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
-_FEW: Final = 500  # analysts, who are shown sooner than a thread would be asked to
+_FEW: Final = 500  # analysts; formatting so few takes less time than starting a thread
 _ACK_S: Final = 10.0
 _FIRST_LOOK_S: Final = 6.0
-_TOPIC_SPREAD_S: Final = 1.0  # until every broker has heard of a topic that was just made
-_NEEDED: Final = ("requests", "decisions", "state")  # who only asks may not be shown the others
+_TOPIC_SPREAD_S: Final = 1.0  # until every broker knows a topic that was just created
+_NEEDED: Final = ("requests", "decisions", "state")  # a client may lack the right to see the others
 _STOP_S: Final = 1.0
-_PAUSE_S: Final = 0.05  # between two looks at the decisions while nobody waits for one
+_PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller waits
 
 _FINAL: Final = frozenset(
     {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
@@ -46,8 +46,8 @@ Place = tuple[int, str, int]
 class KafkaService:
     """Appends bodies with acks=all and answers from a read-committed tail of the decisions.
 
-    Started by `start`, which returns once the tail follows every partition: a decision made
-    after an append is then never missed.
+    `start` returns once the tail follows every partition, so the service never misses a decision
+    that a processor makes after an append.
     """
 
     def __init__(self, deployment: Deployment, *, clock: Clock | None = None) -> None:
@@ -78,10 +78,10 @@ class KafkaService:
 
         Raises:
             Unavailable: the broker did not answer within `wait` seconds.
-            Refused: it did, but topics are missing, or have not as many partitions as the setting.
+            Refused: topics are missing, or their number of partitions differs from the setting.
         """
         until = asyncio.get_running_loop().time() + wait
-        # First, and not once all else was waited for in vain.
+        # Check first, so that missing topics are reported before other waits time out.
         with contextlib.suppress(JournalFault, TimeoutError):
             async with asyncio.timeout(min(wait / 2, _FIRST_LOOK_S)):
                 await _check_needed(deployment)
@@ -105,7 +105,7 @@ class KafkaService:
     async def connect(self) -> None:
         """Follow the decisions, then allow appends.
 
-        Raises: Refused: the setting is not how many partitions there are.
+        Raises: Refused: the setting differs from the number of partitions.
         """
         self._following = asyncio.create_task(self._tail.run(), name="tail")
         caught_up = asyncio.create_task(self._tail.caught_up())
@@ -154,12 +154,12 @@ class KafkaService:
             self._pending.pop(place, None)
 
     async def _until_wanted(self) -> None:
-        """Return at once where a decision is waited for, else when one may be, or after a while.
+        """Return at once while a caller waits for a decision, else at the next call or after a pause.
 
-        Each look costs about a millisecond of two processes, however little there is to see.
+        Each read takes about a millisecond in two processes, even if there is nothing to read.
         """
         if self._waiting or self._events.heard or self._alerts.heard:
-            await asyncio.sleep(0)  # a backlog must not keep all others from their turn
+            await asyncio.sleep(0)  # a backlog must not keep other tasks from their turn
             return
         self._wanted.clear()
         with contextlib.suppress(TimeoutError):
@@ -170,7 +170,7 @@ class KafkaService:
         return self._recent.by_request.get((dataset, who, request_id))
 
     async def datasets(self) -> list[DatasetView]:
-        # Of very many, sorting takes a fifth of a second, in which the loop has requests to answer.
+        # Sorting very many takes 0.2 s, and would keep the loop from answering requests.
         return await asyncio.to_thread(_by_name, list(self._views.items()))
 
     async def dataset(self, name: str) -> DatasetView | None:
@@ -197,7 +197,7 @@ class KafkaService:
         following, self._following = self._following, None
         if following is not None:
             following.cancel()
-            # A client that is busy reaching a broker that is away may not hear of it at once.
+            # A client that is connecting to an absent broker may not end at once.
             await asyncio.wait([following], timeout=_STOP_S)
         await self._appender.stop()
         self._events.end()
@@ -231,7 +231,7 @@ class KafkaService:
 
 
 class _Recent:
-    """Decisions by their input's place, and final ones by request, as far back as the window."""
+    """Recent decisions by their input's place, and final ones by request, within the window."""
 
     def __init__(self, clock: Clock, window_ms: int) -> None:
         self._clock = clock
@@ -246,7 +246,7 @@ class _Recent:
             self.by_request[asked.dataset, asked.who, asked.request_id] = value
 
     def forget_old(self) -> None:
-        """Keep requests to the window: what is older is only in the log."""
+        """Drop requests older than the window; the log still has them."""
         while len(self.by_place) > _RECENT:
             self.by_place.popitem(last=False)
         oldest = self._clock.now() - self._window_ms
@@ -263,7 +263,7 @@ def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:
 
 
 async def _check_needed(deployment: Deployment) -> None:
-    """Verify, twice before it is refused, that the topics are there.
+    """Verify that the topics exist; check a second time before refusing.
 
     Raises: Refused; JournalFault.
     """

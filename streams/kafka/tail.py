@@ -21,10 +21,10 @@ _RETRY_S: Final = 1.0
 _MOST_AT_A_TIME: Final = 8_000  # decisions, about a kilobyte each
 
 OnDecisions = Callable[[int, list[bytes]], Awaitable[bool]]
-"""Takes the next decisions of a partition; tells whether its later ones come from elsewhere."""
+"""Takes the next decisions of a partition; tells whether another source gives the later ones."""
 
 ReadOn = Callable[[], Mapping[int, int]]
-"""Returns the partitions to be read again, and since when, in milliseconds since 1970."""
+"""Returns the partitions to read again, and from what time, in milliseconds since 1970."""
 
 
 def _nothing_to_read_on() -> Mapping[int, int]:
@@ -32,15 +32,15 @@ def _nothing_to_read_on() -> Mapping[int, int]:
 
 
 class Tail:
-    """Reads every row of a dataset, then every decision from `history_ms` ago on, for ever.
+    """Reads every dataset's row, then every decision from `history_ms` ago on, without end.
 
-    Events may come twice, as after a reconnection, and the callbacks must allow it: every decision
-    carries running totals and its dataset's sequence.
+    Rows and decisions may come twice, for example after a reconnection. The callbacks must allow
+    it: every decision carries running totals and its dataset's sequence.
 
     Args:
-        read_on: asked at each look; see `ReadOn`.
-        pause: awaited between two looks at the decisions, so that they come in few large
-            batches where nobody waits for them.
+        read_on: called before each read; see `ReadOn`.
+        pause: awaited between two reads, so that decisions come in few large batches while
+            no caller waits for them.
     """
 
     def __init__(
@@ -68,19 +68,19 @@ class Tail:
         self.trouble: str | None = "starting"
 
     async def caught_up(self) -> None:
-        """Return once all snapshots were read and the decisions are being followed."""
+        """Return once the tail has read all snapshots and follows the decisions."""
         await self._caught_up.wait()
 
     async def run(self) -> None:
-        """Follow until cancelled; reconnect where the broker goes away."""
+        """Follow until cancelled; reconnect when the broker goes away."""
         completing = asyncio.create_task(self._complete_rows(), name="state rows")
         try:
             while True:
                 try:
                     await self._follow()
                 except Exception as error:
-                    # Every error is reported: a reader that stops silently shows old figures as
-                    # today's. Only a start may be refused; later the loop tries again.
+                    # Report every error: a reader that stops silently shows old figures as
+                    # current. Only a start may be refused; later the loop tries again.
                     if isinstance(error, Refused) and not self._caught_up.is_set():
                         raise
                     why = f"{type(error).__name__}: {error}"
@@ -130,7 +130,7 @@ class Tail:
             await stop(follower)
 
     async def _return(self, follower: Any) -> None:
-        """Read again in partitions that `on_decisions` had left."""
+        """Read the partitions again that `read_on` names."""
         topic = self._deployment.topics.decisions
         again = {TopicPartition(topic, i): at for i, at in self._read_on().items()}
         if not again:
@@ -143,7 +143,7 @@ class Tail:
             await self._place(follower, list(again))
 
     async def _place(self, follower: Any, decisions: list[TopicPartition]) -> None:
-        """Seek to the last position, else to the time to read from, at first `history_ms` ago."""
+        """Seek to the last position, or else to the start time, `history_ms` ago by default."""
         first = max(0, self._clock.now() - self._history_ms)
         since = {tp: self._since.get(tp, first) for tp in decisions}
         # Read end offsets before looking up times; otherwise a decision committed in between is

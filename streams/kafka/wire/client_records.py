@@ -1,8 +1,8 @@
-"""Records as the client's parser in C gives them, without an object more for each.
+"""Records as the client's C parser returns them, without one more object for each.
 
-The client makes a `ConsumerRecord` of eleven fields of every record; a busy worker spends more
-on that than on all the rest of reading. What was fetched is unpacked here instead. All else is
-the client's own: which partitions may be read, its position, its errors, its next fetch.
+The client builds a `ConsumerRecord` of eleven fields for every record; a busy worker spends more
+on that than on the rest of reading. This module unpacks the fetched data instead. The client
+still decides the rest: which partitions to read, its position, its errors, its next fetch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 
 
 class Record(Protocol):
-    """The part of a record that the inputs need: of the client's parser, or of our own."""
+    """The fields of a record that the inputs need, from the client's parser or from ours."""
 
     @property
     def offset(self) -> int: ...
@@ -32,13 +32,12 @@ class Record(Protocol):
 
 
 class _Unpacked:
-    """What was fetched of one partition, in the place of the client's own unpacking.
+    """The fetched records of one partition; it replaces the client's own unpacking.
 
-    Inputs are read whether their transaction was committed or not, so of batches only markers
-    are left out, as the client does.
+    Inputs are read uncommitted, so this skips only the markers of transactions, like the client.
 
     Attributes:
-        next_fetch_offset: as in the client's: of the record that comes next.
+        next_fetch_offset: offset of the next record, as in the client's class.
     """
 
     def __init__(self, tp: TopicPartition, records: Any, start: int) -> None:
@@ -66,13 +65,13 @@ class _Unpacked:
 async def getmany(
     consumer: Any, *tps: TopicPartition, timeout_ms: int, max_records: int
 ) -> dict[TopicPartition, list[Record]]:
-    """Return what the client's `getmany` does, in the client's own order.
+    """Return the same as the client's `getmany`, in the same order.
 
     Args:
-        consumer: started, one that reads uncommitted records and checks their checksums.
-    Raises: as the client's.
+        consumer: started; it reads uncommitted records and checks their CRCs.
+    Raises: the errors of the client's `getmany`.
     """
-    # Private, and the only way to what was fetched; tests/kafka/test_client_records.py.
+    # A private attribute, the only way to the fetched data; tests/kafka/test_client_records.py.
     fetcher = consumer._fetcher
     if timeout_ms and not any(tp in fetcher._records for tp in tps):
         await _wait(fetcher._create_fetch_waiter(), timeout_ms / 1000)
@@ -85,19 +84,19 @@ async def getmany(
 
 
 async def _wait(waiter: asyncio.Future[None], seconds: float) -> None:
-    """Wait until the client has fetched something, of whichever partition."""
+    """Wait until the client has fetched records of any partition."""
     try:
         await asyncio.wait([waiter], timeout=seconds)
         if waiter.done():
-            waiter.result()  # raises what keeps the client from fetching
+            waiter.result()  # raises the error that stops the fetches
     finally:
         waiter.cancel()
 
 
 def _unpack_here(tp: TopicPartition, fetched: Any) -> None:
-    """Take the client's unpacking out of what was fetched, if nothing was read of it yet."""
+    """Replace the client's unpacking of fetched data, if nothing was read from it yet."""
     if type(fetched) is not FetchResult:
-        return  # nothing, or an error, which the client raises
+        return  # no data, or an error, which the client raises
     begun = fetched._partition_records
     if type(begun) is PartitionRecords:
         fetched._partition_records = _Unpacked(tp, begun._records, begun.next_fetch_offset)
