@@ -154,7 +154,7 @@ class KafkaService:
             self._pending.pop(place, None)
 
     async def _until_wanted(self) -> None:
-        """Return at once while a caller waits for a decision, else at the next call or after a pause.
+        """Return at once while a caller waits for a decision, else at a call or after a pause.
 
         Each read takes about a millisecond in two processes, even if there is nothing to read.
         """
