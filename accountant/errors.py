@@ -4,6 +4,7 @@ BudgetError
 |- RequestInvalid     decide it `invalid`; the ledger is untouched
 `- LedgerFault        stop using this state and refold the partition
    `- LogDamaged      refolding cannot help: an operator must look
+      `- MadeByNewer  run the newer version
 """
 
 from __future__ import annotations
@@ -50,3 +51,13 @@ class LedgerFault(BudgetError):
 
 class LogDamaged(LedgerFault):
     """The decision log itself contradicts its own rules."""
+
+
+class MadeByNewer(LogDamaged):
+    """A newer version of this program made the record: this one must not go on with the log."""
+
+    def __init__(self, what: str, made_by: int, known: int) -> None:
+        super().__init__(
+            f"the record was made by {what} {made_by}, this version knows {what} up to {known}: "
+            "run the newer version"
+        )

@@ -56,7 +56,7 @@ def decide(draft: Draft, record: Input, clock: int) -> Encoded:
         return _decide_checked(draft, record, record.value, record.checked)
     try:
         body = canonical(record.value)
-        checked = check(record.source, body)
+        checked = check(record.source, body, draft.rules)
     except Undecodable as error:
         wrong = FieldError("body", str(error), "")
         return _append(draft, record, Outcome.INVALID, error.reason, error=wrong)
@@ -151,6 +151,7 @@ def _grant(
     before, after = ledgers
     value, amounts = grant(
         draft.head,
+        draft.rules,
         (iso(draft.decided_at), iso(draft.floor)),
         after,
         verdict,
@@ -186,6 +187,7 @@ def _ledger_decision(
         previous=draft.head,
         decided_at=iso(draft.decided_at),
         floor=iso(draft.floor),
+        rules=draft.rules,
         outcome=verdict.outcome,
         reason=verdict.reason,
         dataset=ledger.dataset,
@@ -227,6 +229,7 @@ def _append(
         previous=draft.head,
         decided_at=iso(draft.decided_at),
         floor=iso(draft.floor),
+        rules=draft.rules,
         outcome=outcome,
         reason=reason,
         source=Origin(record.source, draft.partition.genesis.partition, record.offset),

@@ -17,6 +17,7 @@ from accountant.partition.checksum import crc_of_row, text_of
 from accountant.partition.fast_records import Amounts, row
 from accountant.partition.ids import Remembered, end_of_second_before, oldest_tenth, second_of
 from accountant.records import (
+    RULES,
     Decision,
     Genesis,
     NextOffsets,
@@ -41,12 +42,14 @@ class Draft:
 
     Attributes:
         partition: what it starts from; never changed before `absorb`.
+        rules: number of the rules that decide.
         ledgers: the datasets touched, as they are now.
         sequence, head, decided_at, floor, next: as in `Partition`, as they are now.
     """
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, *, rules: int = RULES) -> None:
         self.partition = partition
+        self.rules = rules
         self.sequence = partition.sequence
         self.head = partition.head
         self.decided_at = partition.decided_at
@@ -209,6 +212,7 @@ class Draft:
             rows.append((name.encode(), value))
         genesis = self.partition.genesis
         last = PartitionRow(
+            rules=self.rules,
             genesis=genesis,
             partition_sequence=self.sequence,
             head=self.head,
@@ -223,6 +227,7 @@ class Draft:
     def absorb(self) -> None:
         """Make the changes the partition's own. Call it once they are committed."""
         state = self.partition
+        state.rules = self.rules
         state.sequence, state.head = self.sequence, self.head
         state.decided_at, state.floor = self.decided_at, self.floor
         state.next = self.next
@@ -239,15 +244,16 @@ class Draft:
         state.full = self._full
 
 
-def genesis_decision(genesis: Genesis, at: int) -> Encoded:
+def genesis_decision(genesis: Genesis, at: int, *, rules: int = RULES) -> Encoded:
     """Return decision 0 of a partition, to be written once, into an empty log."""
-    draft = Draft(Partition(genesis))
+    draft = Draft(Partition(genesis), rules=rules)
     draft.decided_at = at
     decision = Decision(
         partition_sequence=0,
         previous=NO_PREVIOUS,
         decided_at=iso(at),
         floor=iso(0),
+        rules=draft.rules,
         outcome=Outcome.GENESIS,
         genesis=genesis,
     )

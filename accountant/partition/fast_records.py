@@ -15,7 +15,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import format_reading, snapshot
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records import encode
+from accountant.records import FIRST_RULES, encode
 
 _PLANS: Final = 4096
 
@@ -48,7 +48,7 @@ def form(plan: CompiledPolicy) -> Form:
     policy = bytes(plan.policy_wire).decode().replace("%", "%%")
     return Form(
         grant='{"type":"decision","partition_sequence":%s,"previous":"%s","decided_at":"%s",'
-        '"floor":"%s","outcome":"granted","dataset":"%s","generation":%s,"sequence":%s,'
+        '"floor":"%s"%s,"outcome":"granted","dataset":"%s","generation":%s,"sequence":%s,'
         f'"cost":%s,"totals":{totals},"left":{left},"odometers":{odometers}%s,"request":%s,'
         '"source":{"topic":"requests","partition":%s,"offset":%s}}',
         row='{"type":"snapshot","version":1,"dataset":"%s","generation":%s,"sequence":%s,'
@@ -66,6 +66,7 @@ def _object(*fields: str) -> str:
 
 def grant(
     head: str,
+    rules: int,
     times: tuple[str, str],
     ledger: Ledger,
     verdict: Verdict,
@@ -76,6 +77,7 @@ def grant(
 
     Args:
         head: hash of the record before it.
+        rules: number of the rules that grant it.
         times: `decided_at` and `floor`.
         ledger: after the grant.
         body: the request, canonical: valid UTF-8 without line breaks.
@@ -95,6 +97,7 @@ def grant(
         place[0],
         head,
         *times,
+        "" if rules == FIRST_RULES else f',"rules":{rules}',
         ledger.dataset,
         ledger.generation,
         ledger.sequence,

@@ -9,7 +9,7 @@ from accountant.ledger import Ledger
 from accountant.partition.checksum import Checksum, crc_of_row, text_of
 from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
-from accountant.records import Genesis, NextOffsets, PartitionRow, Source
+from accountant.records import FIRST_RULES, Genesis, NextOffsets, PartitionRow, Source
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
 """What the first decision of a log names as the one before it."""
@@ -20,6 +20,7 @@ class Partition:
 
     Attributes:
         genesis: what decision 0 fixed.
+        rules: number of the rules of the last decision.
         sequence, head: number and hash (`sha256:...`) of the last decision.
         decided_at, floor: the partition's clock and its floor for ids, in milliseconds.
         next: offset of each input that comes next.
@@ -39,11 +40,13 @@ class Partition:
         "ids",
         "ledgers",
         "next",
+        "rules",
         "sequence",
     )
 
     def __init__(self, genesis: Genesis, *, most_ids: int | None = None) -> None:
         self.genesis = genesis
+        self.rules = FIRST_RULES
         self.sequence = -1
         self.head = NO_PREVIOUS
         self.decided_at = 0
@@ -66,6 +69,7 @@ class Partition:
     def row(self) -> PartitionRow:
         """Return the partition's row for `state`."""
         return PartitionRow(
+            rules=self.rules,
             genesis=self.genesis,
             partition_sequence=self.sequence,
             head=self.head,

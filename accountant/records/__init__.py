@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accountant.records.records import (
     DECODE_ERRORS,
+    FIRST_RULES,
     NO_REQUEST,
     RULES,
     VERSION,
@@ -23,6 +24,7 @@ from accountant.records.records import (
     Snapshot,
     Source,
     Version,
+    check_maker,
     decode_decision,
     decode_partition_row,
     decode_policy,
@@ -33,6 +35,7 @@ from accountant.records.records import (
 
 __all__ = [
     "DECODE_ERRORS",
+    "FIRST_RULES",
     "NO_REQUEST",
     "RULES",
     "VERSION",
@@ -52,6 +55,7 @@ __all__ = [
     "Snapshot",
     "Source",
     "Version",
+    "check_maker",
     "decode_decision",
     "decode_partition_row",
     "decode_policy",

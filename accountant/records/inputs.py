@@ -16,7 +16,7 @@ from accountant.claims import CheckedClaim, checked
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import check_alerts, check_horizon, resolve
 from accountant.policy.compiled import open_plan
-from accountant.records import Amend, Body, Close, MechanismRequest, Open, Source
+from accountant.records import RULES, Amend, Body, Close, MechanismRequest, Open, Source
 from accountant.records.outcomes import Reason
 from accountant.times import issued_at
 
@@ -112,8 +112,11 @@ def canonical(value: bytes | None) -> bytes:
     return value
 
 
-def check(source: Source, body: bytes) -> Checked:
+def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
     """Return the checked request in a canonical body.
+
+    Args:
+        rules: number of the rules to check it by.
 
     Raises:
         Undecodable: no JSON object, a key twice, or nested too deep.

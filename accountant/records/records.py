@@ -7,12 +7,15 @@ from typing import Final, Literal
 import msgspec
 
 from accountant.claims import Claim
+from accountant.errors import MadeByNewer
 from accountant.policy import Neighbours, Policy
 from accountant.records.outcomes import Outcome, Reason
 
 VERSION: Final = 1
-RULES: Final = 1
-"""Version of the rules of adjudication; each decision carries the version that made it."""
+RULES: Final = 2
+"""Number of the newest rules of adjudication; each decision carries the number that made it."""
+FIRST_RULES: Final = 1
+"""The rules of a record that names none."""
 
 NO_REQUEST: Final = msgspec.Raw(b"")
 """The `request` of a decision that repeats none; it is never written."""
@@ -136,6 +139,7 @@ class Decision(
         decided_at, floor: the partition's clock, and the time at or below which an id has
             expired.
         sequence: number of the decision in its dataset.
+        rules: number of the rules that made it; decisions by the first rules leave it out.
         request: the input, verbatim but for white space around it; left out if it is no JSON or
             broke adjudication.
         cost: the charge of a grant. `asked`: the cost that a refused request would have had.
@@ -150,7 +154,7 @@ class Decision(
     previous: str
     decided_at: str
     floor: str
-    rules: int = RULES
+    rules: int = FIRST_RULES
     outcome: Outcome
     reason: Reason | None = None
     dataset: str | None = None
@@ -212,13 +216,14 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     """One partition's row in `state`: its head, written with every commit.
 
     Attributes:
+        rules: of the last decision.
         datasets: number of rows of datasets in the partition.
         checksum: checksum of those rows, see `accountant.partition.checksum`; rows of earlier
             versions lack it.
     """
 
     version: int = VERSION
-    rules: int = RULES
+    rules: int
     genesis: Genesis
     partition_sequence: int
     head: str
@@ -230,13 +235,62 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
 
 
 encode = msgspec.json.Encoder().encode
-decode_decision = msgspec.json.Decoder(Decision).decode
+_decode_decision = msgspec.json.Decoder(Decision).decode
 decode_snapshot = msgspec.json.Decoder(Snapshot).decode
-decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
+_decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
 decode_policy = msgspec.json.Decoder(Policy).decode
 
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """The errors that decoders raise on bytes of another form; the last one on too deep nesting."""
+
+
+class _Maker(msgspec.Struct):
+    version: int = VERSION
+    rules: int = FIRST_RULES
+
+
+_decode_maker = msgspec.json.Decoder(_Maker).decode
+
+
+def decode_decision(value: bytes | str | msgspec.Raw) -> Decision:
+    """Return a decision from its bytes.
+
+    Raises:
+        MadeByNewer: it cannot be read, and a newer version of this program made it.
+        DECODE_ERRORS: it cannot be read.
+    """
+    try:
+        return _decode_decision(value)
+    except msgspec.ValidationError:
+        check_maker(value)
+        raise
+
+
+def decode_partition_row(value: bytes) -> PartitionRow:
+    """Return a partition's row from its bytes.
+
+    Raises:
+        MadeByNewer: a newer version of this program made it.
+        DECODE_ERRORS: it cannot be read.
+    """
+    check_maker(value)
+    return _decode_partition_row(value)
+
+
+def check_maker(value: bytes | str | msgspec.Raw) -> None:
+    """Check that this version knows the rules and the format by which a record was made.
+
+    Reads nothing else of the record: a newer version may have put anything there.
+
+    Raises:
+        MadeByNewer: it does not know them.
+        DECODE_ERRORS: the record cannot be read.
+    """
+    maker = _decode_maker(value)
+    if maker.rules > RULES:
+        raise MadeByNewer("rules", maker.rules, RULES)
+    if maker.version > VERSION:
+        raise MadeByNewer("version", maker.version, VERSION)
 
 
 def partition_row_key(partition: int) -> bytes:

@@ -29,6 +29,7 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
 
     Raises: LogDamaged: the decision contradicts its dataset's ledger.
     """
+    partition.rules = decision.rules
     partition.sequence, partition.head = decision.partition_sequence, digest
     partition.decided_at = from_iso(decision.decided_at)
     partition.floor = from_iso(decision.floor)

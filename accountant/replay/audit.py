@@ -24,7 +24,16 @@ from accountant.ledger import Ledger
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records import RULES, VERSION, Decision, Genesis, Source, decode_decision, encode
+from accountant.records import (
+    FIRST_RULES,
+    RULES,
+    VERSION,
+    Decision,
+    Genesis,
+    Source,
+    decode_decision,
+    encode,
+)
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
@@ -179,9 +188,12 @@ class Auditor:
         _insist(same("partition_sequence", self.records, decision.partition_sequence))
         _insist(same("previous", previous, decision.previous))
         _insist(same("version", VERSION, decision.version))
-        # Only these rules have ever decided. A developer who changes them must keep the old ones
-        # for the audit: a record that is only added up could claim to have spent almost nothing.
-        _insist(same("rules", RULES, decision.rules))
+        # Each record is decided again by the rules that it names: one that is only added up could
+        # claim to have spent almost nothing. A worker of an older version halts at newer rules, so
+        # their number never falls.
+        oldest = FIRST_RULES if partition is None else partition.rules
+        if not oldest <= decision.rules <= RULES:
+            raise _Wrong("rules", f"{oldest} to {RULES}", decision.rules)
         if encode(decision) != value:
             raise _Wrong("record", "the bytes that a decision is written as", "others")
         digest = hash_of(value)
@@ -253,7 +265,7 @@ def _decide_again(partition: Partition, decision: Decision) -> Findings:
     assert source is not None
     at = from_iso(decision.decided_at)
     topic: Source = "admin" if source.topic == "admin" else "requests"
-    draft = Draft(partition)
+    draft = Draft(partition, rules=decision.rules)
     body = bytes(decision.request)
     ours = decide(draft, Input(topic, source.offset, None, body, at), at).decision
     for field in _DECIDED:

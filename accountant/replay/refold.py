@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.errors import BudgetError, LedgerFault, LogDamaged
+from accountant.errors import BudgetError, LedgerFault, LogDamaged, MadeByNewer
 from accountant.ledger.snapshots import restored, snapshot, totals_wire
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.partition.checksum import crc_of_row, text_of
@@ -87,6 +87,7 @@ class Refold:
         """Take a record of `state`; a later record of a key replaces an earlier one.
 
         `start` reports a row that cannot be read, unless a later record replaces it.
+        Raises: MadeByNewer: a newer version of this program has decided here.
         """
         self._unreadable.pop(key, None)
         partition = self._partition
@@ -103,6 +104,8 @@ class Refold:
                     raise ValueError(f"it holds dataset {ledger.dataset}")
                 partition.ledgers[ledger.dataset] = ledger
                 partition.checksum.put(ledger.dataset, crc_of_row(value))
+        except MadeByNewer:
+            raise
         except _UNREADABLE as error:
             self._unreadable[key] = error
 
@@ -164,10 +167,7 @@ class Refold:
         if number == 0:
             check_genesis(decision.genesis, self._genesis)
         if decision.rules > RULES:
-            raise LogDamaged(
-                f"decision {number} was made by rules {decision.rules}, this version knows rules "
-                f"{RULES}: run the newer version"
-            )
+            raise MadeByNewer("rules", decision.rules, RULES)
         digest = hash_of(value)
         self._expected = (number + 1, digest)
         if self._row is None:
@@ -206,6 +206,7 @@ class Refold:
                     f"the log before decision {self._expected}"
                 )
             self._check_row(row)
+            partition.rules = row.rules
             partition.sequence, partition.head = row.partition_sequence, row.head
             partition.decided_at, partition.floor = row.decided_at, row.floor
             partition.next = {"requests": row.next.requests, "admin": row.next.admin}

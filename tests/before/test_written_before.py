@@ -21,7 +21,7 @@ import pytest
 
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.ids import decode_identity
-from accountant.records import decode_decision
+from accountant.records import FIRST_RULES, decode_decision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
@@ -48,7 +48,7 @@ def body_of(line: dict[str, Any]) -> bytes | None:
 
 @pytest.fixture(scope="module")
 def played() -> World:
-    world = World(batch=DECIDED["batch"], most_ids=DECIDED["most_ids"])
+    world = World(batch=DECIDED["batch"], most_ids=DECIDED["most_ids"], rules=FIRST_RULES)
     for line in INPUTS:
         source, clock = line["source"], line["clock"]
         record = Input(source, world.draft.next[source], b"key", body_of(line), clock)

@@ -446,6 +446,7 @@ class Plain:
             "previous": self.head,
             "decided_at": at_text(self.decided_at),
             "floor": at_text(self.floor),
+            "rules": 2,
             "outcome": outcome,
         }
         order = "reason dataset generation sequence cost asked fits totals left odometers crossed "

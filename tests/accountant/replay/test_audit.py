@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from accountant.partition import hash_of
-from accountant.records import NO_REQUEST, Decision, decode_decision, encode
+from accountant.records import FIRST_RULES, NO_REQUEST, RULES, Decision, decode_decision, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import Auditor, audit
 from tests.accountant.histories import worlds
@@ -307,7 +307,7 @@ def test_a_consistent_overspend_stops_at_the_budget() -> None:
     assert disagreement(rechained(forged, 16)) == (16, "epsilon")
 
 
-@pytest.mark.parametrize("rules", [0, 2])
+@pytest.mark.parametrize("rules", [0, FIRST_RULES, RULES + 1])
 def test_a_record_of_other_rules_is_not_believed(rules: int) -> None:
     # Of a grant that cost nothing the sums add up, and nothing but deciding it again can tell.
     totals = decode_decision(LOG[2]).totals

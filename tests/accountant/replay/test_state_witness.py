@@ -10,6 +10,7 @@ import pytest
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from accountant.records import (
+    RULES,
     decode_decision,
     decode_partition_row,
     encode,
@@ -139,6 +140,6 @@ def test_a_key_that_is_no_name_is_gone_once_it_is_deleted() -> None:
 def test_a_log_of_newer_rules_is_not_gone_on_with() -> None:
     world = spent()
     last = decode_decision(world.log[-1])
-    world.log[-1] = encode(msgspec.structs.replace(last, rules=2))
+    world.log[-1] = encode(msgspec.structs.replace(last, rules=RULES + 1))
     with pytest.raises(LogDamaged, match="run the newer version"):
         folded(world, Refold(world.genesis))
