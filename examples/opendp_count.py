@@ -76,7 +76,7 @@ def decide(given: argparse.Namespace, claim: Pure, request_id: str) -> Decision:
         if given.open:
             policy = {"epsilon": "1", "delta": "1e-6", "unit": "patient"}
             ledger.open(DATASET, policy, by="hospital", reason="an example")
-        return ledger.ask(
+        reply = ledger.ask(
             DATASET,
             claim,
             analyst=given.analyst,
@@ -84,6 +84,7 @@ def decide(given: argparse.Namespace, claim: Pure, request_id: str) -> Decision:
             purpose="count of malignant tumours",
             request_id=request_id,
         )
+        return reply.decision
 
 
 def main() -> int:
@@ -109,7 +110,8 @@ def main() -> int:
         print(f"no decision: {error}", file=sys.stderr)
         return 2
     print(f"request {request_id}: {decision.outcome} for epsilon {claim.epsilon}")
-    if not decision.was_granted:
+    first = decision.first
+    if not decision.granted and not (first is not None and first.granted):
         print(f"not released: {decision.reason or decision.outcome}", file=sys.stderr)
         if decision.reason is Reason.UNKNOWN_DATASET:
             print(f"{DATASET} was never opened here: run it with --open", file=sys.stderr)

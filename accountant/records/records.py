@@ -105,6 +105,11 @@ class First(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: Reason | None = None
     cost: dict[str, str] | None = None
 
+    @property
+    def granted(self) -> bool:
+        """Whether the request was granted at first."""
+        return self.outcome is Outcome.GRANTED
+
 
 class Genesis(msgspec.Struct, frozen=True):
     """The settings that decision 0 fixes for a partition's log for ever.
@@ -176,10 +181,12 @@ class Decision(
     source: Origin | None = None
 
     @property
-    def was_granted(self) -> bool:
-        """Whether the request was granted: now or, if it is repeated, the first time."""
-        original = self.first if self.outcome is Outcome.REPEATED else self
-        return original is not None and original.outcome is Outcome.GRANTED
+    def granted(self) -> bool:
+        """Whether this very decision is a grant; a repeat is none, see `first.granted`."""
+        return self.outcome is Outcome.GRANTED
+
+    def __bool__(self) -> bool:
+        raise TypeError("a decision is neither true nor false: read its `granted`")
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):

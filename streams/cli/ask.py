@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail, fail_unanswered
-from streams.cli.reading.options import DEFAULT_URL, Json, NeighboursOption, Unit, Url, Wait
+from streams.cli.reading.options import DEFAULT_URL, Json, NeighboursOption, UnitOption, Url, Wait
 
 if TYPE_CHECKING:
     from accountant.policy import Neighbours
@@ -22,8 +22,8 @@ def ask(
         str,
         typer.Option(envvar="ACCOUNTANT_ANALYST", help="Opaque id of who asks; kept for ever."),
     ],
-    unit: Unit = "person",
-    neighbours: NeighboursOption = "add_remove",
+    unit: UnitOption = None,
+    neighbours: NeighboursOption = None,
     purpose: Annotated[str, typer.Option(help="For people, at most 200 characters.")] = "",
     request_id: Annotated[
         str | None, typer.Option("--id", help="UUIDv7 of an earlier attempt, to retry it.")
@@ -34,30 +34,28 @@ def ask(
 ) -> None:
     """Ask whether a mechanism may run once on a dataset.
 
-    Exit code 0 if granted, also where this is the retry of a grant; 1 otherwise. A refusal
-    costs nothing and says what would fit.
+    Exit code 0 if granted, 1 if not. A refusal costs nothing and says what would fit. An id that
+    was granted before is exit code 5: the mechanism does not run a second time for it.
     """
     from accountant.claims.text import parse_claim
-    from accountant.records.outcomes import Outcome
     from streams.cli.printing.print_decision import tell
-    from streams.cli.printing.tables import verdict
     from streams.client import Accountant, Unanswered
     from streams.client.requests import new_id
     from streams.clock import SystemClock
 
     with explained():
         wanted = parse_claim(claim)
-        if neighbours not in {"add_remove", "replace"}:
+        if neighbours not in {None, "add_remove", "replace"}:
             fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {neighbours}")
         sent_id = request_id or new_id(SystemClock())
         with Accountant(url, wait=wait) as ledger:
             try:
-                decision = ledger.ask(
+                reply = ledger.ask(
                     dataset,
                     wanted,
                     analyst=analyst,
                     unit=unit,
-                    neighbours=cast("Neighbours", neighbours),
+                    neighbours=cast("Neighbours | None", neighbours),
                     purpose=purpose,
                     request_id=sent_id,
                     wait=wait,
@@ -66,6 +64,7 @@ def ask(
                 # Whether it will be decided is unknown: only the same id is safe to send.
                 again = f"the same command with --id {sent_id}; it is never charged twice"
                 fail_unanswered(error.why, again=again)
-    tell(decision, as_json=json)
-    outcome, _ = verdict(decision)
-    raise typer.Exit(Exit.OK if outcome is Outcome.GRANTED else Exit.FAILED)
+    tell(reply.decision, as_json=json)
+    if reply.repeated and reply.first is not None and reply.first.granted:
+        raise typer.Exit(Exit.REPEATED)
+    raise typer.Exit(Exit.OK if reply.granted else Exit.FAILED)

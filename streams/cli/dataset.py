@@ -138,7 +138,7 @@ def close(
     from streams.client import Accountant
 
     with explained(), Accountant(url, wait=wait) as ledger:
-        decision = ledger.close(name, by=by, reason=reason, wait=wait)
+        decision = ledger.close_dataset(name, by=by, reason=reason, wait=wait)
     _tell(decision, json)
 
 

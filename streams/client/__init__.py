@@ -1,7 +1,8 @@
 """What an analyst's program imports: `Accountant`, and `AsyncAccountant` for event loops.
 
 And what they raise: RequestInvalid and Undecodable, where nothing was sent; Unanswered, which is an
-Unavailable with the id to ask again with; Unavailable; NoSuchLedger, which is a Refused; Refused.
+Unavailable with the id to ask again with; Unavailable; Refused, and of its kind NoSuchLedger and
+UsedAfterFork.
 """
 
 from __future__ import annotations
@@ -9,18 +10,31 @@ from __future__ import annotations
 from accountant.errors import RequestInvalid
 from accountant.records.inputs import Undecodable
 from streams.client.accountant import Accountant
-from streams.client.async_accountant import AsyncAccountant
+from streams.client.answers.store import AnswerMissing, AnswerStore, StillRunning
+from streams.client.async_accountant import AsyncAccountant, UsedAfterFork
 from streams.client.connect import NoSuchLedger
+from streams.client.grants import Codec, NotGranted
+from streams.client.reply import Call, Reply
 from streams.client.requests import Unanswered
+from streams.client.stated import StatedClaim
 from streams.errors import Refused, Unavailable
 
 __all__ = [
     "Accountant",
+    "AnswerMissing",
+    "AnswerStore",
     "AsyncAccountant",
+    "Call",
+    "Codec",
     "NoSuchLedger",
+    "NotGranted",
     "Refused",
+    "Reply",
     "RequestInvalid",
+    "StatedClaim",
+    "StillRunning",
     "Unanswered",
     "Unavailable",
     "Undecodable",
+    "UsedAfterFork",
 ]

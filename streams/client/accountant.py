@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
-from accountant.records import Decision
+from accountant.records import Decision, decode_decision
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
 from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
 from streams.client.connect import connect_here
 from streams.client.loop_thread import LoopThread
-from streams.client.methods import LedgerMethods
+from streams.client.methods import refuse_old_close
+from streams.client.releases import Releases
+from streams.client.reply import Reply
 from streams.client.requests import (
     Patience,
     PreparedRequest,
-    is_echo,
+    Wanted,
     unanswered,
     undecided,
     words,
@@ -28,14 +31,18 @@ from streams.errors import Unavailable
 from streams.settings import Settings
 
 T = TypeVar("T")
+Given = ParamSpec("Given")
 
 
-class Accountant(LedgerMethods[Decision]):
-    """A ledger, for notebooks and scripts; connected once made, let go by `disconnect`.
+class Accountant(Releases):
+    """A ledger, for notebooks and scripts; connected once made, let go by `close`.
 
     The same as `AsyncAccountant` without an event loop. With a sqlite URL the ledger runs in
-    this process, unless another process holds the file and answers at an address. A file that
-    is not there is made by the first opening of a dataset, and by nothing else.
+    this process, unless another process holds the file and answers at an address; clients of
+    one process that open the same file share it. A file that is not there is made by the first
+    opening of a dataset, and by nothing else.
+
+    A fork inherits no client: it makes its own.
 
     Args: as those of `AsyncAccountant`.
     """
@@ -44,13 +51,18 @@ class Accountant(LedgerMethods[Decision]):
         self,
         url: str | None = None,
         *,
+        analyst: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         wait: float = CONNECT_S,
     ) -> None:
-        self._client = AsyncAccountant(url, settings=settings, clock=clock, wait=wait)
+        self._client = AsyncAccountant(
+            url, analyst=analyst, settings=settings, clock=clock, wait=wait
+        )
+        self.analyst = analyst
         self.clock = self._client.clock
         self._portal: LoopThread | None = None
+        self._starting = threading.Lock()
         self._connected = False
         here = connect_here(self._client.settings, self.clock, wait=wait)
         self._client.attach(here or self._call(self._client.connect_kafka()))
@@ -63,13 +75,18 @@ class Accountant(LedgerMethods[Decision]):
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Let go of the ledger."""
-        if self._connected:
+        """Let go of the ledger; in a fork, of nothing."""
+        if self._connected and self._client.is_own:
             self._connected = False
             self._call(self._client.disconnect())
-        if self._portal is not None:
+        if self._portal is not None and self._client.is_own:
             self._portal.close()
             self._portal = None
+
+    def close(self, *dataset: object, **rest: object) -> None:
+        """Let go of the ledger, as `disconnect`. A dataset is closed by `close_dataset`."""
+        refuse_old_close(dataset, rest)
+        self.disconnect()
 
     def datasets(self) -> list[DatasetView]:
         """Return every dataset, by name."""
@@ -121,37 +138,69 @@ class Accountant(LedgerMethods[Decision]):
         service = self._client.look(make=call.opens)
         if not isinstance(service, EmbeddedService):
             return self._call(self._client.decided(call, wait))
-        decision, retried = _in_process(service, call, wait)
+        return self._in_process(service, call, wait)[0]
+
+    def replied(self, wanted: Wanted, wait: float) -> Reply:
+        """Ask, with the unit and neighbours of the dataset's policy where none are given."""
+        return self.reply_to(self.prepare(wanted, wait), wait)
+
+    def prepare(self, wanted: Wanted, wait: float) -> PreparedRequest:
+        """Return the call by which a caller's wish is asked for.
+
+        Raises: Unanswered: the dataset's policy is needed, and cannot be read in time.
+        """
+        if wanted.unit is not None and wanted.neighbours is not None:
+            return wanted.prepared(wanted.unit, wanted.neighbours)
+        known = self._client.known_statement(wanted.dataset)
+        if known is not None:
+            return wanted.prepared(*known)
+        return self._call(self._client.prepare(wanted, wait))
+
+    def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
+        """Send a request until it is answered, the same bytes each time.
+
+        Raises: Unanswered: it never was, or not in time.
+        """
+        service = self._client.look(make=call.opens)
+        if not isinstance(service, EmbeddedService):
+            return self._call(self._client.reply_to(call, wait))
+        decision, own = self._in_process(service, call, wait)
+        return Reply(decision, call.request_id, own_repeat=own)
+
+    def _in_process(
+        self, service: EmbeddedService, call: PreparedRequest, wait: float
+    ) -> tuple[Decision, bool]:
+        """Decide in this thread; tell also whether it is the repeat of a first one not found."""
+        decision = _decided_here(service, call, wait)
         if decision is None:
             raise undecided(call, wait)
-        if is_echo(decision, retried=retried):
-            return self.decision(call.dataset, call.who, call.request_id) or decision
-        return decision
+        if not call.is_own_repeat(decision):
+            return decision, False
+        first = service.find_sync(call.dataset, call.who, call.request_id)
+        return (decision, True) if first is None else (decode_decision(first), False)
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if self._portal is None:
-            self._portal = LoopThread()
-        return self._portal.call(coroutine)
+        if not self._client.is_own:
+            coroutine.close()
+            self._client.check_process()
+        with self._starting:  # two threads may be the first at once
+            if self._portal is None:
+                self._portal = LoopThread()
+            portal = self._portal
+        return portal.call(coroutine)
 
 
 async def _next(events: AsyncIterator[T]) -> T:
     return await anext(events)
 
 
-def _in_process(
-    ledger: EmbeddedService, call: PreparedRequest, wait: float
-) -> tuple[Decision | None, bool]:
-    """Decide in this thread; tell also whether it took a retry."""
+def _decided_here(ledger: EmbeddedService, call: PreparedRequest, wait: float) -> Decision | None:
+    """Decide in this thread."""
     patience = Patience(wait)
-    retried = False
     while True:
         try:
-            decided = ledger.decide_sync(
-                call.source, call.body, patience.left, checked=call.checked
-            )
-            return decided, retried
+            return ledger.decide_sync(call.source, call.body, patience.left, checked=call.checked)
         except Unavailable as error:
-            retried = True
             pause = patience.pause()
             if pause is None:
                 raise unanswered(call, words(error)) from error

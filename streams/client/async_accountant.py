@@ -3,43 +3,62 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final, Self
+from collections.abc import AsyncIterator
+from typing import Final, ParamSpec, Self, TypeVar
 
+from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
-from streams.client.connect import AbsentLedger, connect_here
-from streams.client.methods import LedgerMethods
+from streams.client.async_releases import AsyncReleases
+from streams.client.connect import AbsentLedger, connect_here, let_go, settled
+from streams.client.methods import refuse_old_close
+from streams.client.reply import Call, Reply, must_be_awaited
 from streams.client.requests import (
     GRACE_S,
     Patience,
     PreparedRequest,
-    is_echo,
+    Wanted,
     unanswered,
     undecided,
     words,
 )
 from streams.clock import Clock, SystemClock
-from streams.errors import Unavailable
-from streams.kafka.connect import connect_kafka
+from streams.errors import Refused, Unavailable
 from streams.service import Answer, Service
 from streams.settings import Settings, load
 
+T = TypeVar("T")
+Given = ParamSpec("Given")
+
 CONNECT_S: Final = 10.0
+_USUAL: Final[tuple[str, Neighbours]] = ("person", "add_remove")
 
 
-class AsyncAccountant(LedgerMethods[Coroutine[Any, Any, Decision]]):
+class UsedAfterFork(Refused):
+    """The client was made by the process that this one was forked from."""
+
+    def __init__(self, made_by: int) -> None:
+        super().__init__(
+            f"process {made_by} made this client, and process {os.getpid()} is a fork of it: "
+            "make an Accountant in this process, or start it by spawn instead of fork"
+        )
+
+
+class AsyncAccountant(AsyncReleases):
     """A ledger, for programs with an event loop; use it as an `async with` context.
 
-    Outcomes are values: a refusal is a `Decision` with a reason, and `fits` says what would
+    Outcomes are values: a refusal is a `Reply` with a reason, and `fits` says what would
     still be granted. Raised are RequestInvalid or Undecodable (nothing was sent),
     Unavailable (ask again with the same request_id), and Refused (someone must act).
 
     Args:
         url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; without it
-            `ACCOUNTANT_URL`, or the first of these.
+            `ACCOUNTANT_URL`, or the first of these. A relative path is one in the directory
+            that is the current one when the client is made.
+        analyst: who asks, where a call does not say so; without it `ACCOUNTANT_ANALYST`.
         settings: all of them, instead of those in the environment.
         wait: seconds to wait for a connection to Kafka, at least 2, or for a file that another
             process holds without an address.
@@ -51,15 +70,19 @@ class AsyncAccountant(LedgerMethods[Coroutine[Any, Any, Decision]]):
         self,
         url: str | None = None,
         *,
+        analyst: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         wait: float = CONNECT_S,
     ) -> None:
-        self.settings = settings or load(url=url)
+        self.settings = settled(settings or load(url=url))
+        self.analyst = analyst
         self.clock = clock or SystemClock()
         self._open: Service | None = None
+        self._made_by = os.getpid()
         self._connect_s = wait
         self._looking = threading.Lock()
+        self._stated: dict[str, tuple[str, Neighbours]] = {}
 
     async def __aenter__(self) -> Self:
         here = await asyncio.to_thread(
@@ -76,20 +99,43 @@ class AsyncAccountant(LedgerMethods[Coroutine[Any, Any, Decision]]):
 
         Raises: Unavailable: the broker does not answer in time.
         """
+        from streams.kafka.connect import connect_kafka
+
         return await connect_kafka(self.settings, wait=self._connect_s)
 
     def attach(self, service: Service) -> None:
         """Use a service that is connected already; `disconnect` closes it."""
+        self._made_by = os.getpid()
         self._open = service
 
+    @must_be_awaited
     async def disconnect(self) -> None:
         """Let go of the ledger."""
         service, self._open = self._open, None
-        if service is not None:
-            await service.close()
+        if service is not None and self.is_own:
+            await let_go(service)
+
+    def close(self, *dataset: object, **rest: object) -> Call[None]:
+        """Let go of the ledger, as `disconnect`. A dataset is closed by `close_dataset`."""
+        refuse_old_close(dataset, rest)
+        return self.disconnect()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process made the client, and is no fork of the one that did."""
+        return os.getpid() == self._made_by
+
+    def check_process(self) -> None:
+        """Check that this process made the client.
+
+        Raises: UsedAfterFork.
+        """
+        if not self.is_own:
+            raise UsedAfterFork(self._made_by)
 
     @property
     def _service(self) -> Service:
+        self.check_process()
         if self._open is None:
             raise Unavailable(
                 "not connected: the client was let go, or is used before its `async with`"
@@ -117,22 +163,25 @@ class AsyncAccountant(LedgerMethods[Coroutine[Any, Any, Decision]]):
             return self._service
         return await asyncio.to_thread(self.look, make=make)
 
+    @must_be_awaited
     async def datasets(self) -> list[DatasetView]:
         """Return every dataset, by name."""
         return await (await self._reached()).datasets()
 
+    @must_be_awaited
     async def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
         return await (await self._reached()).dataset(name)
 
+    @must_be_awaited
     async def usage(self, dataset: str) -> list[UsageView]:
         """Return who used a dataset since its door began to look."""
         return await (await self._reached()).usage(dataset)
 
+    @must_be_awaited
     async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """As `Accountant.decision`."""
-        service = await self._reached()
-        found = await service.find(dataset, analyst, request_id)
+        found = await self._found(dataset, analyst, request_id)
         return None if found is None else decode_decision(found)
 
     def events(self) -> AsyncIterator[Decision]:
@@ -143,42 +192,111 @@ class AsyncAccountant(LedgerMethods[Coroutine[Any, Any, Decision]]):
         """Yield thresholds as they are crossed; those crossed before are in the datasets."""
         return self.look().alerts()
 
-    async def decided(self, call: PreparedRequest, wait: float) -> Decision:
+    def known_statement(self, dataset: str) -> tuple[str, Neighbours] | None:
+        """Return what `stated` has returned before for a dataset that is open."""
+        return self._stated.get(dataset)
+
+    @must_be_awaited
+    async def stated(self, dataset: str) -> tuple[str, Neighbours]:
+        """Return unit and neighbours of a dataset's policy; the usual ones of an unknown one."""
+        known = self._stated.get(dataset)
+        if known is None:
+            view = await (await self._reached()).dataset(dataset)
+            if view is None:
+                return _USUAL
+            known = self._stated[dataset] = view.policy.unit, view.policy.neighbours
+        return known
+
+    def decided(self, call: PreparedRequest, wait: float) -> Call[Decision]:
         """Send a call until it is answered, the same bytes each time.
 
         Raises: Unanswered: it never was, or not in time.
         """
-        service = await self._reached(make=call.opens)
-        answer, retried = await _answer(service, call, wait)
-        if answer.decision is None:
-            raise undecided(call, wait)
-        decision = decode_decision(answer.decision)
-        if is_echo(decision, retried=retried):
-            return await self._first(call) or decision
+        return Call(self._decided(call, wait))
+
+    async def _decided(self, call: PreparedRequest, wait: float) -> Decision:
+        record = await self._record(call, wait)
+        decision = decode_decision(record)
+        if call.is_own_repeat(decision):
+            first = await self._first(call)
+            return decision if first is None else decode_decision(first)
         return decision
 
-    async def _first(self, call: PreparedRequest) -> Decision | None:
+    def replied(self, wanted: Wanted, wait: float) -> Call[Reply]:
+        """Ask, with the unit and neighbours of the dataset's policy where none are given."""
+        return Call(self._replied(wanted, wait))
+
+    async def _replied(self, wanted: Wanted, wait: float) -> Reply:
+        return await self.reply_to(await self.prepare(wanted, wait), wait)
+
+    @must_be_awaited
+    async def prepare(self, wanted: Wanted, wait: float) -> PreparedRequest:
+        """Return the call by which a caller's wish is asked for.
+
+        Raises: Unanswered: the dataset's policy is needed, and cannot be read in time.
+        """
+        if wanted.unit is not None and wanted.neighbours is not None:
+            return wanted.prepared(wanted.unit, wanted.neighbours)
+        patience = Patience(wait)
+        while True:
+            try:
+                async with asyncio.timeout(patience.left + GRACE_S):
+                    return wanted.prepared(*await self.stated(wanted.dataset))
+            except TimeoutError:
+                why = f"the ledger does not answer within {wait:g} s: nothing was heard"
+                raise unanswered(wanted, why) from None
+            except Unavailable as error:
+                pause = patience.pause()
+                if pause is None:
+                    raise unanswered(wanted, words(error)) from error
+            await asyncio.sleep(pause)
+
+    @must_be_awaited
+    async def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
+        """Send a request until it is answered, the same bytes each time.
+
+        Raises: Unanswered: it never was, or not in time.
+        """
+        record = await self._record(call, wait)
+        decision = decode_decision(record)
+        own = call.is_own_repeat(decision)
+        first = await self._first(call) if own else None
+        if first is not None:
+            return Reply(decode_decision(first), call.request_id, record=first)
+        return Reply(decision, call.request_id, own_repeat=own, record=record)
+
+    async def _record(self, call: PreparedRequest, wait: float) -> bytes:
+        service = await self._reached(make=call.opens)
+        answer = await _answer(service, call, wait)
+        if answer.decision is None:
+            raise undecided(call, wait)
+        return answer.decision
+
+    async def _found(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        return await (await self._reached()).find(dataset, who, request_id)
+
+    async def _first(self, call: PreparedRequest) -> bytes | None:
         try:
             async with asyncio.timeout(GRACE_S):
-                return await self.decision(call.dataset, call.who, call.request_id)
+                return await self._found(call.dataset, call.who, call.request_id)
         except (TimeoutError, Unavailable):
             return None
 
 
-async def _answer(service: Service, call: PreparedRequest, wait: float) -> tuple[Answer, bool]:
-    """Submit until there is an answer; tell also whether it took a retry."""
+async def _answer(service: Service, call: PreparedRequest, wait: float) -> Answer:
+    """Submit until there is an answer."""
     patience = Patience(wait)
-    trouble, retried = "nothing was heard", False
+    trouble = "nothing was heard"
     while True:
         left = patience.left
         try:
             async with asyncio.timeout(left + GRACE_S):
-                return await service.submit(call.source, call.body, wait=left), retried
+                return await service.submit(call.source, call.body, wait=left)
         except TimeoutError:
             why = f"the ledger does not answer within {wait:g} s: {trouble}"
             raise unanswered(call, why) from None
         except Unavailable as error:
-            trouble, retried = words(error), True
+            trouble = words(error)
             pause = patience.pause()
             if pause is None:
                 raise unanswered(call, trouble) from error

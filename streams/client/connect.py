@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Final
 from accountant.records import Decision, Source
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
+from streams.client import one_a_process
 from streams.client.http import HttpService
 from streams.clock import Clock
 from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
-from streams.service import Answer, Readiness
+from streams.service import Answer, Readiness, Service
 from streams.settings import Settings
 
 _HELD_LOOK_S: Final = 0.05
@@ -37,6 +39,8 @@ def check_there(path: Path) -> None:
 
 
 def _missing(path: Path) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        path = path.relative_to(Path.cwd())  # as it was typed, most often
     return f"no such ledger: {path}; open a dataset first, or check the path"
 
 
@@ -110,9 +114,33 @@ def _connect_once(
     if kind == "kafka":
         return None
     path = Path(target)
+    here = one_a_process.found(path, settings, clock)
+    if here is not None:
+        return here
     owner = FileLock(path).owner()
     if owner is not None and owner.address is not None:
         return HttpService(owner.address)
     if owner is None and not make and not path.exists():
         return AbsentLedger(path)
-    return EmbeddedService.open(path, settings, clock=clock)
+    return one_a_process.opened(path, settings, clock)
+
+
+async def let_go(service: Service) -> None:
+    """Close a service, unless another client of this process has the same file open."""
+    if not isinstance(service, EmbeddedService) or one_a_process.is_last(service):
+        await service.close()
+
+
+def settled(settings: Settings) -> Settings:
+    """Return settings whose path, if it is a relative one, is that of the present directory.
+
+    Raises: Refused: there is no present directory any more.
+    """
+    kind, target = settings.ledger
+    if kind != "sqlite" or target.startswith("/"):
+        return settings
+    try:
+        path = Path.cwd() / target
+    except OSError as error:
+        raise Refused(f"{target} is a path in the working directory, which is gone") from error
+    return settings.model_copy(update={"url": f"sqlite:///{path}"})

@@ -14,6 +14,7 @@ from accountant.errors import RequestInvalid
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
+from accountant.records.served import as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.usage import UsageView
 from streams.client.requests import words
@@ -82,22 +83,18 @@ class HttpService:
             timeout=httpx.Timeout(_MARGIN_S, read=seconds + _MARGIN_S),
         )
         if response.status_code in {200, 409}:
-            self._decoded(response.content, decode_decision)
-            return Answer(decision=response.content, partition=0)
+            return Answer(decision=self._logged(response.content), partition=0)
         if response.status_code == 202:
             return Answer(decision=None, partition=0)
         problem = _problem(response)
         if problem.decision:
-            self._decoded(problem.decision, decode_decision)
-            return Answer(decision=bytes(problem.decision), partition=0)
+            return Answer(decision=self._logged(problem.decision), partition=0)
         raise _raised(response.status_code, problem, self._url)
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
         path = f"/datasets/{quote(dataset, safe='')}/requests/{quote(request_id, safe='')}"
         found = await self._get(path, analyst=who)
-        if found is not None:
-            self._decoded(found, decode_decision)
-        return found
+        return None if found is None else self._logged(found)
 
     async def datasets(self) -> list[DatasetView]:
         found = await self._get("/datasets")
@@ -157,6 +154,14 @@ class HttpService:
             return decode(bytes(content))
         except DECODE_ERRORS:
             raise self._stranger("something else than a gateway does") from None
+
+    def _logged(self, content: bytes | msgspec.Raw) -> bytes:
+        """Return a decision that the gateway answers as the log holds it."""
+        logged, is_whole = self._decoded(content, as_logged)
+        self._decoded(logged, decode_decision)
+        if not is_whole:
+            raise self._stranger("a decision that its own hash is not of")
+        return logged
 
     def _stranger(self, what: str) -> Refused:
         return Refused(f"{self._url} answered {what}: is this a gateway's address?")

@@ -2,81 +2,127 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from accountant.claims import Claim
+from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours, Policy
 from streams.client.requests import (
     PreparedRequest,
+    Wanted,
     new_id,
     prepare_amend,
     prepare_close,
     prepare_open,
-    prepare_request,
     prepared,
 )
+from streams.client.stated import StatedClaim
 from streams.clock import Clock
 
 WAIT_S: Final = 5.0
+ANALYST: Final = "ACCOUNTANT_ANALYST"
 
-T = TypeVar("T")
+D_co = TypeVar("D_co", covariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
-class LedgerMethods(Generic[T]):
-    """Requests and owners' records, each sent by `decided`.
+class LedgerMethods(Generic[D_co, R_co]):
+    """Requests and owners' records.
 
-    `T` is a decision, or what is awaited for one. What is wrong with a call is raised by the
-    call itself, before anything is sent.
+    `D_co` is a decision and `R_co` a reply, or what is awaited for one. What is wrong with a
+    call is raised by the call itself, before anything is sent.
 
     Attributes:
         clock: dates the ids.
+        analyst: who asks where a call does not say so.
     """
 
     clock: Clock
+    analyst: str | None
 
-    def decided(self, call: PreparedRequest, wait: float) -> T:
+    def decided(self, call: PreparedRequest, wait: float) -> D_co:
         """Send a call until it is answered, the same bytes each time."""
+        raise NotImplementedError
+
+    def replied(self, wanted: Wanted, wait: float) -> R_co:
+        """Ask, with the unit and neighbours of the dataset's policy where none are given."""
         raise NotImplementedError
 
     def ask(
         self,
         dataset: str,
-        claim: str | Claim,
+        claim: str | Claim | StatedClaim,
         *,
-        analyst: str,
+        analyst: str | None = None,
         purpose: str = "",
-        unit: str = "person",
-        neighbours: Neighbours = "add_remove",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
         request_id: str | None = None,
         wait: float = WAIT_S,
-    ) -> T:
-        """Ask to run one mechanism on a dataset.
+    ) -> R_co:
+        """Ask to run one mechanism on a dataset; read `granted` of what it replies.
+
+        `grant` and `release` do the same and raise where nothing is granted.
 
         Args:
             dataset: its name.
-            claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`)
-                or as a value of `accountant.claims`.
-            analyst: who asks.
+            claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`),
+                as a value of `accountant.claims`, or as an engine's adapter states it.
+            analyst: who asks; without it the client's own.
             purpose: for people, at most 200 characters.
-            unit, neighbours: what the promise is for; those of the dataset's policy.
+            unit, neighbours: what the promise is for; those of the dataset's policy where they
+                are not given.
             request_id: of an earlier call, to ask again; without it a new one.
             wait: seconds to wait for the decision, retries included; a call that is under way
                 then takes at most about two more.
         Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
         """
-        call = prepare_request(
-            dataset,
-            claim,
-            analyst=analyst,
-            purpose=purpose,
-            unit=unit,
-            neighbours=neighbours,
-            request_id=request_id or new_id(self.clock),
-        )
-        return self.decided(call, wait)
+        wanted = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        return self.replied(wanted, wait)
 
-    def submit(self, body: bytes, *, wait: float = WAIT_S) -> T:
+    def wanted(
+        self,
+        dataset: str,
+        claim: object,  # whatever a notebook hands over
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | None = None,
+    ) -> Wanted:
+        """Return what a caller asks for, checked as far as it is known.
+
+        Raises: RequestInvalid.
+        """
+        if isinstance(claim, StatedClaim):
+            for field, given, stated in (
+                ("unit", unit, claim.unit),
+                ("neighbours", neighbours, claim.neighbours),
+            ):
+                if given is not None and given != stated:
+                    raise RequestInvalid(field, f"must be {stated}, as the engine states", given)
+            claim, unit, neighbours = claim
+        elif not isinstance(claim, str | Claim):
+            rule = "must be text such as pure:0.1, or a value of accountant.claims"
+            raise RequestInvalid("claim", rule, claim)
+        who = analyst or self.analyst or os.environ.get(ANALYST)
+        if not who:
+            rule = f"must be given to the call, to the client, or as {ANALYST}"
+            raise RequestInvalid("analyst", rule, who)
+        sent_id = request_id or new_id(self.clock)
+        fresh = request_id is None
+        wanted = Wanted(dataset, claim, who, purpose, unit, neighbours, sent_id, fresh)
+        if unit is None or neighbours is None:
+            wanted.check()
+        return wanted
+
+    def new_request_id(self) -> str:
+        """Return a new request id, to be kept before asking: a UUIDv7 of this moment."""
+        return new_id(self.clock)
+
+    def submit(self, body: bytes, *, wait: float = WAIT_S) -> D_co:
         """Send a body of your own, a request or an admin record; retries send the same bytes."""
         return self.decided(prepared(body), wait)
 
@@ -89,16 +135,16 @@ class LedgerMethods(Generic[T]):
         reason: str = "",
         request_id: str | None = None,
         wait: float = WAIT_S,
-    ) -> T:
+    ) -> D_co:
         """Open a dataset under a policy; the budget is fixed then.
 
         Args:
             policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
             by: its owner.
         """
-        request_id = request_id or new_id(self.clock)
-        call = prepare_open(dataset, policy, by=by, reason=reason, request_id=request_id)
-        return self.decided(call, wait)
+        sent_id = request_id or new_id(self.clock)
+        call = prepare_open(dataset, policy, by=by, reason=reason, request_id=sent_id)
+        return self.decided(call._replace(fresh=request_id is None), wait)
 
     def amend(
         self,
@@ -110,7 +156,7 @@ class LedgerMethods(Generic[T]):
         reason: str = "",
         request_id: str | None = None,
         wait: float = WAIT_S,
-    ) -> T:
+    ) -> D_co:
         """Change a dataset's alert thresholds or horizon; its budget never changes.
 
         Args:
@@ -127,9 +173,9 @@ class LedgerMethods(Generic[T]):
             reason=reason,
             request_id=request_id or new_id(self.clock),
         )
-        return self.decided(call, wait)
+        return self.decided(call._replace(fresh=request_id is None), wait)
 
-    def close(
+    def close_dataset(
         self,
         dataset: str,
         *,
@@ -137,8 +183,20 @@ class LedgerMethods(Generic[T]):
         reason: str = "",
         request_id: str | None = None,
         wait: float = WAIT_S,
-    ) -> T:
+    ) -> D_co:
         """Close a dataset: nothing more is granted."""
-        request_id = request_id or new_id(self.clock)
-        call = prepare_close(dataset, by=by, reason=reason, request_id=request_id)
-        return self.decided(call, wait)
+        sent_id = request_id or new_id(self.clock)
+        call = prepare_close(dataset, by=by, reason=reason, request_id=sent_id)
+        return self.decided(call._replace(fresh=request_id is None), wait)
+
+
+def refuse_old_close(dataset: tuple[object, ...], rest: Mapping[str, object]) -> None:
+    """Raise where `close` is called as it was before: it closes the client now.
+
+    Raises: TypeError.
+    """
+    if dataset or rest:
+        raise TypeError(
+            "close() closes the client and takes nothing: a dataset is closed by "
+            "close_dataset(name, by=...)"
+        )

@@ -86,6 +86,7 @@ class PreparedRequest(NamedTuple):
         opens: it opens a dataset, so that a ledger may be made for it.
         checked: what the body asks for, where that is known of the body as a whole, which is
             canonical then.
+        fresh: the id was made for this very call, so that a repeat is its own.
     """
 
     source: Source
@@ -95,6 +96,11 @@ class PreparedRequest(NamedTuple):
     request_id: str
     opens: bool = False
     checked: Checked | None = None
+    fresh: bool = False
+
+    def is_own_repeat(self, decision: Decision) -> bool:
+        """Tell whether this call's own retry has made a decision a repeat."""
+        return self.fresh and decision.outcome is Outcome.REPEATED
 
 
 class _Kind(msgspec.Struct):
@@ -142,28 +148,53 @@ def new_id(clock: Clock) -> str:
     return uuid7(clock.now(), os.urandom(10))
 
 
-def prepare_request(
-    dataset: str,
-    claim: object,  # whatever a notebook hands over
-    *,
-    analyst: str,
-    purpose: str,
-    unit: str,
-    neighbours: Neighbours,
-    request_id: str,
-) -> PreparedRequest:
-    """Return the call that asks to run one mechanism.
+class Wanted(NamedTuple):
+    """What a caller asks for, until unit and neighbouring relation are known.
 
-    Raises: RequestInvalid.
+    Attributes:
+        unit, neighbours: those of the dataset's policy where they are None.
+        request_id: of an earlier call, or made for this one.
+        fresh: it was made for this one.
     """
-    if not isinstance(claim, str | Claim):
-        rule = "must be text such as pure:0.1, or a value of accountant.claims"
-        raise RequestInvalid("claim", rule, claim)
-    before, after = _around_id(dataset, claim, analyst, purpose, unit, neighbours)
-    if issued_at(request_id) is None:
-        raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
-    body = before + request_id.encode() + after
-    return PreparedRequest("requests", body, dataset, analyst, request_id)
+
+    dataset: str
+    claim: str | Claim
+    analyst: str
+    purpose: str
+    unit: str | None
+    neighbours: Neighbours | None
+    request_id: str
+    fresh: bool
+
+    def prepared(self, unit: str, neighbours: Neighbours) -> PreparedRequest:
+        """Return the call that asks to run one mechanism.
+
+        Args:
+            unit, neighbours: where none were given.
+        Raises: RequestInvalid.
+        """
+        before, after = _around_id(
+            self.dataset,
+            self.claim,
+            self.analyst,
+            self.purpose,
+            self.unit or unit,
+            self.neighbours or neighbours,
+        )
+        if issued_at(self.request_id) is None:
+            rule = "must be a UUID of version 7, lower case"
+            raise RequestInvalid("request_id", rule, self.request_id)
+        body = before + self.request_id.encode() + after
+        return PreparedRequest(
+            "requests", body, self.dataset, self.analyst, self.request_id, fresh=self.fresh
+        )
+
+    def check(self) -> None:
+        """Check every field that is known by now.
+
+        Raises: RequestInvalid.
+        """
+        self.prepared("person", "add_remove")
 
 
 _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
@@ -282,15 +313,10 @@ def undecided(call: PreparedRequest, wait: float) -> Unanswered:
     )
 
 
-def unanswered(call: PreparedRequest, why: str) -> Unanswered:
+def unanswered(call: PreparedRequest | Wanted, why: str) -> Unanswered:
     """Return the error of a call of which nothing is known."""
     return Unanswered(
         why,
         f"; ask again with request_id {call.request_id}, which is never charged twice",
         call.request_id,
     )
-
-
-def is_echo(decision: Decision, *, retried: bool) -> bool:
-    """Tell whether a retry only heard that its own first attempt was decided."""
-    return retried and decision.outcome is Outcome.REPEATED

@@ -14,6 +14,7 @@ from litestar.response import Stream
 
 from accountant.errors import RequestInvalid
 from accountant.records import encode
+from accountant.records.served import served
 from accountant.views.datasets import DatasetView
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.problems import JSON, problem
@@ -112,7 +113,7 @@ async def show_decision(
     """Return the first decision on a recent request: the index keeps the window of ids."""
     found = await context_of(request).service.find(dataset, analyst, request_id)
     if found is not None:
-        return Response(found, media_type=JSON)
+        return Response(served(found), media_type=JSON)
     return problem(
         404,
         "not_found",

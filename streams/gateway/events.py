@@ -13,6 +13,7 @@ from litestar.response.streaming import ASGIStreamingResponse
 from litestar.types import Receive, Scope, Send
 
 from accountant.records import Decision, encode
+from accountant.records.served import served
 from accountant.views.datasets import Alert, DatasetView, alerts
 from streams.broadcast import MOST_BEHIND, Subscription
 from streams.errors import Unavailable
@@ -185,9 +186,10 @@ def _next(source: AsyncIterator[Any], streams: Streams) -> asyncio.Task[bytes]:
 
 def _event(happened: Decision | Alert) -> bytes:
     if isinstance(happened, Alert):
-        place, kind = happened.alert_id, b"alert"
+        place, kind, data = happened.alert_id, b"alert", encode(happened)
     else:
         partition = happened.source.partition if happened.source else 0
         place, kind = f"{partition}-{happened.partition_sequence}", b"decision"
+        data = served(encode(happened))
     head = b"id: " + place.encode() + b"\nevent: " + kind
-    return head + b"\ndata: " + encode(happened) + b"\n\n"
+    return head + b"\ndata: " + data + b"\n\n"

@@ -13,6 +13,7 @@ from accountant.errors import RequestInvalid
 from accountant.records import Amend, Close, FieldError, MechanismRequest, Open, Source, encode
 from accountant.records.inputs import Checked, check_body
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.served import served
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.openapi import AmendOperation, CloseOperation, OpenOperation, RequestOperation
 from streams.gateway.prefer import wait_of
@@ -144,10 +145,11 @@ def _location(checked: Checked) -> str:
 
 def _answered(decision: bytes, checked: Checked, where: str) -> Response[bytes]:
     told = _decode_told(decision)
+    shown = served(decision)
     if told.outcome is not Outcome.INVALID:
         status = _STATUS.get(told.outcome, 200)
         return Response(
-            decision, status_code=status, media_type=JSON, headers={"Content-Location": where}
+            shown, status_code=status, media_type=JSON, headers={"Content-Location": where}
         )
     error = told.error
     if error is None and told.reason is Reason.ISSUED_IN_FUTURE:
@@ -161,5 +163,5 @@ def _answered(decision: bytes, checked: Checked, where: str) -> Response[bytes]:
         field=error.field,
         rule=error.rule,
         value=error.value,
-        decision=msgspec.Raw(decision),
+        decision=msgspec.Raw(shown),
     )

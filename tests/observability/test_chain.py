@@ -61,7 +61,7 @@ def test_an_exhausted_budget_is_delivered_and_resolves(chain: tuple[str, Watch])
     with Accountant(address) as ledger:
         last = ledger.ask(DATASET, "pure:1", analyst="ana")
     assert last.outcome == "granted"
-    spent_at = datetime.fromisoformat(last.decided_at).timestamp()
+    spent_at = datetime.fromisoformat(last.decision.decided_at).timestamp()
 
     told = until("delivery", lambda: watch.receiver.of("PrivacyBudgetExhausted", "firing"))
     at, path, alert = told[0]
@@ -116,12 +116,12 @@ def test_every_rule_works_on_what_is_exported_and_exemplars_lead_to_a_request(
         found = get(
             f"{watch.prometheus}/api/v1/query_exemplars",
             query="privacy_decision_duration_seconds_bucket",
-            start=str(datetime.fromisoformat(asked.decided_at).timestamp() - 60),
-            end=str(datetime.fromisoformat(asked.decided_at).timestamp() + 60),
+            start=str(datetime.fromisoformat(asked.decision.decided_at).timestamp() - 60),
+            end=str(datetime.fromisoformat(asked.decision.decided_at).timestamp() + 60),
         )
         return {each["labels"]["request_id"] for one in found for each in one["exemplars"]}
 
-    assert asked.request is not None
-    request_id = re.search(rb'"request_id": ?"([^"]+)"', bytes(asked.request))
+    assert asked.decision.request is not None
+    request_id = re.search(rb'"request_id": ?"([^"]+)"', bytes(asked.decision.request))
     assert request_id is not None
     until("the exemplar", lambda: request_id[1].decode() in exemplars())

@@ -74,7 +74,7 @@ async def replay(
 async def _send(
     ledger: AsyncAccountant, ask: Ask, suffix: str, request_id: str | None = None
 ) -> Decided:
-    decision = await ledger.ask(
+    reply = await ledger.ask(
         ask.dataset + suffix,
         ask.claim,
         analyst=ask.analyst,
@@ -84,7 +84,7 @@ async def _send(
         request_id=request_id,
         wait=_WAIT_S,
     )
-    return Decided(ask, decision)
+    return Decided(ask, reply.decision)
 
 
 class _Id(msgspec.Struct):

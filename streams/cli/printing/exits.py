@@ -37,6 +37,8 @@ class Exit(IntEnum):
     """The ledger or broker does not answer: the same command may work later."""
     OPERATOR = 4
     """Someone must act: a refused start, wrong topics, a damaged or locked file, the clock."""
+    REPEATED = 5
+    """The id was granted before: the mechanism must not run a second time for it."""
     INTERRUPTED = 130
     PIPE = 141
     """Who read the output went away, as in `accountant log export | head`."""

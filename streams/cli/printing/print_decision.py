@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
 def tell(decision: Decision, *, as_json: bool) -> None:
     """Print a decision; where that fails, say on stderr that it was made, with its id."""
-    from streams.cli.printing.output import print_json, stdout
+    from accountant.records import encode
+    from accountant.records.served import served
+    from streams.cli.printing.output import stdout, write_lines
     from streams.cli.printing.tables import explain, id_of
 
     try:
         if as_json:
-            print_json(decision)
+            write_lines([served(encode(decision))])
         else:
             for line in explain(decision):
                 stdout().print(line, soft_wrap=True)

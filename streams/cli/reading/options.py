@@ -26,9 +26,18 @@ LogUrl = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 UNIT_HELP = "Unit of privacy, as the dataset's policy has."
-Unit = Annotated[str, typer.Option("--unit", help=UNIT_HELP)]
 NEIGHBOURS_HELP = "Neighbouring relation: add_remove or replace."
-NeighboursOption = Annotated[str, typer.Option("--neighbours", help=NEIGHBOURS_HELP)]
+UnitOption = Annotated[
+    str | None,
+    typer.Option("--unit", help="Unit of privacy; without it the one of the dataset's policy."),
+]
+NeighboursOption = Annotated[
+    str | None,
+    typer.Option(
+        "--neighbours",
+        help="add_remove or replace; without it the one of the dataset's policy.",
+    ),
+]
 Wait = Annotated[
     float,
     typer.Option(

@@ -31,7 +31,9 @@ def test_the_same_id_is_never_charged_twice(opened):
     first = ask(opened, "pure:0.1", "--json").json
     request_id = first["request"]["request_id"]
     again = ask(opened, "pure:0.1", "--id", request_id, "--json")
-    assert (again.code, again.json["outcome"]) == (0, "repeated")
+    assert (again.code, again.json["outcome"]) == (5, "repeated")
+    assert (first["granted"], again.json["granted"]) == (True, False)
+    assert again.json["first"]["granted"] is True
     assert again.json["first"]["partition_sequence"] == first["partition_sequence"]
     other = ask(opened, "pure:0.2", "--id", request_id, "--json")
     assert (other.code, other.json["outcome"]) == (1, "conflict")

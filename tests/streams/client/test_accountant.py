@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +25,30 @@ from streams.settings import Settings
 from tests.streams.gateway.door import Door, TestClock, new_id, request
 
 ONE = {"filter": "basic", "epsilon": "1"}
+
+
+_HOLD = """
+import sys
+from streams.client import Accountant
+ledger = Accountant(sys.argv[1])
+ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+print("held", flush=True)
+sys.stdin.read()
+ledger.close()
+"""
+
+
+@contextlib.contextmanager
+def held_by_another(file: Path) -> Iterator[None]:
+    """Have another process open the file, and the dataset `census` in it."""
+    command = [sys.executable, "-c", _HOLD, f"sqlite:///{file}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        yield
+        other.stdin.close()
+        other.wait(30)
 
 
 @pytest.fixture(params=["in process", "http", "published address"])
@@ -51,7 +78,7 @@ def test_a_notebook_asks_until_the_budget_is_used_up(ledger: Accountant) -> None
     assert [shown.analyst for shown in ledger.usage("census")] == ["ana"]
     assert ledger.usage("nowhere") == []
     assert ledger.dataset("nowhere") is None
-    assert ledger.close("census", by="owner").outcome is Outcome.CLOSED
+    assert ledger.close_dataset("census", by="owner").outcome is Outcome.CLOSED
     assert ledger.ask("census", "pure:0.1", analyst="ana").reason is Reason.CLOSED
 
 
@@ -84,10 +111,10 @@ def test_asking_again_with_an_id_gets_the_first_decision(
     again = ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine)
     assert again.outcome is Outcome.REPEATED
     assert again.first is not None
-    assert again.first.partition_sequence == first.partition_sequence
+    assert again.first.partition_sequence == first.decision.partition_sequence
     other = ledger.ask("census", "pure:0.2", analyst="ana", request_id=mine)
     assert other.outcome is Outcome.CONFLICT
-    assert ledger.decision("census", "ana", mine) == first
+    assert ledger.decision("census", "ana", mine) == first.decision
     assert ledger.decision("census", "ana", new_id(clock)) is None
 
 
@@ -134,7 +161,7 @@ def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
     while not began.is_set():  # until the subscription is seen to work
         ledger.ask("census", "pure:0.0001", analyst="ana")
         began.wait(0.05)
-    ledger.close("census", by="owner")
+    ledger.close_dataset("census", by="owner")
     reader.join(20)
     assert seen[-1] is Outcome.CLOSED
 
@@ -186,12 +213,12 @@ async def test_the_asynchronous_client_is_the_same(file: Path, clock: TestClock)
         events = ledger.events()
         granted = await ledger.ask("census", "pure:0.5", analyst="ana")
         assert granted.outcome is Outcome.GRANTED
-        assert await anext(events) == granted
+        assert await anext(events) == granted.decision
         assert (await ledger.ask("census", "pure:0.6", analyst="ana")).fits is not None
         assert [view.dataset for view in await ledger.datasets()] == ["census"]
         amended = await ledger.amend("census", horizon="P9D", by="owner")
         assert amended.outcome is Outcome.AMENDED
-        assert (await ledger.close("census", by="owner")).outcome is Outcome.CLOSED
+        assert (await ledger.close_dataset("census", by="owner")).outcome is Outcome.CLOSED
     with pytest.raises(Unavailable, match="not connected"):
         await ledger.datasets()
 
@@ -217,26 +244,24 @@ async def test_an_address_of_something_else_is_refused(door: Door, clock: TestCl
 def test_a_ledger_held_by_another_without_an_address_is_refused(
     file: Path, clock: TestClock
 ) -> None:
-    with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner")
-        with pytest.raises(Refused, match="has this ledger open"):
-            Accountant(f"sqlite:///{file}", clock=clock, wait=0)
+    with held_by_another(file), pytest.raises(Refused, match=r"process \d+ has this ledger open"):
+        Accountant(f"sqlite:///{file}", clock=clock, wait=0)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_a_ledger_that_another_lets_go_of_in_time_is_used(
-    file: Path, clock: TestClock, asynchronous: bool
+    file: Path, asynchronous: bool
 ) -> None:
     url = f"sqlite:///{file}"
-    other = Accountant(url, clock=clock)
-    other.open("census", ONE, by="owner")
-    letting_go = threading.Timer(0.3, other.disconnect)
+    other = held_by_another(file)
+    other.__enter__()
+    letting_go = threading.Timer(0.3, other.__exit__, (None, None, None))
     letting_go.start()
     if asynchronous:
-        async with AsyncAccountant(url, clock=clock) as ledger:
+        async with AsyncAccountant(url) as ledger:
             granted = await ledger.ask("census", "pure:0.1", analyst="ana")
     else:
-        with Accountant(url, clock=clock) as waiting:
+        with Accountant(url) as waiting:
             granted = waiting.ask("census", "pure:0.1", analyst="ana")
     letting_go.join()
     assert granted.outcome is Outcome.GRANTED

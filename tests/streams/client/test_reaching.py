@@ -31,7 +31,7 @@ STRANGERS: dict[str, Answered] = {
 }
 CALLS: dict[str, Callable[[Accountant], Any]] = {
     "ask": lambda ledger: ledger.ask("census", "pure:0.1", analyst="ana"),
-    "close": lambda ledger: ledger.close("census", by="owner"),
+    "close": lambda ledger: ledger.close_dataset("census", by="owner"),
     "datasets": lambda ledger: ledger.datasets(),
     "dataset": lambda ledger: ledger.dataset("census"),
     "usage": lambda ledger: ledger.usage("census"),

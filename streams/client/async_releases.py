@@ -1,0 +1,124 @@
+"""Grants tied to their runs, for the client that is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+from accountant.claims import Claim
+from accountant.policy import Neighbours
+from accountant.records import Decision
+from streams.client.answers.store import AnswerStore, Stored
+from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, only_granted
+from streams.client.methods import WAIT_S, LedgerMethods
+from streams.client.reply import Call, Reply, must_be_awaited
+from streams.client.requests import PreparedRequest, Wanted
+from streams.client.stated import StatedClaim
+
+T = TypeVar("T")
+Given = ParamSpec("Given")
+
+
+class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
+    """`grant`, `release` and `released`."""
+
+    def prepare(self, wanted: Wanted, wait: float) -> Call[PreparedRequest]:
+        """Return the call by which a caller's wish is asked for."""
+        raise NotImplementedError
+
+    def reply_to(self, call: PreparedRequest, wait: float) -> Call[Reply]:
+        """Send a request until it is answered, the same bytes each time."""
+        raise NotImplementedError
+
+    @contextlib.asynccontextmanager
+    async def grant(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim,
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+    ) -> AsyncIterator[Reply]:
+        """As `Accountant.grant`."""
+        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        yield only_granted(await self.replied(asked, wait))
+
+    @must_be_awaited
+    async def release(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim,
+        run: Callable[[], T | Awaitable[T]],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+        store: AnswerStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+    ) -> T:
+        """As `Accountant.release`; `run` may also be asynchronous, else a thread runs it."""
+        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
+        call = await self.prepare(asked, wait)
+        steps = Release(kept_in, call, codec, wait)
+        await asyncio.to_thread(steps.begin)
+        reply = await self.reply_to(call, wait)
+        # A thread cannot be cancelled: who is, waits for it, so that the store knows what ran.
+        running = asyncio.ensure_future(_run(steps, reply, run))
+        try:
+            return cast("T", await asyncio.shield(running))
+        except asyncio.CancelledError:
+            if inspect.iscoroutinefunction(run):
+                running.cancel()
+            await asyncio.wait([running])
+            raise
+
+    def released(
+        self, dataset: str, claim: str | Claim | StatedClaim, **how: Any
+    ) -> Callable[[Callable[Given, Awaitable[T]]], Callable[Given, Call[T]]]:
+        """As `Accountant.released`, for asynchronous functions."""
+
+        def decorate(function: Callable[Given, Awaitable[T]]) -> Callable[Given, Call[T]]:
+            @wraps(function)
+            def call(*args: Given.args, **kwargs: Given.kwargs) -> Call[T]:
+                request_id = cast("str | None", kwargs.pop("request_id", None))
+
+                async def run() -> T:
+                    return await function(*args, **kwargs)
+
+                return self.release(dataset, claim, run, request_id=request_id, **how)
+
+            return call
+
+        return decorate
+
+
+async def _run(steps: Release, reply: Reply, run: Callable[[], Any]) -> Any:
+    while (turn := await asyncio.to_thread(steps.turn, reply)) is None:  # noqa: ASYNC110
+        # Another process may be the one that runs: nothing here could be told of its end.
+        await asyncio.sleep(LOOK_S)
+    if isinstance(turn, Stored):
+        return steps.stored(turn)
+    try:
+        if inspect.iscoroutinefunction(run):
+            answer = await run()
+        else:
+            answer = await asyncio.to_thread(run)
+            if inspect.isawaitable(answer):
+                answer = await answer
+    except BaseException:
+        steps.failed(turn)
+        raise
+    return await asyncio.to_thread(steps.keep, turn, answer)

@@ -1,0 +1,130 @@
+"""Grants tied to their runs, for the client that waits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+from accountant.claims import Claim
+from accountant.policy import Neighbours
+from accountant.records import Decision
+from streams.client.answers.store import AnswerStore, Stored
+from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, only_granted
+from streams.client.methods import WAIT_S, LedgerMethods
+from streams.client.reply import Reply
+from streams.client.requests import PreparedRequest, Wanted
+from streams.client.stated import StatedClaim
+
+T = TypeVar("T")
+Given = ParamSpec("Given")
+
+
+class Releases(LedgerMethods[Decision, Reply]):
+    """`grant`, `release` and `released`."""
+
+    def prepare(self, wanted: Wanted, wait: float) -> PreparedRequest:
+        """Return the call by which a caller's wish is asked for."""
+        raise NotImplementedError
+
+    def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
+        """Send a request until it is answered, the same bytes each time."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def grant(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim,
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Iterator[Reply]:
+        """Ask, and enter the `with` only where the mechanism may run: once, within it.
+
+        The arguments are those of `ask`. What is within it runs for this grant alone: `release`
+        is for an answer that a retry is to get again.
+
+        Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
+        """
+        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        yield only_granted(self.replied(asked, wait))
+
+    def release(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim,
+        run: Callable[[], T],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | None = None,
+        wait: float = WAIT_S,
+        store: AnswerStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+    ) -> T:
+        """Ask, run the mechanism once, and return its answer, to every retry the same.
+
+        The answer is stored before it is returned. Called again with the same `request_id`, it
+        returns the stored answer and charges nothing. Two calls without one are two requests.
+
+        Args:
+            run: draws the answer; it is called at most once for a grant, unless it ended
+                without an answer that anybody has seen. What it shows itself is shown.
+            store: of answers, or the path of its file; see `AnswerStore`.
+            codec: how answers become bytes, for other types than `encode_answer` takes.
+            The others are those of `ask`; `wait` also for another's run of the same grant.
+        Returns: the answer as it is stored.
+
+        Raises:
+            NotGranted: nothing ran. Unanswered: release again with its `request_id`.
+            AnswerMissing: granted before, and no answer is stored here: nothing runs again.
+            StillRunning: another process runs it.
+            TypeError: the answer cannot be stored. Nobody saw it: release again with the same id.
+        """
+        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
+        call = self.prepare(asked, wait)
+        steps = Release(kept_in, call, codec, wait)
+        steps.begin()
+        reply = self.reply_to(call, wait)
+        while (turn := steps.turn(reply)) is None:
+            time.sleep(LOOK_S)
+        if isinstance(turn, Stored):
+            return cast("T", steps.stored(turn))
+        try:
+            answer = run()
+        except BaseException:
+            steps.failed(turn)
+            raise
+        return cast("T", steps.keep(turn, answer))
+
+    def released(
+        self, dataset: str, claim: str | Claim | StatedClaim, **how: Any
+    ) -> Callable[[Callable[Given, T]], Callable[Given, T]]:
+        """Return a decorator: each call of the function is a `release` of its own.
+
+        Args:
+            how: further arguments of `release`, but for `request_id`: a call of the function
+                takes that, to be a retry.
+        """
+
+        def decorate(function: Callable[Given, T]) -> Callable[Given, T]:
+            @wraps(function)
+            def call(*args: Given.args, **kwargs: Given.kwargs) -> T:
+                request_id = cast("str | None", kwargs.pop("request_id", None))
+                run = partial(function, *args, **kwargs)
+                return self.release(dataset, claim, run, request_id=request_id, **how)
+
+            return call
+
+        return decorate

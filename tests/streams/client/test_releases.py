@@ -1,0 +1,377 @@
+"""One grant is one run, one answer, the same for every retry; whatever ends in between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streams.client import (
+    Accountant,
+    AnswerMissing,
+    AnswerStore,
+    AsyncAccountant,
+    Codec,
+    NotGranted,
+    Refused,
+    StillRunning,
+)
+from streams.client.answers.codec import decode_answer, encode_answer
+from streams.client.answers.processes import has_ended, this_process
+from tests.streams.gateway.door import Door, TestClock, new_id
+
+ONE = {"filter": "basic", "epsilon": "1"}
+HALF = "pure:0.5"
+
+
+class Draws:
+    """A mechanism that never draws the same number twice, and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> int:
+        self.count += 1
+        return 1000 + self.count
+
+
+@pytest.fixture
+def draws() -> Draws:
+    return Draws()
+
+
+@pytest.fixture(autouse=True)
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "private" / "answers.db"))
+    return tmp_path / "private" / "answers.db"
+
+
+@pytest.fixture(params=["in process", "http"])
+def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
+    if request.param == "in process":
+        with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
+            client.open("census", ONE, by="owner")
+            yield client
+        return
+    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as client:
+        client.open("census", ONE, by="owner")
+        yield client
+
+
+def spent(ledger: Accountant) -> str:
+    view = ledger.dataset("census")
+    assert view is not None
+    return str(view.totals["epsilon"])
+
+
+def test_a_grant_is_entered_or_raises(ledger: Accountant, draws: Draws) -> None:
+    with ledger.grant("census", HALF) as grant:
+        draws()
+        assert grant.left["epsilon"] == Decimal("0.5")
+    with (
+        pytest.raises(NotGranted, match=r"exhausted; left: .*0\.5.*would fit: pure:0\.5") as raised,
+        ledger.grant("census", "pure:0.6"),
+    ):
+        draws()
+    assert (raised.value.reason, raised.value.fits) == ("exhausted", "pure:0.5")
+    mine = grant.request_id
+    with pytest.raises(NotGranted, match="granted before, to run once"):
+        ledger.grant("census", HALF, request_id=mine).__enter__()
+    assert draws.count == 1
+
+
+def test_a_release_runs_once_and_every_retry_gets_its_answer(
+    ledger: Accountant, clock: TestClock, draws: Draws, answers: Path
+) -> None:
+    mine = new_id(clock)
+    first = ledger.release("census", HALF, draws, request_id=mine)
+    for _ in range(3):
+        assert ledger.release("census", HALF, draws, request_id=mine) == first
+    assert (draws.count, spent(ledger)) == (1, "0.5")
+    clock.pass_(seconds=7200)  # the ledger has forgotten the id, and answers `expired`
+    assert ledger.release("census", HALF, draws, request_id=mine) == first
+    assert draws.count == 1
+    assert stat.S_IMODE(answers.stat().st_mode) == 0o600
+    assert stat.S_IMODE(answers.parent.stat().st_mode) == 0o700
+
+
+def test_two_releases_without_an_id_are_two_requests(ledger: Accountant, draws: Draws) -> None:
+    assert [ledger.release("census", "pure:0.25", draws) for _ in range(2)] == [1001, 1002]
+    assert spent(ledger) == "0.5"
+
+
+def test_nothing_runs_where_nothing_is_granted(
+    ledger: Accountant, clock: TestClock, draws: Draws
+) -> None:
+    mine = new_id(clock)
+    for _ in range(2):
+        with pytest.raises(NotGranted, match="exhausted") as raised:
+            ledger.release("census", "pure:3", draws, request_id=mine)
+        assert raised.value.reason == "exhausted"
+    ledger.release("census", HALF, draws, request_id=(other := new_id(clock)))
+    with pytest.raises(NotGranted, match="conflict"):
+        ledger.release("census", "pure:0.4", draws, request_id=other)
+    assert draws.count == 1
+
+
+def test_a_grant_whose_answer_is_not_here_never_runs_again(
+    ledger: Accountant, clock: TestClock, draws: Draws, tmp_path: Path, answers: Path
+) -> None:
+    asked = ledger.ask("census", "pure:0.25")
+    assert asked.granted  # and perhaps run, by hand
+    with pytest.raises(AnswerMissing, match="does not run again"):
+        ledger.release("census", "pure:0.25", draws, request_id=asked.request_id)
+    mine = new_id(clock)
+    ledger.release("census", "pure:0.25", draws, request_id=mine)
+    elsewhere = AnswerStore(tmp_path / "other.db")
+    for _ in range(2):
+        with pytest.raises(AnswerMissing):
+            ledger.release("census", "pure:0.25", draws, request_id=mine, store=elsewhere)
+    answers.unlink()
+    with pytest.raises(AnswerMissing):
+        ledger.release("census", "pure:0.25", draws, request_id=mine)
+    assert draws.count == 1
+
+
+def test_a_run_that_ends_without_an_answer_may_run_again(
+    ledger: Accountant, clock: TestClock, draws: Draws
+) -> None:
+    mine = new_id(clock)
+
+    def fails() -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.release("census", HALF, fails, request_id=mine)
+    with pytest.raises(TypeError, match="cannot be stored"):
+        ledger.release("census", HALF, object, request_id=mine)
+    assert ledger.release("census", HALF, draws, request_id=mine) == 1001
+    assert ledger.release("census", HALF, draws, request_id=mine) == 1001
+    assert spent(ledger) == "0.5"
+
+
+def test_who_comes_while_it_runs_waits_for_its_answer_or_raises(
+    ledger: Accountant, clock: TestClock, draws: Draws
+) -> None:
+    mine, running, go_on = new_id(clock), threading.Event(), threading.Event()
+    got: list[int] = []
+
+    def slow() -> int:
+        running.set()
+        assert go_on.wait(30)
+        return draws()
+
+    def first() -> None:
+        got.append(ledger.release("census", HALF, slow, request_id=mine))
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert running.wait(30)
+    with pytest.raises(StillRunning, match=mine):
+        ledger.release("census", HALF, draws, request_id=mine, wait=1)
+    threading.Timer(0.3, go_on.set).start()
+    got.append(ledger.release("census", HALF, draws, request_id=mine, wait=30))
+    thread.join(30)
+    assert got == [1001, 1001]
+    assert draws.count == 1
+
+
+_KILLED = """
+import os, signal, sys
+from streams.client import Accountant
+
+def run():
+    {run}
+    return 7
+
+with Accountant(sys.argv[1], analyst="ana") as ledger:
+    ledger.release("census", "pure:0.5", run, request_id=sys.argv[2] or None)
+print("returned")
+"""
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_run_that_is_killed_may_run_again(file: Path, draws: Draws, fresh: bool) -> None:
+    url = f"sqlite:///{file}"
+    with Accountant(url, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner")
+        mine = "" if fresh else ledger.new_request_id()
+    code = _KILLED.format(run="os.kill(os.getpid(), signal.SIGKILL)")
+    done = subprocess.run([sys.executable, "-c", code, url, mine], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with Accountant(url, analyst="ana") as ledger:
+        if fresh:
+            mine = json.loads(next(iter(_requests(file))))["request_id"]
+        assert ledger.release("census", HALF, draws, request_id=mine) == 1001
+        assert ledger.release("census", HALF, draws, request_id=mine) == 1001
+        assert spent(ledger) == "0.5"
+
+
+def _requests(file: Path) -> Iterator[bytes]:
+    import apsw
+
+    with apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY) as db:
+        for (value,) in db.execute("SELECT value FROM decisions ORDER BY sequence"):
+            decision = json.loads(value)
+            if decision["outcome"] == "granted":
+                yield json.dumps(decision["request"]).encode()
+
+
+def test_an_id_that_a_release_made_can_be_released_after_a_crash_before_the_run(
+    ledger: Accountant, clock: TestClock, draws: Draws, answers: Path
+) -> None:
+    from streams.client.grants import TAGGED_JSON, Release
+
+    call = ledger.prepare(ledger.wanted("census", HALF), 5)
+    Release(AnswerStore(), call, TAGGED_JSON, 5).begin()
+    assert ledger.reply_to(call, 5).granted  # and the process ends here
+    assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001
+    assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001
+    assert spent(ledger) == "0.5"
+
+
+def test_a_function_can_be_released_at_each_call(ledger: Accountant, clock: TestClock) -> None:
+    @ledger.released("census", "pure:0.25", purpose="a count")
+    def count(least: int, *, most: int) -> int:
+        """Count something."""
+        return least + most
+
+    assert count.__doc__ == "Count something."
+    mine = new_id(clock)
+    assert count(1, most=2, request_id=mine) == 3  # type: ignore[call-arg]
+    assert count(5, most=2, request_id=mine) == 3  # type: ignore[call-arg]
+    assert count(5, most=2) == 7
+    assert spent(ledger) == "0.5"
+
+
+async def test_the_same_for_event_loops(file: Path, clock: TestClock, draws: Draws) -> None:
+    async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        await ledger.open("census", ONE, by="owner")
+        mine = ledger.new_request_id()
+
+        async def slow() -> int:
+            await asyncio.sleep(0.2)
+            return draws()
+
+        both = [ledger.release("census", "pure:0.25", slow, request_id=mine) for _ in range(2)]
+        # The second one may come before the first has begun: then it never runs.
+        found = await asyncio.gather(*both, return_exceptions=True)
+        assert 1001 in found
+        assert all(each == 1001 or isinstance(each, AnswerMissing) for each in found)
+        assert await ledger.release("census", "pure:0.25", draws, request_id=mine) == 1001
+        assert draws.count == 1
+
+        other = ledger.new_request_id()
+        task = asyncio.create_task(ledger.release("census", "pure:0.25", slow, request_id=other))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await ledger.release("census", "pure:0.25", draws, request_id=other) in {1002, 1003}
+
+        @ledger.released("census", "pure:0.25")
+        async def count(more: int) -> int:
+            return draws() + more
+
+        assert await count(10) > 1010
+        async with ledger.grant("census", "pure:0.25") as grant:
+            assert grant.granted
+        with pytest.raises(NotGranted):
+            await ledger.release("census", "pure:0.25", draws)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        True,
+        12345678901234567890123,
+        -0.1,
+        float("inf"),
+        "a\ud800b",
+        b"\0\xff",
+        Decimal("1.10"),
+        Fraction(1, 3),
+        1 + 2j,
+        [1, (2, [3.5]), {"a": (None,), "$": "tuple"}],
+        {"$": {"$": 1}},
+        np.float64(0.1),
+        np.int8(-3),
+    ],
+)
+def test_an_answer_comes_back_with_its_types(answer: Any) -> None:
+    back = decode_answer(encode_answer(answer))
+    assert back == answer
+    assert type(back) is type(answer)
+
+
+def test_arrays_come_back() -> None:
+    for array in (np.arange(6.0).reshape(2, 3), np.array([]), np.array([[True, False]])):
+        back = decode_answer(encode_answer(array))
+        assert back.dtype == array.dtype
+        assert np.array_equal(back, array)
+        back.fill(0)  # and can be written to, as the first one can
+
+
+@pytest.mark.parametrize("answer", [object(), {1: 2}, {1, 2}, np.array([object()]), [[object]]])
+def test_what_would_come_back_as_something_else_is_refused(answer: Any) -> None:
+    with pytest.raises(TypeError, match="codec"):
+        encode_answer(answer)
+
+
+def test_a_codec_of_ones_own(ledger: Accountant, clock: TestClock) -> None:
+    codec = Codec(lambda value: "".join(value).encode(), lambda data: set(data.decode()))
+    mine = new_id(clock)
+    for _ in range(2):
+        got = ledger.release("census", HALF, lambda: {"a", "b"}, request_id=mine, codec=codec)
+        assert got == {"a", "b"}
+
+
+def test_a_store_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "answers.db"
+    store = AnswerStore(path)
+    store.asking("x")
+    path.chmod(0o640)
+    with pytest.raises(Refused, match="chmod 600"):
+        store.asking("x")
+    (tmp_path / "file").touch(0o600)
+    with pytest.raises(Refused, match="cannot be opened"):
+        AnswerStore(tmp_path / "file" / "answers.db").asking("x")
+    with pytest.raises(Refused):
+        AnswerStore(tmp_path).asking("x")
+    (tmp_path / "text.db").write_text("no database at all, and long enough to be read as one")
+    (tmp_path / "text.db").chmod(0o600)
+    with pytest.raises(Refused, match="cannot be used"):
+        AnswerStore(tmp_path / "text.db").asking("x")
+
+
+def test_a_process_is_told_from_another_that_has_its_number() -> None:
+    mine = this_process()
+    assert not has_ended(mine)
+    place = json.loads(mine)
+    assert has_ended(json.dumps([*place[:4], "1"]))
+    assert not has_ended(json.dumps(["elsewhere", *place[1:4], "1"]))
+    assert has_ended(json.dumps([place[0], "another boot", *place[2:]]))
+    assert not has_ended("?")
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    other = json.dumps([*place[:3], child.pid, started])
+    assert not has_ended(other)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert has_ended(other)  # ended, and not yet waited for
+    child.communicate()
+    assert has_ended(other)

@@ -1,0 +1,174 @@
+"""A refusal cannot be taken for a grant, a repeat for a second one, a call for its reply."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from accountant.errors import RequestInvalid
+from accountant.partition import hash_of
+from accountant.records import decode_decision
+from accountant.records.outcomes import Outcome, Reason
+from accountant.records.served import as_logged, served
+from streams.client import Accountant, AsyncAccountant, Reply
+from tests.accountant.world import World
+from tests.streams.gateway.door import Door, TestClock, new_id, request
+
+ONE = {"filter": "basic", "epsilon": "1"}
+
+
+@pytest.fixture(params=["in process", "http"])
+def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
+    if request.param == "in process":
+        with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
+            client.open("census", ONE, by="owner")
+            yield client
+        return
+    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as client:
+        client.open("census", ONE, by="owner")
+        yield client
+
+
+def test_neither_a_refusal_nor_a_grant_is_true(ledger: Accountant) -> None:
+    for claim in ("pure:0.5", "pure:2"):
+        reply = ledger.ask("census", claim)
+        assert reply.granted is (claim == "pure:0.5")
+        with pytest.raises(TypeError, match="read its `granted`"):
+            bool(reply)
+        with pytest.raises(TypeError, match="granted"):
+            bool(reply.decision)
+    with pytest.raises(TypeError, match="granted"):
+        bool(ledger.open("survey", ONE, by="owner"))
+
+
+def test_a_reply_has_what_a_program_compares(ledger: Accountant) -> None:
+    granted = ledger.ask("census", "pure:0.3")
+    assert (granted.outcome, granted.reason) == (Outcome.GRANTED, None)
+    assert granted.cost["epsilon"] == Decimal("0.3")
+    assert granted.left["epsilon"] == Decimal("0.7")
+    assert granted.left["epsilon"] > Decimal("0.65")
+    assert not granted.repeated
+    assert granted.request_id in bytes(granted.decision.request).decode()
+    refused = ledger.ask("census", "pure:0.8")
+    assert (refused.granted, refused.reason) == (False, Reason.EXHAUSTED)
+    assert refused.cost == {}
+    assert refused.asked["epsilon"] == Decimal("0.8")
+    assert refused.fits == "pure:0.7"
+    assert "granted=False" in repr(refused)
+    assert "fits=pure:0.7" in repr(refused)
+    assert ledger.decision("census", "ana", granted.request_id) == granted.decision
+
+
+def test_a_repeat_is_no_second_grant(ledger: Accountant, clock: TestClock) -> None:
+    mine = new_id(clock)
+    first = ledger.ask("census", "pure:0.3", request_id=mine)
+    again = ledger.ask("census", "pure:0.3", request_id=mine)
+    assert (first.granted, first.repeated) == (True, False)
+    assert (again.granted, again.repeated) == (False, True)
+    assert again.first is not None
+    assert again.first.granted
+    assert again.hash == first.hash
+    assert again.cost == first.cost
+    other = ledger.ask("census", "pure:0.4", request_id=mine)
+    assert (other.granted, other.repeated, other.outcome) == (False, False, Outcome.CONFLICT)
+
+
+def test_a_claim_typed_by_hand_takes_unit_and_neighbours_of_the_policy(ledger: Accountant) -> None:
+    ledger.open("visits", ONE | {"unit": "visit", "neighbours": "replace"}, by="owner")
+    assert ledger.ask("visits", "pure:0.1").granted
+    assert ledger.ask("visits", "pure:0.1", unit="person").reason is Reason.UNIT_MISMATCH
+    assert ledger.ask("nowhere", "pure:0.1").reason is Reason.UNKNOWN_DATASET
+
+
+def test_somebody_asks(file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
+        ledger.open("census", ONE, by="owner")
+        with pytest.raises(RequestInvalid, match=r"analyst must be given .* ACCOUNTANT_ANALYST"):
+            ledger.ask("census", "pure:0.1")
+        monkeypatch.setenv("ACCOUNTANT_ANALYST", "bo")
+        assert b'"analyst":"bo"' in bytes(ledger.ask("census", "pure:0.1").decision.request)
+
+
+def test_close_closes_the_client(ledger: Accountant) -> None:
+    with pytest.raises(TypeError, match="close_dataset"):
+        ledger.close("census", by="owner")
+    assert ledger.close_dataset("census", by="owner").outcome is Outcome.CLOSED
+    ledger.close()
+    with pytest.raises(Exception, match="not connected"):
+        ledger.datasets()
+
+
+async def test_a_call_that_nobody_awaits_is_no_reply(file: Path, clock: TestClock) -> None:
+    async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        await ledger.open("census", ONE, by="owner")
+        for call in (ledger.ask("census", "pure:0.01"), ledger.dataset("census")):
+            with pytest.raises(TypeError, match="not awaited"):
+                bool(call)
+            call.close()
+        call = ledger.ask("census", "pure:0.01")
+        with pytest.raises(AttributeError, match=r"await ledger\.ask\(\.\.\.\)\)\.granted"):
+            _ = call.granted  # type: ignore[attr-defined]
+        assert (await call).granted
+        task = asyncio.create_task(ledger.ask("census", "pure:0.01"))
+        gathered = await asyncio.gather(*[ledger.ask("census", "pure:0.01") for _ in range(3)])
+        assert all(reply.granted for reply in [await task, *gathered])
+        with pytest.raises(RequestInvalid):  # by the call itself, awaited or not
+            ledger.ask("census", "pure:-1")
+        with pytest.raises(TypeError, match="read its `granted`"):
+            bool(await ledger.ask("census", "pure:5"))
+
+
+async def test_a_call_that_is_dropped_is_told_of(file: Path, clock: TestClock) -> None:
+    async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        await ledger.open("census", ONE, by="owner")
+        with pytest.warns(RuntimeWarning, match="never awaited"):
+            ledger.ask("census", "pure:0.01")
+        view = await ledger.dataset("census")
+        assert view is not None
+        assert view.sequence == 1
+
+
+def test_a_door_says_granted_beside_the_outcome(file: Path, clock: TestClock) -> None:
+    with Door(file, clock) as door:
+        door.open()
+        body = request(clock)
+        first = httpx.post(f"{door.url}/requests", json=body).json()
+        assert list(first)[list(first).index("outcome") + 1 :][:2] == ["granted", "hash"]
+        assert first["granted"] is True
+        again = httpx.post(f"{door.url}/requests", json=body).json()
+        assert (again["outcome"], again["granted"]) == ("repeated", False)
+        assert again["first"]["granted"] is True
+        assert again["first"]["hash"] == first["hash"]
+        where = f"/datasets/census/requests/{body['request_id']}?analyst={body['analyst']}"
+        assert httpx.get(door.url + where).json() == first
+        large = request(clock, claim={"type": "pure", "epsilon": "9"})
+        refused = httpx.post(f"{door.url}/requests", json=large).json()
+        assert (refused["outcome"], refused["granted"]) == ("refused", False)
+
+
+def test_what_a_door_adds_comes_off_again_to_the_byte() -> None:
+    world = World()
+    world.open(**ONE)
+    mine = world.request(purpose='"granted":true,"outcome":"granted","first":{"outcome":"x"}')
+    for raw in (mine, mine, world.request(claim="pure:5"), b"{]", world.request(analyst="")):
+        world.send("requests", raw)
+    for value in world.log:
+        shown = served(value)
+        assert as_logged(shown) == (value, True)
+        assert as_logged(value) == (value, True)
+        assert decode_decision(shown) == decode_decision(value)
+        assert as_logged(shown.replace(b"sha256:", b"sha256:0", 3))[1] is False
+    outcomes = [decode_decision(value).outcome for value in world.log]
+    assert {Outcome.GRANTED, Outcome.REPEATED, Outcome.REFUSED, Outcome.INVALID} <= {*outcomes}
+
+
+def test_the_hash_is_of_the_record_that_the_log_holds() -> None:
+    world = World()
+    world.open(epsilon="1")
+    decision = world.ask("pure:0.1")
+    assert Reply(decision, "").hash == hash_of(world.log[-1])
