@@ -11,6 +11,9 @@ CLOCK_OUT_OF_RANGE: Final = "clock_out_of_range"
 """Leads what callers are told where nothing is decided for the clock's sake."""
 JUMP_MS: Final = 300_000
 """How far a wall clock may move against the monotonic one, or lie behind the log."""
+DAY_MS: Final = 86_400_000
+MOST_AHEAD_MS: Final = 400 * DAY_MS
+"""How far a wall clock may be ahead of the log, unless a setting says otherwise."""
 
 
 _BOOT_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
@@ -45,12 +48,16 @@ class SystemClock:
 class CheckedClock:
     """A clock that refuses to tell the time after a jump, until it is right again.
 
+    Args:
+        most_ahead_ms: how far it may be ahead of the last decision.
     Raises: ClockOutOfRange: the wall clock moved more than 5 minutes against the monotonic
-        clock since the start, or lies more than 5 minutes behind the last decision.
+        clock since the start, lies more than 5 minutes behind the last decision, or too far
+        ahead of it: one decision by such a clock would expire every request until then.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, most_ahead_ms: int = MOST_AHEAD_MS) -> None:
         self._clock = clock
+        self._most_ahead = most_ahead_ms
         self._offset = clock.now() - clock.monotonic() * 1000
 
     def now(self, last_decided_at: int) -> int:
@@ -67,6 +74,12 @@ class CheckedClock:
             raise ClockOutOfRange(
                 f"the clock is {behind:.0f} s behind the last decision: set it; or, if it is "
                 "right, an earlier one was ahead, and deciding goes on once this one is "
-                f"{JUMP_MS // 1000} s behind"
+                f"{JUMP_MS // 1000} s behind, or after `accountant clock reset`"
+            )
+        if now > last_decided_at + self._most_ahead:
+            ahead = (now - last_decided_at) // DAY_MS
+            raise ClockOutOfRange(
+                f"the clock is {ahead} days ahead of the last decision: set it; or, if it is right "
+                f"and nothing was decided for so long, set ACCOUNTANT_CLOCK_AHEAD_DAYS={ahead + 1}"
             )
         return now

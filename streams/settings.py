@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from accountant.records import Genesis
 from accountant.records.inputs import MOST_BYTES
 from streams.address import LAST_PORT, LedgerUrl, ledger_url
+from streams.clock import DAY_MS
 from streams.errors import Refused
 
 PREFIX: Final = "ACCOUNTANT_"
@@ -106,6 +107,13 @@ class Settings(BaseSettings):
         le=3_600_000,
         description="how far an id's time may be ahead of the clock, in milliseconds",
     )
+    clock_ahead_days: int = Field(
+        400,
+        ge=1,
+        le=36_500,
+        description="how far a clock may be ahead of the last decision, in days; above it nothing "
+        "is decided",
+    )
     unauthenticated_bind: str = Field(
         "127.0.0.1",
         min_length=1,
@@ -164,6 +172,11 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = Field(
         "console", description="how messages are logged, to standard error"
     )
+
+    @property
+    def most_ahead_ms(self) -> int:
+        """How far a clock may be ahead of the last decision, in milliseconds."""
+        return self.clock_ahead_days * DAY_MS
 
     @property
     def ledger(self) -> LedgerUrl:

@@ -126,6 +126,10 @@ class Draft:
         counts.update(second_of(issued) for issued, _ in self._ids.values() if issued > self.floor)
         return counts
 
+    def set_back(self, at: int, floor: int) -> None:
+        """Set clock and floor back; what is at or below the floor until now stays forgotten."""
+        self.decided_at, self.floor, self._full = at, floor, None
+
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo the next decision, and only that one."""
         self._undo_ledger = self._undo_id = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Outcome(StrEnum):
@@ -18,6 +19,12 @@ class Outcome(StrEnum):
     CONFLICT = "conflict"
     EXPIRED = "expired"
     INVALID = "invalid"
+    CLOCK_RESET = "clock_reset"
+
+
+OPERATED: Final = frozenset({Outcome.CLOCK_RESET})
+"""Outcomes of decisions that a command writes which owns the partition: no input asks for them, and
+they belong to no dataset."""
 
 
 class Reason(StrEnum):

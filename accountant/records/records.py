@@ -152,6 +152,7 @@ class Decision(
         crossed: the ratios of `alert_at` that this decision is the first to reach.
         fits: the largest claim of the requested kind that would still be granted.
         policy, budget: only of an opening or amendment, resolved and rounded down.
+        note: why somebody had a command write it, for people; see `outcomes.OPERATED`.
     """
 
     version: int = VERSION
@@ -179,6 +180,7 @@ class Decision(
     genesis: Genesis | None = None
     request: msgspec.Raw = NO_REQUEST
     source: Origin | None = None
+    note: str | None = None
 
     @property
     def granted(self) -> bool:

@@ -29,6 +29,10 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
 
     Raises: LogDamaged: the decision contradicts its dataset's ledger.
     """
+    if decision.outcome is Outcome.CLOCK_RESET:
+        # The floor falls. What it had made the partition forget must not come back with it.
+        partition.ids.forget(partition.floor)
+        partition.full = None
     partition.rules = decision.rules
     partition.sequence, partition.head = decision.partition_sequence, digest
     partition.decided_at = from_iso(decision.decided_at)

@@ -27,6 +27,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
+from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember, source_named
 from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.times import from_iso
@@ -180,6 +181,8 @@ class Refold:
             )
         else:
             _compare(self._partition, decision)
+            if decision.outcome is Outcome.CLOCK_RESET and self._last is not None:
+                self._partition.ids.forget(from_iso(self._last.floor))  # as `apply` does
             self._last = decision
             if decision.source is not None:
                 self._next[source_named(decision.source.topic)] = decision.source.offset + 1

@@ -15,7 +15,7 @@ from accountant.ledger.snapshots import format_reading, totals_from
 from accountant.partition import Partition
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records import Decision
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import OPERATED, Outcome, Reason
 from accountant.times import from_iso
 
 ROUNDING: Final = Decimal("1e-9")
@@ -29,6 +29,8 @@ _NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED})
 _WITHOUT_REQUEST: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.INVALID_FIELD, Reason.INTERNAL_ERROR}
 )
+_OPERATED_SINCE: Final = 2
+"""The first rules that know decisions without an input."""
 _OF_A_LEDGER: Final = ("generation", "cost", "asked", "totals", "left", "odometers", "policy")
 
 
@@ -45,7 +47,11 @@ Findings = Iterator[Finding]
 
 def check_record(partition: Partition, decision: Decision) -> Findings:
     """Yield the findings about the next decision, given the state before it."""
+    if decision.outcome in OPERATED:
+        yield from _check_operated(partition, decision)
+        return
     yield from _check_order(partition, decision)
+    yield from same("note", None, decision.note)
     numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
     if numbered:
         ledger = partition.ledgers.get(str(decision.dataset))
@@ -60,6 +66,23 @@ def same(what: str, expected: object, found: object) -> Findings:
     """Yield a finding unless the two are equal."""
     if expected != found:
         yield Finding(what, str(expected), str(found))
+
+
+def _check_operated(partition: Partition, decision: Decision) -> Findings:
+    """Yield the findings about a decision that a command wrote: nothing decides it again."""
+    if decision.rules < _OPERATED_SINCE:
+        yield Finding("rules", f"at least {_OPERATED_SINCE}", str(decision.rules))
+    at, floor = from_iso(decision.decided_at), from_iso(decision.floor)
+    if at >= partition.decided_at:
+        yield Finding("decided_at", f"before {partition.decided_at} ms", decision.decided_at)
+    if floor != at + partition.genesis.skew_ms:
+        yield Finding("floor", f"{at + partition.genesis.skew_ms} ms", decision.floor)
+    if not decision.note:
+        yield Finding("note", "why it was written", "nothing")
+    yield from _check_charges_nothing(decision)
+    for field in ("dataset", "reason", "error", "first", "fits", "budget", "source"):
+        yield from same(field, None, getattr(decision, field))
+    yield from same("request", b"", bytes(decision.request))
 
 
 def _check_order(partition: Partition, decision: Decision) -> Findings:

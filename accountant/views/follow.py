@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from accountant.amounts import parse_units
-from accountant.records import NO_REQUEST, Origin, Snapshot, decode_decision
+from accountant.records import NO_REQUEST, Origin, Snapshot, check_maker, decode_decision
 from accountant.records.decided import CountedDecision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
@@ -43,7 +43,21 @@ class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     source: Origin | None = None
 
 
-decode_line = msgspec.json.Decoder(LogLine).decode
+_decode_line = msgspec.json.Decoder(LogLine).decode
+
+
+def decode_line(value: bytes | str | msgspec.Raw) -> LogLine:
+    """Return the counted fields of a decision.
+
+    Raises:
+        MadeByNewer: it cannot be read, and a newer version of this program made it.
+        DECODE_ERRORS: it cannot be read.
+    """
+    try:
+        return _decode_line(value)
+    except msgspec.ValidationError:
+        check_maker(value)
+        raise
 
 
 C = TypeVar("C", bound=CountedDecision)

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from streams.cli import (
     ask,
     audit,
+    clock,
     compare,
     dataset,
     decide,
@@ -34,8 +35,8 @@ A dataset's policy fixes its budget. Each request to run a mechanism gets one de
 grant is its own charge in the decision log.
 
 Exit codes: 0 done or granted; 1 refused, does not fit, or an audit that disagrees; 2 wrong
-usage; 3 the ledger does not answer; 4 an operator must act; 130 interrupted; 141 nobody reads
-the output.
+usage; 3 the ledger does not answer; 4 an operator must act; 5 the id was granted before; 130
+interrupted; 141 nobody reads the output.
 """
 
 
@@ -101,6 +102,7 @@ app.command("serve", rich_help_panel=_RUN)(serve.serve)
 app.command("gateway", rich_help_panel=_RUN)(gateway.gateway)
 app.command("worker", rich_help_panel=_RUN)(worker.worker)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
+app.add_typer(clock.app, name="clock", rich_help_panel=_RUN)
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +13,10 @@ from accountant.replay.refold import check_genesis
 from streams.embedded import file_names, ledger_file
 from streams.embedded.file_identity import FileIdentity
 from streams.embedded.file_lock import FileLock
+from streams.embedded.journal import SqliteJournal
+from streams.embedded.queue import InputQueue
 from streams.errors import Refused
+from streams.settings import Settings
 
 
 class OwnedFile(NamedTuple):
@@ -60,3 +65,20 @@ def own_file(path: Path, wanted: Genesis, at: int) -> OwnedFile:
         lock.release()
         raise
     return OwnedFile(path, lock, identity, genesis)
+
+
+@contextlib.contextmanager
+def stopped_ledger(
+    path: Path, settings: Settings, now: int
+) -> Iterator[tuple[SqliteJournal, Genesis]]:
+    """Own a ledger's file that is there and that no process has open, for a command.
+
+    Yields: its journal, to be owned, and its genesis.
+    Raises: Refused: another process has it open, or it is no ledger's.
+    """
+    file = own_file(path.absolute(), settings.genesis(0, 1), now)
+    try:
+        inbox = InputQueue(settings.most_waiting)
+        yield SqliteJournal(file.path, inbox=inbox, file=file.identity), file.genesis
+    finally:
+        file.lock.release()

@@ -231,12 +231,8 @@ def _set_aside(db: apsw.Connection, letters: Sequence[DeadLetter]) -> None:
 
 def _first_since(db: apsw.Connection, since: int) -> int:
     """Return the number of the first decision made at or after `since`, at most the last."""
-    # decided_at never falls along the log, so the first one late enough starts it.
-    found = db.execute(
-        "SELECT sequence FROM decisions WHERE decided_at >= ? "
-        "ORDER BY decided_at, sequence LIMIT 1",
-        (since,),
-    ).get
+    # decided_at falls where a clock was reset: the first of the log, not the one of the least time.
+    found = db.execute("SELECT min(sequence) FROM decisions WHERE decided_at >= ?", (since,)).get
     if found is None:
         found = db.execute("SELECT max(sequence) FROM decisions").get
     first = int(found or 0)

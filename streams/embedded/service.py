@@ -21,7 +21,7 @@ from streams.alerts.delivered_ids import Delivered
 from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_outbox import Outbox
 from streams.broadcast import Broadcast, Subscription
-from streams.clock import Clock, SystemClock
+from streams.clock import CheckedClock, Clock, SystemClock
 from streams.embedded.decision_reader import DecisionReader
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
@@ -77,6 +77,7 @@ class EmbeddedService:
                 observer,
                 entitlement=entitlement,
                 clock=clock,
+                most_ahead_ms=settings.most_ahead_ms,
                 batch=settings.batch,
                 wait=settings.wait_seconds,
                 decide=decide,
@@ -84,7 +85,12 @@ class EmbeddedService:
             )
 
         self._writer = Writer(
-            make, self._inbox, self.live_ledgers, clock, begun=self._begun, publish=self._publish
+            make,
+            self._inbox,
+            self.live_ledgers,
+            CheckedClock(clock, settings.most_ahead_ms),
+            begun=self._begun,
+            publish=self._publish,
         )
 
     def _make_outbox(self, settings: Settings) -> Outbox | None:

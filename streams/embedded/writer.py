@@ -29,7 +29,7 @@ import apsw
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
-from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock, Clock
+from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock
 from streams.embedded.queue import InputQueue, NextBatch, QueuedBody
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
 from streams.logs import get_logger
@@ -94,7 +94,7 @@ class Writer:
         make: Callable[[Observer, Entitlement], Processor],
         inbox: InputQueue,
         live_ledgers: LiveLedgers,
-        clock: Clock,
+        clock: CheckedClock,
         *,
         begun: Callable[[Partition], None],
         publish: Callable[[Committed], None],
@@ -102,7 +102,7 @@ class Writer:
         self._make = make
         self._inbox = inbox
         self._live_ledgers = live_ledgers
-        self._clock = CheckedClock(clock)
+        self._clock = clock
         self._begun = begun
         self._publish = publish
         self._lock = threading.Lock()

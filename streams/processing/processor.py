@@ -15,7 +15,7 @@ from accountant.records import Genesis
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
-from streams.clock import CheckedClock, Clock, SystemClock
+from streams.clock import MOST_AHEAD_MS, CheckedClock, Clock, SystemClock
 from streams.errors import CommitRejected, Refused, Unavailable
 from streams.logs import get_logger
 from streams.processing.journal import Commit, DeadLetter, Journal
@@ -50,6 +50,7 @@ class Processor:
     leaves the outcome unknown, so everything in memory is dropped and read again.
 
     Args:
+        most_ahead_ms: how far the clock may be ahead of the last decision.
         batch: most records a transaction.
         wait: longest wait for the first record of a batch, in seconds.
         looks_again: seconds to wait before each retry of a fault that would halt the partition.
@@ -64,6 +65,7 @@ class Processor:
         *,
         entitlement: Entitlement | None = None,
         clock: Clock | None = None,
+        most_ahead_ms: int = MOST_AHEAD_MS,
         batch: int = BATCH,
         wait: float = WAIT_S,
         decide: Decide = decide,
@@ -75,7 +77,7 @@ class Processor:
         self._genesis = genesis
         self._observer = observer
         self._entitlement = entitlement or AlwaysEntitled()
-        self._clock = CheckedClock(clock or SystemClock())
+        self._clock = CheckedClock(clock or SystemClock(), most_ahead_ms)
         self._wait = wait
         self._decide = decide
         self._reach = reach

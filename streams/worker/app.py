@@ -94,6 +94,7 @@ def build(settings: Settings) -> App:
         observers=[live_ledgers, own] if settings.read_side else [live_ledgers],
         batch=settings.batch,
         wait=settings.wait_seconds,
+        most_ahead_ms=settings.most_ahead_ms,
     )
     app.settings_of_worker = settings
     counts = AlertCounts()

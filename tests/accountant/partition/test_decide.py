@@ -43,8 +43,9 @@ def test_the_same_bytes_again_get_the_first_decision_and_cost_nothing() -> None:
     assert again.first.partition_sequence == first.partition_sequence
     assert (again.first.outcome, again.first.cost) == (first.outcome, first.cost)
     assert again.first.decided_at == first.decided_at
-    assert first.was_granted
-    assert again.was_granted
+    assert first.granted
+    assert not again.granted
+    assert again.first.granted
     value = world.log[first.partition_sequence]
     assert again.first.hash == f"sha256:{hashlib.sha256(value).hexdigest()}"
     assert (again.cost, again.sequence, again.totals) == (None, None, None)
@@ -58,7 +59,7 @@ def test_a_refusal_is_repeated_even_once_it_would_fit() -> None:
     again = world.send("requests", body)
     assert again.first is not None
     assert (code(again), again.first.reason) == ("repeated", Reason.EXHAUSTED)
-    assert not again.was_granted
+    assert not again.first.granted
 
 
 def test_white_space_around_a_body_is_not_another_body() -> None:

@@ -317,7 +317,7 @@ def test_a_record_of_other_rules_is_not_believed(rules: int) -> None:
 
 
 def test_bytes_that_are_not_as_a_decision_is_written_are_noticed() -> None:
-    padded = [*LOG[:3], LOG[3][:-1] + b',"note":"x"}', *LOG[4:]]
+    padded = [*LOG[:3], LOG[3][:-1] + b',"notes":"x"}', *LOG[4:]]
     assert disagreement(padded) == (3, "record")
     assert disagreement([*LOG[:3], b"", *LOG[4:]]) == (3, "record")
     assert disagreement([*LOG[:3], LOG[3][:-9], *LOG[4:]]) == (3, "record")

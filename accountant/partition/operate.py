@@ -1,0 +1,48 @@
+"""Decisions that a command writes as the owner of a partition, without an input and a dataset.
+
+They are on the log like every other decision, and are the same live, in refold and in audit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from accountant.errors import RequestInvalid
+from accountant.partition.draft import Draft
+from accountant.records import Decision
+from accountant.records.decided import Encoded
+from accountant.records.outcomes import Outcome
+from accountant.times import iso
+
+MOST_NOTE: Final = 200
+
+
+def reset_clock(draft: Draft, at: int, note: str) -> Encoded:
+    """Set a partition's clock back, where a machine's clock was ahead when something was decided.
+
+    The floor becomes that time and the skew: every id that was issued before the clock ran ahead
+    has expired then, for an id's time is at most the skew ahead of the clock that decides it.
+    Remembered ids stay remembered; docs/decisions/0034 has what becomes of the others.
+
+    Args:
+        draft: without any decision yet.
+        at: the right time, milliseconds since 1970, before the partition's.
+        note: why, for people.
+    Raises: RequestInvalid: the note is empty or too long, or the time is not before the clock's.
+    """
+    if not note or len(note) > MOST_NOTE:
+        raise RequestInvalid("reason", f"must be 1 to {MOST_NOTE} characters", note)
+    if at >= draft.decided_at:
+        rule = f"must be before the last decision's, {iso(draft.decided_at)}"
+        raise RequestInvalid("time", rule, iso(at))
+    draft.set_back(at, at + draft.partition.genesis.skew_ms)
+    decision = Decision(
+        partition_sequence=draft.sequence + 1,
+        previous=draft.head,
+        decided_at=iso(draft.decided_at),
+        floor=iso(draft.floor),
+        rules=draft.rules,
+        outcome=Outcome.CLOCK_RESET,
+        note=note,
+    )
+    return draft.append(decision, None)

@@ -1,0 +1,146 @@
+"""A clock that is ahead decides nothing; where one did, a command sets the log back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from accountant.records import decode_decision
+from accountant.records.decided import Encoded
+from accountant.records.outcomes import Outcome
+from accountant.replay.audit import audit
+from streams.client import Accountant, Refused, Unavailable
+from streams.clock import DAY_MS
+from streams.embedded import ledger_file
+from streams.embedded.file_ownership import stopped_ledger
+from streams.embedded.service import EmbeddedService
+from streams.processing.clock_reset import reset
+from streams.settings import Settings
+from tests.streams.gateway.door import TestClock
+
+ONE = {"filter": "basic", "epsilon": "1"}
+DAY_S = DAY_MS / 1000
+
+
+def log(file: Path) -> list[bytes]:
+    with ledger_file.reader(file) as db:
+        return [value for _, value in ledger_file.numbered_decisions(db, first=0)]
+
+
+def ask(file: Path, clock: TestClock, settings: Settings | None = None) -> Outcome:
+    settings = (settings or Settings()).model_copy(update={"url": f"sqlite:///{file}"})
+    with Accountant(settings=settings, clock=clock, analyst="ana") as ledger:
+        return ledger.ask("census", "pure:0.1", wait=0.2).outcome
+
+
+def reset_file(file: Path, settings: Settings, clock: TestClock, note: str) -> Encoded | None:
+    with stopped_ledger(file, settings, clock.now()) as (journal, genesis):
+        return asyncio.run(reset(journal, genesis, clock, note))
+
+
+@pytest.fixture
+def used(file: Path, clock: TestClock) -> Path:
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner")
+        assert ledger.ask("census", "pure:0.1").granted
+    return file
+
+
+def test_a_clock_far_ahead_decides_nothing_and_names_the_setting(
+    used: Path, clock: TestClock
+) -> None:
+    before = log(used)
+    clock.pass_(seconds=401 * DAY_S)
+    named = "401 days ahead.*ACCOUNTANT_CLOCK_AHEAD_DAYS=402"
+    with pytest.raises(Unavailable, match=named):
+        ask(used, clock)
+    service = EmbeddedService.open(used, Settings(), clock=clock)
+    assert not service.readiness().ready
+    assert "ACCOUNTANT_CLOCK_AHEAD_DAYS" in service.readiness().reasons[0]
+    service.close_sync()
+    assert log(used) == before
+    assert ask(used, clock, Settings(clock_ahead_days=402)) is Outcome.GRANTED
+
+
+def test_a_year_of_rest_is_no_wrong_clock(used: Path, clock: TestClock) -> None:
+    clock.pass_(seconds=399 * DAY_S)
+    assert ask(used, clock) is Outcome.GRANTED
+
+
+def test_a_running_ledger_whose_clock_comes_to_be_ahead_stops(used: Path, clock: TestClock) -> None:
+    with Accountant(f"sqlite:///{used}", clock=clock, analyst="ana") as ledger:
+        assert ledger.ask("census", "pure:0.1").granted
+        clock.pass_(seconds=401 * DAY_S)
+        with pytest.raises(Unavailable, match="ACCOUNTANT_CLOCK_AHEAD_DAYS"):
+            ledger.ask("census", "pure:0.1", wait=0.2)
+
+
+def test_a_frozen_ledger_is_thawed(used: Path, clock: TestClock) -> None:
+    clock.pass_(seconds=300 * DAY_S)
+    assert ask(used, clock) is Outcome.GRANTED  # by a clock 300 days ahead
+    clock.pass_(seconds=-300 * DAY_S)
+    with pytest.raises(Unavailable, match="accountant clock reset"):
+        ask(used, clock)
+    decision = reset_file(used, Settings(), clock, "set by hand")
+    assert decision is not None
+    assert decision.outcome is Outcome.CLOCK_RESET
+    assert reset_file(used, Settings(), clock, "again") is None
+    assert ask(used, clock) is Outcome.EXPIRED
+    clock.pass_(seconds=301)
+    assert ask(used, clock) is Outcome.GRANTED
+    assert ask(used, clock) is Outcome.GRANTED  # after one more start
+    records = log(used)
+    assert audit(records).ok
+    outcomes = [decode_decision(value).outcome for value in records]
+    assert outcomes.count(Outcome.GRANTED) == 4
+    with Accountant(f"sqlite:///{used}", clock=clock) as ledger:
+        view = ledger.dataset("census")
+        assert view is not None
+        assert view.totals["epsilon"] == "0.4"
+
+
+def test_a_file_that_is_open_is_not_reset(used: Path, clock: TestClock) -> None:
+    service = EmbeddedService.open(used, Settings(), clock=clock)
+    with pytest.raises(Refused, match="has this ledger open"):
+        reset_file(used, Settings(), clock, "set by hand")
+    service.close_sync()
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "streams.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_by_command(file: Path) -> None:
+    clock = TestClock()
+    clock.pass_(seconds=7300 * DAY_S)
+    with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
+        ledger.open("census", ONE, by="owner")
+    url = f"sqlite:///{file}"
+    asked = run("ask", "census", "pure:0.1", "--analyst", "ana", "--url", url, "--wait", "1")
+    assert asked.returncode == 4
+    assert "accountant clock reset" in asked.stderr
+    again = run("clock", "reset", "--reason", "", "--url", url)
+    assert again.returncode == 2
+    done = run("clock", "reset", "--reason", "dead battery", "--url", url, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["outcome"] == "clock_reset"
+    assert run("clock", "reset", "--reason", "x", "--url", url).returncode == 1
+    for command in (
+        ("audit",),
+        ("dataset", "list"),
+        ("dataset", "show", "census"),
+        ("watch", "--once"),
+        ("log", "export"),
+    ):
+        done = run(*command, "--url", url)
+        assert done.returncode == 0, (command, done.stderr)
+    exported = [json.loads(line) for line in done.stdout.splitlines()]
+    assert exported[-1]["note"] == "dead battery"
+    assert run("clock", "reset", "--reason", "x", "--url", f"{url}.no").returncode == 4
+    assert not Path(f"{file}.no").exists()
