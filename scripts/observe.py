@@ -143,7 +143,8 @@ Alertmanager http://{address("ALERTMANAGER")}
 In another terminal, to use a budget up and then close the dataset:
 
     export ACCOUNTANT_URL=http://{address("LEDGER")}
-    .venv/bin/accountant dataset open statistics.census --filter basic --epsilon 1
+    .venv/bin/accountant dataset open statistics.census --filter basic --epsilon 1 \\
+        --most-per-request 1
     .venv/bin/accountant ask statistics.census pure:1 --analyst ana
     .venv/bin/accountant dataset close statistics.census
 

@@ -66,11 +66,12 @@ def fit(claim: Claim, budget: Budget) -> Fit:
     asked = checked(claim)
     cost = price(asked, kind.needs)
     unit = kind.sums[0]
+    cap = budget.plan.cap
     of_others = asked.only_for and asked.only_for != budget.plan.policy.neighbours
     if of_others or not kind.accepts(cost):
         return Fit(accepted=False, count=0, cost="inf", unit=unit)
     after = kind.charge(capacity, budget.spent, cost)
-    if after is None:
+    if after is None or (cap is not None and not cap.admits(cost)):
         return Fit(accepted=True, count=0, cost=format_units(cost.amounts[0]), unit=unit)
     grown = kind.progress(capacity, after) - kind.progress(capacity, budget.spent)
     count = 0 if budget.closed else kind.count(capacity, budget.spent, cost)

@@ -50,7 +50,7 @@ def adjudicate(
         at: the decision's time, milliseconds since 1970.
     A refusal spends nothing and leaves the filter open, unless the policy halts on it.
     Reasons in the order in which they are looked for: closed, halted, unit_mismatch,
-    claim_not_accepted, exhausted.
+    claim_not_accepted, above_cap, exhausted.
     """
     plan = ledger.plan
     if ledger.closed:
@@ -66,6 +66,12 @@ def adjudicate(
     totals = ledger.totals
     width = plan.width
     spent = plan.kind.charge(plan.capacity, totals[:width], asked)
+    if plan.cap is not None and not plan.cap.admits(asked) and plan.kind.accepts(asked):
+        # Not for want of budget: it halts nothing and crosses no threshold.
+        fits = largest(claim.claim, plan.offered, plan.capacity, ledger.spent)
+        return _moved(ledger, at), Verdict(
+            Outcome.REFUSED, Reason.ABOVE_CAP, asked, _NONE_CROSSED, fits
+        )
     if spent is None:
         if not plan.kind.accepts(asked):
             return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, asked)
@@ -119,7 +125,7 @@ def _refuse_exhausted(
         crossed = plan.policy.alert_at[ledger.crossed :]
     halts = bool(plan.policy.halt_on_refusal)
     # After a halt nothing would be granted any more, so nothing is offered.
-    fits = None if halts else largest(claim.claim, plan.kind, plan.capacity, ledger.spent)
+    fits = None if halts else largest(claim.claim, plan.offered, plan.capacity, ledger.spent)
     verdict = Verdict(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits)
     return _moved(ledger, at, crossed_after, exhausted, halts), verdict
 

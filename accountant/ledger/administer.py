@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from operator import gt
+
 import msgspec
 
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
-from accountant.policy import resolve
+from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled import CompiledPolicy, open_plan
 from accountant.records import AdminRecord, Amend, Open
 from accountant.records.outcomes import Outcome, Reason
@@ -29,7 +31,11 @@ def administer(
     assert ledger is not None
     if ledger.closed:
         return _refused(ledger, Reason.CLOSED, at)
+    if record.follows is not None and record.follows != ledger.sequence:
+        return _refused(ledger, Reason.OUT_OF_DATE, at)
     if isinstance(record, Amend):
+        if record.policy is not None:
+            return _lower(ledger, record.policy, at)
         return _amend(ledger, record, at)
     closed = _after_decision(ledger, at, closed=True)
     return closed, Verdict(Outcome.CLOSED), {}
@@ -46,11 +52,38 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
         before,
         alert_at=before.alert_at if record.alert_at is None else record.alert_at,
         horizon=before.horizon if record.horizon is None else record.horizon,
+        most_per_request=(
+            before.most_per_request if record.most_per_request is None else record.most_per_request
+        ),
     )
     plan = CompiledPolicy(policy, ledger.plan.capacity)
     crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
     amended = _after_decision(ledger, at, plan=plan, crossed=crossed)
     return amended, Verdict(Outcome.AMENDED), _policy_fields(plan)
+
+
+def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+    """Give a dataset of which nothing was granted a lower budget, and the whole policy with it.
+
+    The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta.
+    """
+    if ledger.mechanisms or any(ledger.totals):
+        return _refused(ledger, Reason.ALREADY_GRANTED, at)
+    before, plan = ledger.plan, open_plan(resolve(wanted))
+    was, now = guarantee_of(before.policy), guarantee_of(plan.policy)
+    same = all(
+        getattr(before.policy, field) == getattr(plan.policy, field)
+        for field in ("filter", "unit", "neighbours", *PARAMETERS)
+    )
+    larger = now.name != was.name or now.amount > was.amount or now.delta > was.delta
+    if not same or larger or any(map(gt, plan.capacity, before.capacity)):
+        return _refused(ledger, Reason.NOT_LOWER, at)
+    crossed = plan.count_crossed(0, exhausted=ledger.exhausted)
+    zero = (0,) * len(plan.sums)
+    lowered = _after_decision(
+        ledger, at, plan=plan, crossed=crossed, totals=zero, readings=plan.readings(zero)
+    )
+    return lowered, Verdict(Outcome.AMENDED), _policy_fields(plan)
 
 
 def _policy_fields(plan: CompiledPolicy) -> dict[str, object]:

@@ -16,6 +16,7 @@ from accountant.claims.price import price
 from accountant.claims.text import claim_text
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
+from accountant.policy.cap import CappedFilter
 
 # The offered parameter has 4 significant digits, rounded toward the smaller cost.
 _SAFER: Final = {
@@ -30,7 +31,10 @@ _PER_DECADE: Final = 9000  # decimals of 4 digits, 1000 to 9999, times a power o
 
 
 def largest(
-    claim: Claim, kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]
+    claim: Claim,
+    kind: Filter | CappedFilter,
+    capacity: tuple[Units, ...],
+    spent: tuple[Units, ...],
 ) -> str | None:
     """Return the largest claim like `claim` that fits, as text, None if no such claim fits.
 
@@ -42,13 +46,34 @@ def largest(
     if isinstance(claim, Repeat):
         single = price(checked(claim.claim), kind.needs)
         times = kind.count(capacity, spent, single)
+        if times and isinstance(kind, CappedFilter):
+            times = _most_times(claim, kind, capacity, spent, times)
         return claim_text(Repeat(claim.claim, times)) if times else None
     return _search(claim, kind, capacity, spent)
 
 
+def _most_times(
+    claim: Repeat,
+    kind: CappedFilter,
+    capacity: tuple[Units, ...],
+    spent: tuple[Units, ...],
+    most: int,
+) -> int:
+    """Return how many of at most `most` claims one request may ask for: each alone is within."""
+    least, above = 0, most + 1
+    while above - least > 1:
+        middle = (least + above) // 2
+        asked = price(CheckedClaim(Repeat(claim.claim, middle)), kind.needs)
+        least, above = (middle, above) if kind.fits(capacity, spent, asked) else (least, middle)
+    return least
+
+
 @lru_cache(maxsize=16_384)
 def _search(
-    claim: Claim, kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]
+    claim: Claim,
+    kind: Filter | CappedFilter,
+    capacity: tuple[Units, ...],
+    spent: tuple[Units, ...],
 ) -> str | None:
     asked = Decimal(getattr(claim, claim.knob))
     if not asked:

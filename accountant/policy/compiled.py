@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.amounts import Units, format_units, parse_units, units_down
 from accountant.errors import RequestInvalid
@@ -16,6 +17,7 @@ from accountant.filters import Filter
 from accountant.filters.summed import SummedFilter
 from accountant.odometers import Reader, sums_of
 from accountant.policy import Policy, filter_of, horizon_seconds, parse_budget
+from accountant.policy.cap import CappedFilter, check_cap
 
 _ENCODE = msgspec.json.encode
 # A refusal after this part of the budget is spent counts as exhaustion: claims rarely spend a
@@ -34,6 +36,8 @@ class CompiledPolicy:
         width: how many of `sums` belong to the filter.
         priced: names of the sums of a price: the filter's needs, then the odometers' sums.
         needed: how many of `priced` the filter needs.
+        cap: what one request may take at most, None for no such limit.
+        offered: the filter, with the cap if there is one: what a request would be granted by.
         capacity: the limit of each of the filter's sums, in units of 1e-40.
         readers: its odometers; `reader_names` are their names.
         thresholds: the spent amounts that cross each ratio of `policy.alert_at`.
@@ -46,11 +50,13 @@ class CompiledPolicy:
         "_reads",
         "additive",
         "budget_wire",
+        "cap",
         "capacity",
         "horizon_seconds",
         "kind",
         "nearly",
         "needed",
+        "offered",
         "policy",
         "policy_wire",
         "priced",
@@ -82,6 +88,10 @@ class CompiledPolicy:
         self.priced = (*kind.needs, *names)
         self.needed = len(kind.needs)
         self.capacity = capacity
+        ratio = policy.most_per_request
+        capped = ratio is not UNSET and Fraction(ratio) < 1
+        self.cap = CappedFilter(kind, capacity, str(ratio)) if capped else None
+        self.offered: Filter | CappedFilter = self.cap or kind
         self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
         self._reads = tuple(reader.read for reader in self.readers)
         self.reader_names = tuple(reader.name for reader in self.readers)
@@ -134,6 +144,8 @@ def open_plan(policy: Policy) -> CompiledPolicy:
     if capacity[0] <= 0:
         rule = f"must leave filter {kind.name} a budget of at least 1e-40"
         raise RequestInvalid("policy", rule, format_units(capacity[0]))
+    if policy.most_per_request is not UNSET:
+        check_cap(policy.most_per_request, capacity, field="policy.most_per_request")
     return CompiledPolicy(policy, capacity)
 
 

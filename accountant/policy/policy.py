@@ -47,8 +47,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         halt_on_refusal: the first refusal for want of budget is the last decision on it.
         order: of filter renyi. `orders`, `weights`: of renyi_weighted.
         epsilon_ex_post, delta_ex_post: the second budget of filter split.
+        most_per_request: the most that one request may take, as a ratio in (0, 1]: the
+            `spent_ratio` that it alone would leave on an empty dataset of the policy.
 
-    A field of the last three lines that is left out is not written either, so that what was
+    A field from `halt_on_refusal` on that is left out is not written either, so that what was
     opened before there was such a field reads, and is written, as it was.
     """
 
@@ -68,6 +70,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     weights: tuple[str, ...] | UnsetType = UNSET
     epsilon_ex_post: str | UnsetType = UNSET
     delta_ex_post: str | UnsetType = UNSET
+    most_per_request: str | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(
@@ -188,6 +191,8 @@ def resolve(policy: Policy) -> Policy:
     check_alerts(policy.alert_at, field="policy.alert_at")
     if policy.horizon is not None:
         check_horizon(policy.horizon, field="policy.horizon")
+    if policy.most_per_request is not UNSET:
+        check_ratio(policy.most_per_request, field="policy.most_per_request")
     odometers = policy.odometers
     if odometers is None:
         odometers = _default_odometers(budget)
@@ -218,6 +223,12 @@ def check_horizon(text: str, *, field: str) -> None:
     """Raise RequestInvalid unless `text` is a number of days such as P365D."""
     if _HORIZON.fullmatch(text) is None:
         raise RequestInvalid(field, "must be a number of days such as P365D", text)
+
+
+def check_ratio(text: str, *, field: str) -> None:
+    """Raise RequestInvalid unless `text` is a number in (0, 1]."""
+    if not 0 < parse(text, field=field) <= 1:
+        raise RequestInvalid(field, "must be above 0 and at most 1", text)
 
 
 def check_alerts(alert_at: tuple[str, ...], *, field: str) -> None:

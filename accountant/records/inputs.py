@@ -14,9 +14,19 @@ import msgspec
 
 from accountant.claims import CheckedClaim, checked
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.policy import check_alerts, check_horizon, resolve
+from accountant.policy import check_alerts, check_horizon, check_ratio, resolve
 from accountant.policy.compiled import open_plan
-from accountant.records import RULES, Amend, Body, Close, MechanismRequest, Open, Source
+from accountant.records import (
+    FIRST_RULES,
+    RULES,
+    Amend,
+    Body,
+    Close,
+    MechanismRequest,
+    Open,
+    Source,
+)
+from accountant.records.first_rules import check_first
 from accountant.records.outcomes import Reason
 from accountant.times import issued_at
 
@@ -123,6 +133,8 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
         RequestInvalid: a field breaks its rule.
     """
     try:
+        if rules == FIRST_RULES and source == "admin":
+            check_first(body)
         decoded = _DECODERS[source](body)
         if isinstance(decoded, MechanismRequest):
             return _check_request(decoded, body)
@@ -170,8 +182,20 @@ def _check_admin(record: Open | Amend | Close, body: bytes) -> Checked:
             check_alerts(record.alert_at, field="alert_at")
         if record.horizon is not None:
             check_horizon(record.horizon, field="horizon")
+        if record.most_per_request is not None:
+            check_ratio(record.most_per_request, field="most_per_request")
+        if record.policy is not None:
+            _check_lower(record)
+            open_plan(resolve(record.policy))
     _parse(body)
     return Checked(record, record.by, issued, None)
+
+
+def _check_lower(record: Amend) -> None:
+    for field in ("alert_at", "horizon", "most_per_request"):
+        value = getattr(record, field)
+        if value is not None:
+            raise RequestInvalid(field, "must be left out where policy is given", value)
 
 
 def _check_names(request_id: str, dataset: str, who_field: str, who: str) -> int:

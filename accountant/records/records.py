@@ -62,17 +62,31 @@ class Open(_Admin, frozen=True, tag="open"):
 
 
 class Amend(_Admin, frozen=True, tag="amend"):
-    """An owner changes thresholds or horizon; the budget never changes."""
+    """An owner changes thresholds, horizon or cap, or lowers the budget before any grant.
+
+    Attributes:
+        follows: number of the dataset's decision that this follows; any other one is refused.
+        policy: the whole policy, with a budget that is lower and the same filter, unit and
+            neighbours; without the fields beside it.
+    """
 
     alert_at: tuple[str, ...] | None = None
     horizon: str | None = None
     reason: str = ""
+    follows: int | None = None
+    most_per_request: str | None = None
+    policy: Policy | None = None
 
 
 class Close(_Admin, frozen=True, tag="close"):
-    """An owner closes a dataset: nothing more is granted."""
+    """An owner closes a dataset: nothing more is granted.
+
+    Attributes:
+        follows: as of `Amend`.
+    """
 
     reason: str = ""
+    follows: int | None = None
 
 
 AdminRecord = Open | Amend | Close

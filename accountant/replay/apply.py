@@ -62,6 +62,10 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
             return Ledger.opened(str(decision.dataset), plan, at)
         crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
+        if not ledger.mechanisms and not any(ledger.totals):
+            # Where nothing was granted yet, the whole policy may be another one, odometers too.
+            zero = (0,) * len(plan.sums)
+            ledger = msgspec.structs.replace(ledger, totals=zero, readings=plan.readings(zero))
     if ledger is None:
         raise LogDamaged(f"decision {decision.partition_sequence} is of a dataset never opened")
     plan = ledger.plan

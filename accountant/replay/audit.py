@@ -295,4 +295,4 @@ def _fits(ledger: Ledger, text: str | None) -> bool:
         asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs)
     except RequestInvalid:
         return False
-    return ledger.plan.kind.charge(ledger.plan.capacity, ledger.spent, asked) is not None
+    return ledger.plan.offered.fits(ledger.plan.capacity, ledger.spent, asked)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from operator import gt
 from typing import Final, NamedTuple
+
+import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import format_reading, totals_from
 from accountant.partition import Partition
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision
 from accountant.records.outcomes import OPERATED, Outcome, Reason
 from accountant.times import from_iso
@@ -29,6 +32,8 @@ _NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED})
 _WITHOUT_REQUEST: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.INVALID_FIELD, Reason.INTERNAL_ERROR}
 )
+_LOWERED_SINCE: Final = 2
+"""The first rules by which a budget may be lowered."""
 _OPERATED_SINCE: Final = 2
 """The first rules that know decisions without an input."""
 _OF_A_LEDGER: Final = ("generation", "cost", "asked", "totals", "left", "odometers", "policy")
@@ -122,10 +127,29 @@ def _check_numbered(ledger: Ledger | None, decision: Decision) -> Findings:
     yield from same("sequence", ledger.sequence + 1, decision.sequence)
     yield from same("generation", ledger.generation, decision.generation)
     if decision.outcome is Outcome.AMENDED:
-        yield from same("budget", ledger.plan.budget_wire, decision.budget)
+        lowered = _lowered(ledger, decision)
+        if lowered is None:
+            yield from same("budget", ledger.plan.budget_wire, decision.budget)
+        else:
+            ledger = lowered
     else:
         yield from same("policy", None, decision.policy)
     yield from _check_sums(ledger, decision)
+
+
+def _lowered(ledger: Ledger, decision: Decision) -> Ledger | None:
+    """Return the ledger under an amendment's whole policy, None unless nothing was granted yet.
+
+    The filter's limits must be nowhere larger; deciding the amendment again compares the rest.
+    """
+    if decision.rules < _LOWERED_SINCE or ledger.mechanisms or any(ledger.totals):
+        return None
+    if decision.policy is None or tuple(decision.budget or {}) != ledger.plan.kind.sums:
+        return None
+    plan = stored_plan(decision.policy, tuple((decision.budget or {}).values()))
+    if any(map(gt, plan.capacity, ledger.plan.capacity)):
+        return None
+    return msgspec.structs.replace(ledger, plan=plan, totals=(0,) * len(plan.sums))
 
 
 def _check_sums(ledger: Ledger, decision: Decision) -> Findings:

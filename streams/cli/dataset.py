@@ -31,9 +31,14 @@ By = Annotated[
 Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
 _OF_A_POLICY = (
     *("epsilon", "delta", "filter", "rho", "delta_for_claims"),
-    *("unit", "neighbours", "horizon"),
+    *("unit", "neighbours", "horizon", "most_per_request"),
 )
 """The options of `open` that a policy's file says instead."""
+PROPOSED_CAP = "0.1"
+_CAP_EXPLAINED = (
+    f"no single request may take more than {PROPOSED_CAP} of the budget, so that a mistyped one "
+    "cannot use it up;\nchange it by `accountant dataset amend --most-per-request`, 1 lifts it"
+)
 
 
 @app.command("open")
@@ -72,6 +77,9 @@ def open_(
             excluded(context, "--policy", _OF_A_POLICY, why="the file says it all")
             wanted = policy_in(policy)
         else:
+            proposed = fields["most_per_request"] is None
+            if proposed:
+                fields["most_per_request"] = PROPOSED_CAP
             wanted = policy_of(fields)
         with named_options() if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))
@@ -81,6 +89,8 @@ def open_(
             return
         with Accountant(url, wait=wait) as ledger:
             decision = ledger.open(name, wanted, by=by, reason=reason, wait=wait)
+    if policy is None and proposed and not json and decision.outcome == "opened":
+        typer.echo(_CAP_EXPLAINED)
     _tell(decision, json)
 
 
@@ -104,23 +114,48 @@ def amend(
     horizon: Annotated[
         str | None, typer.Option(help="How long the budget is to last: P365D.")
     ] = None,
+    most_per_request: Annotated[
+        str | None,
+        typer.Option(help="The most that one request may take of the budget, a ratio; 1: any."),
+    ] = None,
+    lower_to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON of the whole policy with a lower budget; refused once anything was granted.",
+        ),
+    ] = None,
+    follows: Annotated[
+        int | None,
+        typer.Option(help="Refuse unless this is the number of the dataset's last decision."),
+    ] = None,
     by: By = "owner",
     reason: Reason = "",
     wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
-    """Change a dataset's alert thresholds or horizon; its budget never changes.
+    """Change a dataset's alert thresholds, horizon or cap; or lower its budget before any grant.
 
     What is not given stays as it is.
     """
     from streams.client import Accountant
 
-    if not alert_at and horizon is None:
-        fail(Exit.USAGE, "nothing to change", hint="--alert-at 0.5 --alert-at 0.9, --horizon P365D")
+    if not alert_at and horizon is None and most_per_request is None and lower_to is None:
+        hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"
+        fail(Exit.USAGE, "nothing to change", hint=hint)
+    policy = None if lower_to is None else policy_in(lower_to)
     with explained(), Accountant(url, wait=wait) as ledger:
         decision = ledger.amend(
-            name, alert_at=alert_at or None, horizon=horizon, by=by, reason=reason, wait=wait
+            name,
+            alert_at=alert_at or None,
+            horizon=horizon,
+            most_per_request=most_per_request,
+            policy=policy,
+            follows=follows,
+            by=by,
+            reason=reason,
+            wait=wait,
         )
     _tell(decision, json)
 

@@ -152,23 +152,34 @@ class LedgerMethods(Generic[D_co, R_co]):
         *,
         alert_at: Sequence[str] | None = None,
         horizon: str | None = None,
+        most_per_request: str | None = None,
+        policy: Policy | Mapping[str, Any] | None = None,
+        follows: int | None = None,
         by: str,
         reason: str = "",
         request_id: str | None = None,
         wait: float = WAIT_S,
     ) -> D_co:
-        """Change a dataset's alert thresholds or horizon; its budget never changes.
+        """Change a dataset's thresholds, horizon or cap; or, before any grant, lower its budget.
 
         Args:
             alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None keeps
                 those there are.
             horizon: how long the budget is to last, such as `P365D`; None keeps it.
+            most_per_request: the most that one request may take, a ratio; None keeps it.
+            policy: the whole policy with a lower budget, and nothing beside it; refused once
+                anything was granted.
+            follows: number of the dataset's decision (`sequence`) that this follows; if another
+                one has come since, it is refused as `out_of_date`.
             by: its owner.
         """
         call = prepare_amend(
             dataset,
             alert_at=alert_at,
             horizon=horizon,
+            most_per_request=most_per_request,
+            policy=policy,
+            follows=follows,
             by=by,
             reason=reason,
             request_id=request_id or new_id(self.clock),
@@ -179,14 +190,15 @@ class LedgerMethods(Generic[D_co, R_co]):
         self,
         dataset: str,
         *,
+        follows: int | None = None,
         by: str,
         reason: str = "",
         request_id: str | None = None,
         wait: float = WAIT_S,
     ) -> D_co:
-        """Close a dataset: nothing more is granted."""
+        """Close a dataset: nothing more is granted; `follows` as of `amend`."""
         sent_id = request_id or new_id(self.clock)
-        call = prepare_close(dataset, by=by, reason=reason, request_id=sent_id)
+        call = prepare_close(dataset, follows=follows, by=by, reason=reason, request_id=sent_id)
         return self.decided(call._replace(fresh=request_id is None), wait)
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import to_builtins
 
 from accountant.claims import Claim
 from accountant.claims.text import parse_claim
@@ -268,16 +269,20 @@ def prepare_amend(
     *,
     alert_at: Sequence[str] | None,
     horizon: str | None,
+    most_per_request: str | None,
+    policy: Policy | Mapping[str, Any] | None,
+    follows: int | None,
     by: str,
     reason: str,
     request_id: str,
 ) -> PreparedRequest:
-    """Return the call that changes a dataset's thresholds or horizon.
+    """Return the call that changes a dataset's thresholds, horizon, cap or budget.
 
-    Raises: RequestInvalid: also where neither is given.
+    Raises: RequestInvalid: also where none is given.
     """
-    if alert_at is None and horizon is None:
-        raise RequestInvalid("alert_at", "must be given, or horizon", None)
+    if alert_at is None and horizon is None and most_per_request is None and policy is None:
+        rule = "must be given, or horizon, most_per_request or policy"
+        raise RequestInvalid("alert_at", rule, None)
     record = Amend(
         version=VERSION,
         request_id=request_id,
@@ -286,19 +291,33 @@ def prepare_amend(
         alert_at=None if alert_at is None else tuple(alert_at),
         horizon=horizon,
         reason=reason,
+        follows=follows,
+        most_per_request=most_per_request,
     )
-    body = encode(record)
+    fields = {name: each for name, each in to_builtins(record).items() if each is not None}
+    if policy is not None:
+        fields["policy"] = _given(policy)
+    body = encode(fields)
     check_body("admin", body)
     return PreparedRequest("admin", body, dataset, by, request_id)
 
 
-def prepare_close(dataset: str, *, by: str, reason: str, request_id: str) -> PreparedRequest:
+def prepare_close(
+    dataset: str, *, follows: int | None, by: str, reason: str, request_id: str
+) -> PreparedRequest:
     """Return the call that closes a dataset.
 
     Raises: RequestInvalid.
     """
-    record = Close(version=VERSION, request_id=request_id, dataset=dataset, by=by, reason=reason)
-    body = encode(record)
+    record = Close(
+        version=VERSION,
+        request_id=request_id,
+        dataset=dataset,
+        by=by,
+        reason=reason,
+        follows=follows,
+    )
+    body = encode({name: each for name, each in to_builtins(record).items() if each is not None})
     check_body("admin", body)
     return PreparedRequest("admin", body, dataset, by, request_id)
 

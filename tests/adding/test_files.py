@@ -172,7 +172,7 @@ class TestAClaim:
         assert len(with_claim.touched) <= 2, with_claim.touched
 
     def test_is_granted_charged_and_audited(self, with_claim: Copy) -> None:
-        policy = ("--epsilon", "0.15", "--filter", "basic")
+        policy = ("--epsilon", "0.15", "--filter", "basic", "--most-per-request", "1")
         (opened,) = with_claim.rows("dataset", "open", "census", *policy)
         assert opened["outcome"] == "opened", opened
         told = [with_claim.rows(*ASK, self.CLAIM)[0] for _ in range(2)]

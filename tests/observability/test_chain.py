@@ -55,7 +55,8 @@ def accountant(address: str, *arguments: str) -> int:
 def test_an_exhausted_budget_is_delivered_and_resolves(chain: tuple[str, Watch]) -> None:
     address, watch = chain
     dataset = f'{{dataset="{DATASET}"}}'
-    opened = accountant(address, "dataset", "open", DATASET, "--filter", "basic", "--epsilon", "1")
+    policy = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
+    opened = accountant(address, "dataset", "open", DATASET, *policy)
     assert opened == 0
     until("the dataset is scraped", lambda: watch.value(f"privacy_filter_exhausted{dataset}") == 0)
     with Accountant(address) as ledger:

@@ -27,6 +27,11 @@ _MEANS = {
     "`accountant dataset show` tells: derive it for these, never just rename it",
     Reason.CLAIM_NOT_ACCEPTED: "the filter or the neighbours of the dataset rule out this kind of "
     "claim, or its batch is too long: ask for another mechanism, or for less at a time",
+    Reason.ABOVE_CAP: "one request may not take so much of the budget: ask for less, or have its "
+    "owner amend `most_per_request`",
+    Reason.OUT_OF_DATE: "another decision has come since the one that this follows",
+    Reason.ALREADY_GRANTED: "something was granted: the budget can be lowered no more",
+    Reason.NOT_LOWER: "the policy is somewhere larger, or of another filter, unit or neighbours",
     Reason.OVERLOADED: "too many requests: retry the same request in a minute",
     Reason.ISSUED_IN_FUTURE: "the id's time is ahead of the ledger's clock: set this machine's",
 }
@@ -167,7 +172,7 @@ def explain(decision: Decision) -> list[Text]:
     if decision.left:
         shown = ", ".join(f"{name} {short(amount)}" for name, amount in decision.left.items())
         lines.append(Text(f"  left  {shown}"))
-    if decision.reason is Reason.EXHAUSTED:
+    if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if decision.odometers and decision.outcome is Outcome.GRANTED:
         lines.append(Text(f"  odometers {odometers(decision.odometers, ', ')}"))

@@ -31,12 +31,13 @@ _HELP: Final = {
     "unit": UNIT_HELP,
     "neighbours": NEIGHBOURS_HELP,
     "horizon": "How long the budget is to last: P365D.",
+    "most_per_request": "The most that one request may take of the budget, a ratio; 1: any.",
 }
 """The fields of any policy that commands have options for, and what they say of them."""
 _PARAMETERS: Final = {
     field: parameter for kind in FILTERS.values() for field, parameter in kind.parameters.items()
 }
-_DEFAULTS: Final = msgspec.to_builtins(Policy())
+_DEFAULTS: Final = msgspec.to_builtins(Policy()) | {"most_per_request": None}
 _OPTIONS: Final = frozenset({*_HELP, "error", "confidence", "sensitivity"})
 _HINTS: Final = {
     "delta": "add --delta 1e-6, or --filter basic",

@@ -22,7 +22,14 @@ from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.ledger.largest_fit import largest
 from accountant.partition.key_hash import partition_of
-from accountant.policy import check_alerts, check_horizon, resolve
+from accountant.policy import (
+    PARAMETERS,
+    check_alerts,
+    check_horizon,
+    check_ratio,
+    guarantee_of,
+    resolve,
+)
 from accountant.policy.compiled import CompiledPolicy, open_plan
 from accountant.records import Genesis, decode_policy
 from accountant.records.inputs import Undecodable, canonical, check
@@ -36,8 +43,11 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
         {"purpose"},
     ),
     "open": ({"by", "policy"}, {"reason"}),
-    "amend": ({"by"}, {"alert_at", "horizon", "reason"}),
-    "close": ({"by"}, {"reason"}),
+    "amend": (
+        {"by"},
+        {"alert_at", "horizon", "reason", "follows", "most_per_request", "policy"},
+    ),
+    "close": ({"by"}, {"reason", "follows"}),
 }
 """Of each type: what must be there beside the four of all, and what may be."""
 
@@ -132,7 +142,17 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
             return found, CheckedClaim(msgspec.convert(found["claim"], Claim))
         if kind == "open":
             return found, open_plan(resolve(decode_policy(text(found["policy"]).encode())))
+        if found.get("follows") is not None:
+            msgspec.json.decode(text(found["follows"]).encode(), type=int)
         if kind == "amend":
+            if found.get("most_per_request") is not None:
+                ratio = msgspec.convert(found["most_per_request"], str)
+                check_ratio(ratio, field="most_per_request")
+            if found.get("policy") is not None:
+                beside = ("alert_at", "horizon", "most_per_request")
+                if any(found.get(field) is not None for field in beside):
+                    raise bad
+                return found, open_plan(resolve(decode_policy(text(found["policy"]).encode())))
             if found.get("alert_at") is not None:
                 alerts = msgspec.convert(found["alert_at"], tuple[str, ...])
                 check_alerts(alerts, field="alert_at")
@@ -313,6 +333,10 @@ class Plain:
             outcome, fields = "refused", {"reason": "already_opened"}
         elif ledger["closed"]:
             outcome, fields = "refused", {"reason": "closed"}
+        elif kind != "request" and found.get("follows") not in (None, ledger["sequence"]):
+            outcome, fields = "refused", {"reason": "out_of_date"}
+        elif kind == "amend" and found.get("policy") is not None:
+            outcome, fields = self.lowered(ledger, worth)
         elif kind == "close":
             ledger["closed"] = True
             outcome, fields = "closed", {}
@@ -331,6 +355,8 @@ class Plain:
             changes["alert_at"] = tuple(found["alert_at"])
         if found.get("horizon") is not None:
             changes["horizon"] = found["horizon"]
+        if found.get("most_per_request") is not None:
+            changes["most_per_request"] = found["most_per_request"]
         plan = CompiledPolicy(msgspec.structs.replace(plan.policy, **changes), plan.capacity)
         ledger["plan"] = plan
         ledger["crossed"] = (
@@ -339,6 +365,23 @@ class Plain:
             else self.reached(plan, self.progress(ledger))
         )
         return self.written(plan)
+
+    def lowered(self, ledger: dict[str, Any], plan: CompiledPolicy) -> tuple[str, dict[str, Any]]:
+        old: CompiledPolicy = ledger["plan"]
+        if ledger["mechanisms"] or any(ledger["totals"].values()):
+            return "refused", {"reason": "already_granted"}
+        was, now = guarantee_of(old.policy), guarantee_of(plan.policy)
+        alike = ("filter", "unit", "neighbours", *PARAMETERS)
+        if (
+            any(getattr(old.policy, f) != getattr(plan.policy, f) for f in alike)
+            or (now.name, now.amount > was.amount, now.delta > was.delta)
+            != (was.name, False, False)
+            or any(new > limit for new, limit in zip(plan.capacity, old.capacity, strict=True))
+        ):
+            return "refused", {"reason": "not_lower"}
+        ledger["plan"], ledger["totals"] = plan, dict.fromkeys(plan.sums, 0)
+        ledger["crossed"] = len(plan.policy.alert_at) if ledger["exhausted"] else 0
+        return "amended", self.written(plan)
 
     def asked(
         self, ledger: dict[str, Any], found: dict[str, Any], claim: CheckedClaim
@@ -356,6 +399,14 @@ class Plain:
         spent = tuple(ledger["totals"][name] for name in plan.kind.sums)
         wire = {name: amount_text(cost) for name, cost in costs.items()}
         after = plan.kind.charge(plan.capacity, spent, worth)
+        cap = policy.most_per_request
+        if isinstance(cap, str) and Fraction(cap) < 1 and plan.kind.accepts(worth):
+            alone = plan.kind.charge(plan.capacity, (0,) * len(plan.kind.sums), worth)
+            share = None if alone is None else plan.kind.progress(plan.capacity, alone)
+            if share is None or share > Fraction(policy.most_per_request) * int(plan.capacity[0]):
+                fits = largest(claim.claim, plan.offered, plan.capacity, spent)
+                offer = {} if fits is None else {"fits": fits}
+                return "refused", {"reason": "above_cap", "asked": wire, **offer}
         if after is None:
             if not plan.kind.accepts(worth):
                 return "refused", {"reason": "claim_not_accepted", "asked": wire}
@@ -391,7 +442,7 @@ class Plain:
             ledger["halted"] = True
         else:
             spent = tuple(ledger["totals"][name] for name in plan.kind.sums)
-            fits = largest(claim.claim, plan.kind, plan.capacity, spent)
+            fits = largest(claim.claim, plan.offered, plan.capacity, spent)
             if fits is not None:
                 fields["fits"] = fits
         return fields

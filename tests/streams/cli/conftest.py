@@ -129,6 +129,7 @@ def accountant(
 @pytest.fixture
 def opened(accountant: Command) -> Command:
     """A ledger in the default file with the dataset `census`, (1, 1e-6)."""
-    done = accountant("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
+    policy = ("--epsilon", "1", "--delta", "1e-6", "--most-per-request", "1")
+    done = accountant("dataset", "open", "census", *policy)
     assert done.code == 0, done.err
     return accountant

@@ -65,7 +65,10 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
     try:
         assert gateway.stdout is not None
         address = gateway.stdout.readline().split()[-1]
-        opening = ("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
+        opening = (
+            *("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6"),
+            *("--most-per-request", "1"),
+        )
         opened = accountant(*opening, "--wait", "60", **where)
         assert opened.code == 0, opened.err
         for url in (kafka, address):

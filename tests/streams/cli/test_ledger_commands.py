@@ -278,7 +278,8 @@ def test_version_and_help(accountant):
 
 
 def crossing(command, dataset, *claims):
-    command("dataset", "open", dataset, "--filter", "basic", "--epsilon", "1")
+    policy = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
+    command("dataset", "open", dataset, *policy)
     for claim in claims:
         assert command("ask", dataset, claim, "--analyst", "ana").code == 0
 
@@ -327,3 +328,27 @@ def test_watch_ends_with_ctrl_c_and_says_so_by_its_code(opened):
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (130, "")
+
+
+def test_an_opening_proposes_a_cap_and_explains_it(accountant):
+    done = accountant("dataset", "open", "census", "--filter", "basic", "--epsilon", "1")
+    assert done.code == 0
+    assert "no single request may take more than 0.1 of the budget" in done.out
+    refused = ask(accountant, "pure:0.995")
+    assert refused.code == 1
+    assert "above_cap" in refused.out
+    assert "fits  pure:0.1" in refused.out
+    amended = accountant("dataset", "amend", "census", "--most-per-request", "1", "--follows", "2")
+    assert amended.code == 0
+    assert accountant("dataset", "close", "census").code == 0
+
+
+def test_a_budget_is_lowered_by_a_file_before_the_first_grant(opened, tmp_path):
+    lower = tmp_path / "policy.json"
+    lower.write_text('{"epsilon": "0.5", "delta": "1e-6"}')
+    done = opened("dataset", "amend", "census", "--lower-to", str(lower), "--json")
+    assert (done.code, done.json["policy"]["epsilon"]) == (0, "0.5")
+    ask(opened, "pure:0.01")
+    lower.write_text('{"epsilon": "0.1", "delta": "1e-6"}')
+    again = opened("dataset", "amend", "census", "--lower-to", str(lower), "--json")
+    assert (again.code, again.json["reason"]) == (1, "already_granted")

@@ -1,0 +1,70 @@
+"""The most that one request may take of a budget, `most_per_request` of a policy."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+from accountant.amounts import Units
+from accountant.claims.price import Price
+from accountant.errors import RequestInvalid
+from accountant.filters import Filter
+
+_NOTHING: Final = 0
+
+
+class CappedFilter:
+    """A policy's filter together with its cap, for whoever asks what would be granted.
+
+    A request is within the cap if on an empty dataset of the policy it alone would bring
+    `spent_ratio` to at most the ratio. That needs no more than one charge, whatever was spent.
+
+    Args:
+        ratio: in (0, 1], as text.
+    """
+
+    def __init__(self, kind: Filter, capacity: tuple[Units, ...], ratio: str) -> None:
+        self._kind = kind
+        self._capacity = capacity
+        self._empty: tuple[Units, ...] = (_NOTHING,) * len(kind.sums)
+        self.most = math.floor(Fraction(ratio) * int(capacity[0]))
+        self.needs = kind.needs
+
+    def admits(self, price: Price) -> bool:
+        """Tell whether a request of this price is within the cap."""
+        alone = self._alone(price)
+        return alone is not None and alone <= self.most
+
+    def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
+        """Tell whether such a request would be granted: it fits, and is within the cap."""
+        return self._kind.fits(capacity, spent, price) and self.admits(price)
+
+    def count(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> int | None:
+        """Return how many such requests fit one after another, None if any number does."""
+        return self._kind.count(capacity, spent, price) if self.admits(price) else 0
+
+    def excess(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> float | None:
+        """As `Filter.excess`, of the budget left or of the cap, whichever is passed further."""
+        of_left = self._kind.excess(capacity, spent, price)
+        alone = self._alone(price)
+        if of_left is None or not alone or not self.most:
+            return None
+        return max(of_left, math.log(alone / self.most))
+
+    def _alone(self, price: Price) -> Units | None:
+        alone = self._kind.charge(self._capacity, self._empty, price)
+        return None if alone is None else self._kind.progress(self._capacity, alone)
+
+
+def check_cap(ratio: str, capacity: tuple[Units, ...], *, field: str) -> None:
+    """Check that some request can be within a cap.
+
+    Raises: RequestInvalid.
+    """
+    if Fraction(ratio) * int(capacity[0]) < 1:
+        raise RequestInvalid(field, "must leave a request at least 1e-40 of the budget", ratio)
