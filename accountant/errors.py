@@ -9,11 +9,20 @@ BudgetError
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 _SHOWN = 80  # characters of a rejected value that a message repeats
 
 
 def _writable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return f"a value of type {type(value).__name__}"
 
 
 class BudgetError(Exception):
@@ -27,11 +36,15 @@ class RequestInvalid(BudgetError):
         field: path of the field, dotted, as in `claim.sigma`.
         rule: what must hold, phrased to follow the field's name.
         value: the rejected value; the message shortens it.
+        hint: works out what was perhaps meant, once a person is told; records leave it out.
     """
 
-    def __init__(self, field: str, rule: str, value: object) -> None:
+    def __init__(
+        self, field: str, rule: str, value: object, *, hint: Callable[[], str] | None = None
+    ) -> None:
         self._whole = value
-        shown = value if isinstance(value, str) else repr(value)
+        self._hint = hint
+        shown = value if isinstance(value, str) else _repr(value)
         if len(shown) > _SHOWN:
             shown = f"{shown[:_SHOWN]}... ({len(shown)} characters)"
         # JSON may hold a lone surrogate, which UTF-8 cannot encode: no record could repeat it.
@@ -40,9 +53,18 @@ class RequestInvalid(BudgetError):
         self.value = shown = _writable(shown)
         super().__init__(f"{field} {rule}, got {shown}")
 
+    def __str__(self) -> str:
+        said, hint = super().__str__(), self.hint
+        return f"{said}: {hint}" if hint else said
+
+    @property
+    def hint(self) -> str:
+        """What was perhaps meant, "" if nothing comes near."""
+        return "" if self._hint is None else self._hint()
+
     def under(self, parent: str) -> RequestInvalid:
         """Return the same error for the field inside `parent`."""
-        return RequestInvalid(f"{parent}.{self.field}", self.rule, self._whole)
+        return RequestInvalid(f"{parent}.{self.field}", self.rule, self._whole, hint=self._hint)
 
 
 class LedgerFault(BudgetError):

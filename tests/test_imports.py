@@ -17,7 +17,7 @@ PACKAGES = ("accountant", "streams")
 # earlier line, and nothing else.
 LAYERS = {
     "accountant": (
-        {"errors", "times"},
+        {"errors", "spelling", "times"},
         {"amounts"},
         {"conversions"},
         {"claims"},

@@ -8,6 +8,7 @@ import msgspec
 
 from accountant.claims import ATOMS, MOST_DEPTH, AllOf, Claim, Repeat, checked
 from accountant.errors import RequestInvalid
+from accountant.spelling import did_you_mean
 
 _BY_NAME: Final = {str(kind.__struct_config__.tag): kind for kind in ATOMS}
 _SEPARATORS = "*:,=+"
@@ -78,7 +79,7 @@ def _parse_atom(text: str, whole: str) -> Claim:
     kind = _BY_NAME.get(name)
     if kind is None or not colon:
         rule = f"must be KIND:VALUE or KIND:FIELD=VALUE,... with KIND one of {', '.join(_BY_NAME)}"
-        raise RequestInvalid("claim", rule, whole)
+        raise RequestInvalid("claim", rule, whole, hint=did_you_mean(name, _BY_NAME))
     fields = kind.__struct_fields__
     given: dict[str, str] = {}
     for i, part in enumerate(rest.split(",")):
@@ -86,7 +87,8 @@ def _parse_atom(text: str, whole: str) -> Claim:
         if not equals and i < len(fields):
             field, value = fields[i], part
         if field not in fields or field in given:
-            raise RequestInvalid("claim", f"{name} must have the fields {', '.join(fields)}", whole)
+            rule = f"{name} must have the fields {', '.join(fields)}"
+            raise RequestInvalid("claim", rule, whole, hint=did_you_mean(field, fields))
         given[field] = value.strip()
     missing = [
         f

@@ -18,6 +18,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS, Filter, Guarantee
 from accountant.odometers import AnyOdometer
 from accountant.odometers.one_sided_mixture import OneSidedMixture
+from accountant.spelling import did_you_mean
 
 Neighbours = Literal["add_remove", "replace"]
 """Which data sets count as neighbours: one unit added or removed, or one replaced."""
@@ -100,7 +101,8 @@ def filter_of(policy: Policy) -> Filter:
         kind = FILTERS[policy.filter]
     except KeyError:
         rule = f"must be one of {', '.join(FILTERS)}"
-        raise RequestInvalid("policy.filter", rule, policy.filter) from None
+        hint = did_you_mean(policy.filter, FILTERS)
+        raise RequestInvalid("policy.filter", rule, policy.filter, hint=hint) from None
     for field in PARAMETERS:
         value = getattr(policy, field)
         if value is not UNSET and field not in kind.parameters:

@@ -28,12 +28,12 @@ from accountant.records import (
 )
 from accountant.records.first_rules import check_first
 from accountant.records.outcomes import Reason
+from accountant.records.translate import translate
 from accountant.times import issued_at
 
 MOST_BYTES: Final = 65_536
 MOST_NESTED: Final = 16
 MOST_PURPOSE: Final = 200
-_SHOWN: Final = 200
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LONGEST_NAME: Final = 100
@@ -145,7 +145,7 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
         _parse(body)  # a broken rule is only told of where the whole body is sound
         raise
     except msgspec.ValidationError as error:
-        _translate(error, body)
+        translate(error, _parse(body), Body)
     except (msgspec.DecodeError, RecursionError):
         _parse(body)
         raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
@@ -272,30 +272,6 @@ def _nested(value: object) -> int:
                 inner += item
         found = inner
     return level
-
-
-_AT = re.compile(r"(.*?)(?: - at `(?:key in )?\$?\.?(.*?)`)?", re.DOTALL)
-
-
-def _translate(error: msgspec.ValidationError, body: bytes) -> NoReturn:
-    """Raise the RequestInvalid that names field, rule and value."""
-    value: object = _parse(body)
-    match = _AT.fullmatch(str(error))
-    rule, path = (match[1], match[2] or "") if match else (str(error), "")
-    named = re.search(r"field `(.*?)`", rule)
-    if named:
-        path = f"{path}.{named[1]}" if path else named[1]
-        rule = "must be given" if "missing" in rule else "is not a field here"
-    else:
-        rule = f"has the wrong form ({rule[:1].lower()}{rule[1:]})"
-    for part in re.findall(r"[^.\[\]]+", path):
-        if isinstance(value, dict):
-            value = value.get(part, "nothing")
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-    # A field's name may be the sender's: shown in part, or the decision outgrows its record.
-    path, rule = path[:_SHOWN], rule[:_SHOWN]
-    raise RequestInvalid(path or "body", rule, value) from None
 
 
 def check_body(source: Source, body: bytes) -> Checked:

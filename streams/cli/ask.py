@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail, fail_unanswered
+from streams.cli.printing.exits import Exit, explained, fail_unanswered, fail_word
 from streams.cli.reading.options import DEFAULT_URL, Json, NeighboursOption, UnitOption, Url, Wait
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ def ask(
 
     with explained():
         wanted = parse_claim(claim)
-        if neighbours not in {None, "add_remove", "replace"}:
-            fail(Exit.USAGE, f"--neighbours must be add_remove or replace, got {neighbours}")
+        known = ("add_remove", "replace")
+        if neighbours is not None and neighbours not in known:
+            fail_word("--neighbours", "must be add_remove or replace", neighbours, known)
         sent_id = request_id or new_id(SystemClock())
         with Accountant(url, wait=wait) as ledger:
             try:

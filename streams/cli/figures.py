@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explained, fail, fail_word
 from streams.cli.reading.options import Json
 
 _FORMATS = ("png", "svg", "pdf")
@@ -29,11 +29,11 @@ def figures(
     from streams.figures import PICTURES
 
     if kind not in _FORMATS:
-        fail(Exit.USAGE, f"--format must be one of {', '.join(_FORMATS)}, got {kind}")
+        fail_word("--format", f"must be one of {', '.join(_FORMATS)}", kind, _FORMATS)
     names = list(dict.fromkeys(only or PICTURES))
     for name in names:
         if name not in PICTURES:
-            fail(Exit.USAGE, f"--only must be one of {', '.join(PICTURES)}, got {name}")
+            fail_word("--only", f"must be one of {', '.join(PICTURES)}", name, PICTURES)
     try:
         from streams.figures.drawing import save
     except ModuleNotFoundError as error:

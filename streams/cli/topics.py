@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explained, fail, fail_word
 from streams.cli.reading.options import Json
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def accept_lost_inputs(
     from streams.kafka.lost_inputs import accept_lost_inputs as accept
 
     if topic not in {"requests", "admin"}:
-        fail(Exit.USAGE, f"--topic must be requests or admin, got {topic}")
+        fail_word("--topic", "must be requests or admin", topic, ("requests", "admin"))
     with explained(), progress() as bars:
         task = bars.add_task("filling up", total=None)
         done = asyncio.run(

@@ -16,13 +16,14 @@ from pydantic import ValidationError
 from accountant.errors import BudgetError, LogDamaged, RequestInvalid
 from accountant.records.inputs import Undecodable
 from accountant.replay.refold import GenesisDiffers
+from accountant.spelling import did_you_mean
 from streams.address import AddressInvalid
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, Refused
 from streams.settings import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class Exit(IntEnum):
@@ -60,6 +61,12 @@ def fail(code: Exit, message: str, *, hint: str | None = None) -> NoReturn:
     if hint:
         stderr().print(f"[bold]try:[/]   {_plain(hint)}", soft_wrap=True)
     raise typer.Exit(code)
+
+
+def fail_word(option: str, rule: str, word: str, known: Iterable[str]) -> NoReturn:
+    """End the command for a word that its option does not know."""
+    meant = did_you_mean(word, known)()
+    fail(Exit.USAGE, f"{option} {rule}, got {word}" + (f": {meant}" if meant else ""))
 
 
 def fail_unanswered(message: str, *, again: str | None = None) -> NoReturn:

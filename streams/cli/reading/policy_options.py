@@ -15,7 +15,7 @@ import typer
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Neighbours, Policy
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.printing.exits import Exit, fail, fail_word
 from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
@@ -91,7 +91,7 @@ def policy_of(fields: Mapping[str, str | None]) -> Policy:
     policy = Policy(**given)
     if policy.neighbours not in get_args(Neighbours):
         rule = f"must be {' or '.join(get_args(Neighbours))}"
-        fail(Exit.USAGE, f"--neighbours {rule}, got {policy.neighbours}")
+        fail_word("--neighbours", rule, policy.neighbours, get_args(Neighbours))
     return policy
 
 
@@ -120,7 +120,8 @@ def named_options(*more: str) -> Iterator[None]:
             hint = f"add {option} {_typed(_PARAMETERS[field].example)}"
         if field == "epsilon" and "left out" in error.rule:
             hint = _HINTS["rho"]
-        fail(Exit.USAGE, f"{option} {error.rule}{got}", hint=hint)
+        meant = f": {error.hint}" if error.hint else ""
+        fail(Exit.USAGE, f"{option} {error.rule}{got}{meant}", hint=hint)
 
 
 def _typed(value: str | tuple[str, ...]) -> str:
@@ -157,8 +158,20 @@ def policy_in(path: Path) -> Policy:
     except msgspec.MsgspecError as error:
         number = _NUMBER.fullmatch(str(error))
         if number is None or number[1] in _WORDS:
-            fail(Exit.USAGE, f"{path} is no policy: {error}")
+            fail(Exit.USAGE, f"{path} is no policy: {error}", hint=_meant(error, path))
         rule = 'must be text, as amounts are written, such as "1"'
         fail(Exit.USAGE, f"{path} is no policy: {number[1]} {rule}, got a number")
     except UnicodeDecodeError as error:
         fail(Exit.USAGE, f"{path} is no policy: it must be UTF-8: {error.reason}")
+
+
+def _meant(error: msgspec.MsgspecError, path: Path) -> str | None:
+    """Return what was perhaps meant by a word that a policy's file has and no policy knows."""
+    from accountant.records.translate import translate
+
+    if isinstance(error, msgspec.ValidationError):
+        try:
+            translate(error, msgspec.json.decode(path.read_bytes()), Policy)
+        except RequestInvalid as wrong:
+            return wrong.hint or None
+    return None

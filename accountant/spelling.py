@@ -1,0 +1,43 @@
+"""What a person perhaps meant by a word that is not known.
+
+Errors work it out when they are shown, and no record holds it: comparing words takes far longer
+than deciding, and what `decide` writes must not change with a vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Final
+
+_LONGEST: Final = 40
+_MOST_KNOWN: Final = 1000
+"""More words, or longer ones, are not compared: somebody waits for the error."""
+
+
+def closest(word: object, known: Iterable[str]) -> str:
+    """Return the known word that a person perhaps meant, "" if none is near."""
+    if not isinstance(word, str) or not 0 < len(word) <= _LONGEST:
+        return ""
+    by_form: dict[str, str] = {}
+    for name in known:
+        by_form.setdefault(_form(name), name)
+    if len(by_form) > _MOST_KNOWN:
+        return ""
+    near = get_close_matches(_form(word), by_form, n=1)
+    return by_form[near[0]] if near and by_form[near[0]] != word else ""
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> Callable[[], str]:
+    """Return what works out `did you mean X?`, or "", for the `hint` of an error."""
+
+    def hint() -> str:
+        meant = closest(word, known)
+        return f"did you mean {meant}?" if meant else ""
+
+    return hint
+
+
+def _form(word: str) -> str:
+    """Return a word without what writers differ in: `add-remove` is `add_remove`."""
+    return word.strip().lower().replace("-", "_").replace(" ", "_")
