@@ -42,12 +42,17 @@ def parse(text: str, *, field: str) -> Decimal:
     Raises: RequestInvalid: not of the form `0`, `1`, `0.05`, `1e-6`; longer than 64
         characters; or neither 0 nor between 1e-40 and 1e9.
     """
-    if len(text) > _MAX_CHARACTERS or _WIRE.fullmatch(text) is None:
+    if not is_wire(text):
         raise RequestInvalid(field, "must be a plain decimal such as 0.05 or 1e-6", text)
     value = Decimal(text)
     if value and not SMALLEST <= value <= LARGEST:
         raise RequestInvalid(field, "must be 0 or between 1e-40 and 1e9", text)
     return value
+
+
+def is_wire(text: str) -> bool:
+    """Tell whether a text has the form of a wire decimal, whatever its value."""
+    return len(text) <= _MAX_CHARACTERS and _WIRE.fullmatch(text) is not None
 
 
 def parse_in(text: str, *, field: str, least: Decimal, most: Decimal, zero: bool) -> Decimal:

@@ -19,6 +19,7 @@ LAYERS = {
     "accountant": (
         {"errors", "spelling", "times"},
         {"amounts"},
+        {"exact"},
         {"conversions"},
         {"claims"},
         {"filters", "odometers"},

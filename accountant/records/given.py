@@ -1,0 +1,191 @@
+"""What programs and notebooks hold, as the wire has it: exactly, or refused with how to write it.
+
+Numbers become wire decimals by `exact.exact_text`; what is text already stays as it is, so that a
+retry by an older program has the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from operator import is_
+from typing import Any, Final, cast, get_args
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import astuple
+
+from accountant.claims import ATOMS, Claim
+from accountant.errors import RequestInvalid
+from accountant.exact import exact_text, whole_number
+from accountant.odometers import AnyOdometer
+from accountant.policy import Policy
+from accountant.records.inputs import MOST_NESTED
+from accountant.records.records import encode
+from accountant.records.translate import translate
+from accountant.times import issued_at
+
+_CLAIM_RULE: Final = (
+    "must be text such as pure:0.1, a value of accountant.claims, or an object such as "
+    '{"type": "pure", "epsilon": "0.1"}'
+)
+_POLICY_RULE: Final = 'must be a Policy, or an object such as {"epsilon": "1", "delta": "1e-6"}'
+_RATIOS_RULE: Final = 'must be a list of ratios, such as ["0.5", "0.9"]'
+_KINDS: Final[dict[str, Any]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Claim)}
+
+
+class _Around(msgspec.Struct):
+    claim: Claim
+
+
+_decode_claim = msgspec.json.Decoder(_Around).decode
+
+_IsUp = Callable[[Mapping[str, object], str], bool]
+"""Tells of an object's field whether more is the safe side."""
+
+
+def given_claim(claim: object) -> str | Claim:
+    """Return a claim: text as it is, else a value whose amounts are wire decimals.
+
+    Args:
+        claim: text, a value of `accountant.claims`, or an object as on the wire.
+    Raises: RequestInvalid: it is none of these, or an amount has no exact text.
+    """
+    if isinstance(claim, str):
+        return str(claim)
+    if isinstance(claim, ATOMS) and all(type(each) is str for each in astuple(claim)):
+        return cast(Claim, claim)  # at once: most programs ask for such, again and again
+    if not isinstance(claim, Mapping | Claim):
+        raise RequestInvalid("claim", _CLAIM_RULE, claim)
+    wire = _wire(claim, "claim", _is_up_in_claim)
+    try:
+        return _decode_claim(encode({"claim": wire})).claim
+    except msgspec.ValidationError as error:
+        translate(error, {"claim": wire}, _Around)
+
+
+def given_policy(policy: object) -> Mapping[str, Any]:
+    """Return a policy as it is sent: without the defaults, which the opening records.
+
+    Raises: RequestInvalid: it is no policy, or an amount has no exact text.
+    """
+    if isinstance(policy, Policy):
+        fields = msgspec.structs.fields(policy)
+        given = {field.name: getattr(policy, field.name) for field in fields}
+        policy = {f.name: given[f.name] for f in fields if given[f.name] != f.default}
+    if not isinstance(policy, Mapping):
+        raise RequestInvalid("policy", _POLICY_RULE, policy)
+    # More of a budget, of a delta or of a ratio is never the safe side.
+    return cast(Mapping[str, Any], _wire(policy, "policy", lambda *_: False))
+
+
+def given_ratios(alert_at: object, *, field: str = "alert_at") -> tuple[str, ...]:
+    """Return thresholds as they are sent.
+
+    Raises: RequestInvalid: it is no list, or a ratio has no exact text.
+    """
+    ratios = _items(alert_at)
+    if ratios is None:
+        raise RequestInvalid(field, _RATIOS_RULE, alert_at)
+    return tuple(
+        exact_text(ratio, field=f"{field}[{i}]", up=False) for i, ratio in enumerate(ratios)
+    )
+
+
+def given_id(request_id: object) -> str:
+    """Return a request id: text, or a `UUID` of version 7.
+
+    Raises: RequestInvalid: it is neither.
+    """
+    text = str(request_id) if isinstance(request_id, str | UUID) else ""
+    if issued_at(text) is None:
+        rule = "must be a UUID of version 7, lower case"
+        raise RequestInvalid("request_id", rule, text or request_id, hint=_leave_it_out)
+    return text
+
+
+def _leave_it_out() -> str:
+    return "a new request needs none, and `accountant id` prints one"
+
+
+def _is_up_in_claim(claim: Mapping[str, object], field: str) -> bool:
+    """Tell whether more of a claim's field costs more: of its noise, less does."""
+    kind = _KINDS.get(str(claim.get("type")))
+    return kind is None or kind.knob != field or kind.knob_sign > 0
+
+
+@cache
+def _fields_of(plain: type[int] | type[bool]) -> frozenset[str]:
+    """Return the fields of claims, policies and odometers that are integers, or true or false."""
+    kinds: tuple[Any, ...] = (Policy, *get_args(Claim), *get_args(AnyOdometer))
+    return frozenset(
+        field.name
+        for kind in kinds
+        for field in msgspec.structs.fields(kind)
+        if plain in (field.type, *get_args(field.type))
+    )
+
+
+def _wire(
+    value: object,
+    path: str,
+    is_up: _IsUp,
+    *,
+    up: bool = False,
+    whole: bool = False,
+    switch: bool = False,
+    level: int = 0,
+) -> object:
+    """Return a value with its amounts as text: the same object where nothing is to change."""
+    if value is None or type(value) is str or (switch and isinstance(value, bool)):
+        return value
+    if isinstance(value, str):  # one of numpy's
+        return str(value)
+    if level > MOST_NESTED:
+        raise RequestInvalid(path, f"must nest at most {MOST_NESTED} deep", type(value).__name__)
+    fields = _fields(value, path)
+    if fields is not None:
+        wire = {
+            name: _wire(
+                given,
+                f"{path}.{name}",
+                is_up,
+                up=is_up(fields, name),
+                whole=name in _fields_of(int),
+                switch=name in _fields_of(bool),
+                level=level + 1,
+            )
+            for name, given in fields.items()
+        }
+        return value if all(wire[name] is given for name, given in fields.items()) else wire
+    items = _items(value)
+    if items is not None:
+        found = [
+            _wire(item, f"{path}[{i}]", is_up, up=up, level=level + 1)
+            for i, item in enumerate(items)
+        ]
+        return value if all(map(is_, found, items)) else found
+    return whole_number(value, field=path) if whole else exact_text(value, field=path, up=up)
+
+
+def _fields(value: object, path: str) -> dict[str, object] | None:
+    """Return the fields of an object as on the wire, None of what is no object."""
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        tag = {} if config.tag_field is None else {config.tag_field: config.tag}
+        given = msgspec.structs.asdict(value)
+        return tag | {name: each for name, each in given.items() if each is not msgspec.UNSET}
+    if not isinstance(value, Mapping):
+        return None
+    for name in value:
+        if not isinstance(name, str):
+            raise RequestInvalid(path, "must have text for its keys", name)
+    return dict(value)
+
+
+def _items(value: object) -> Sequence[object] | None:
+    """Return the items of a list, a tuple or an array, None of anything else."""
+    if isinstance(value, list | tuple):
+        return value
+    has_items = getattr(value, "ndim", 0) and isinstance(value, Iterable)
+    return list(cast(Iterable[object], value)) if has_items else None

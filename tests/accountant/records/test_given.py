@@ -1,0 +1,200 @@
+"""Claims, policies, thresholds and ids as notebooks hold them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+
+from accountant.claims import (
+    ATOMS,
+    AllOf,
+    Approximate,
+    Brownian,
+    Claim,
+    Gaussian,
+    Laplace,
+    Pure,
+    Repeat,
+    Zcdp,
+)
+from accountant.errors import RequestInvalid
+from accountant.odometers.linear import Linear
+from accountant.policy import Policy
+from accountant.records import encode
+from accountant.records.given import given_claim, given_id, given_policy, given_ratios
+from tests.accountant.strategies import claims
+
+PURE: Any = Pure  # constructors that take what notebooks hold
+GAUSSIAN: Any = Gaussian
+POLICY: Any = Policy
+
+
+@given(claims())
+def test_a_claim_whose_amounts_are_text_stays_as_it_is_and_so_does_its_object_of_the_wire(
+    claim: Claim,
+) -> None:
+    assert given_claim(claim) == claim
+    assert given_claim(msgspec.json.decode(encode(claim))) == claim
+
+
+def test_the_text_of_a_claim_stays_as_it_is() -> None:
+    assert given_claim("gaussian:sigma=20,sensitivity=1") == "gaussian:sigma=20,sensitivity=1"
+    assert type(given_claim(np.str_("pure:1"))) is str
+
+
+@pytest.mark.parametrize(
+    ("claim", "same"),
+    [
+        (PURE(0.5), Pure("0.5")),
+        (PURE(np.float32(0.5)), Pure("0.5")),
+        (GAUSSIAN(sigma=20, sensitivity=Fraction(1, 2)), Gaussian("20", "0.5")),
+        (PURE(Decimal("0.1")), Pure("0.1")),
+        ({"type": "pure", "epsilon": "0.1"}, Pure("0.1")),
+        ({"type": "approximate", "epsilon": 1, "delta": "1e-9"}, Approximate("1", "1e-9")),
+        ({"type": "repeat", "times": np.int64(3), "claim": PURE(1)}, Repeat(Pure("1"), 3)),
+        ({"type": "all_of", "claims": (PURE(1), Zcdp("1"))}, AllOf((Pure("1"), Zcdp("1")))),
+        (Brownian("9", "1"), Brownian("9", "1")),  # `previous` stays left out
+    ],
+)
+def test_a_claim_takes_what_notebooks_hold(claim: object, same: Claim) -> None:
+    assert given_claim(claim) == same
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        (PURE(0.1), r'claim\.epsilon must be exact.*write "0.1"'),
+        ({"type": "all_of", "claims": [PURE(0.5), PURE(0.1)]}, r"claim\.claims\[1\]\.epsilon"),
+        # A noise that is smaller costs more: the proposal is never more noise than there is.
+        (GAUSSIAN(Fraction(1, 3), 1), r"claim\.sigma.*333\", which is rounded down"),
+        (GAUSSIAN(1, Fraction(1, 3)), r"claim\.sensitivity.*334\", which is rounded up"),
+        (PURE(Fraction(1, 3)), r"claim\.epsilon.*334\", which is rounded up"),
+        (PURE(True), r"claim\.epsilon must be a number"),
+        (PURE(None), r"claim\.epsilon has the wrong form"),
+        ({"type": "gausian", "sigma": 1}, r"claim\.type .*did you mean gaussian\?"),
+        ({"type": "pure", "epsilonn": 1}, r"claim\.epsilonn is not a field.*mean epsilon\?"),
+        ({"type": "pure"}, r"claim\.epsilon must be given"),
+        ({"type": "repeat", "times": 2.5, "claim": PURE(1)}, r"claim\.times must be a whole"),
+        ({"type": "repeat", "times": True, "claim": PURE(1)}, r"claim\.times must be a whole"),
+        ({1: 2}, "claim must have text for its keys"),
+        (3, "claim must be text such as pure:0.1"),
+        (None, "claim must be text such as pure:0.1"),
+        ([PURE(1)], "claim must be text such as pure:0.1"),
+    ],
+)
+def test_a_claim_that_is_not_exact_or_unknown_is_refused_by_its_field(
+    claim: object, message: str
+) -> None:
+    with pytest.raises(RequestInvalid, match=message):
+        given_claim(claim)
+
+
+@pytest.mark.parametrize("kind", ATOMS)
+def test_every_amount_of_every_claim_may_be_a_number(kind: Any) -> None:
+    names = [field.name for field in msgspec.structs.fields(kind)]
+    found = given_claim(kind(**dict.fromkeys(names, 0.5)))
+    assert found == kind(**dict.fromkeys(names, "0.5"))
+
+
+def test_an_object_within_itself_is_refused() -> None:
+    claim: dict[str, Any] = {"type": "repeat", "times": 2}
+    claim["claim"] = claim
+    with pytest.raises(RequestInvalid, match="must nest at most 16 deep"):
+        given_claim(claim)
+
+
+@pytest.mark.parametrize(
+    ("policy", "sent"),
+    [
+        ({"epsilon": 1, "delta": "1e-6"}, {"epsilon": "1", "delta": "1e-6"}),
+        (POLICY(epsilon=1, delta=Decimal("1e-6")), {"epsilon": "1", "delta": "0.000001"}),
+        ({"epsilon": "1", "alert_at": [0.5, 1]}, {"epsilon": "1", "alert_at": ["0.5", "1"]}),
+        (
+            {"epsilon": "1", "alert_at": np.array([0.5, 1.0])},
+            {"epsilon": "1", "alert_at": ["0.5", "1"]},
+        ),
+        (
+            {"rho": 1, "odometers": [Linear(0.5, 1)], "halt_on_refusal": True},  # type: ignore[arg-type]
+            {
+                "rho": "1",
+                "odometers": [{"type": "linear", "delta": "0.5", "y": "1"}],
+                "halt_on_refusal": True,
+            },
+        ),
+    ],
+)
+def test_a_policy_takes_what_notebooks_hold(policy: object, sent: dict[str, object]) -> None:
+    assert given_policy(policy) == sent
+
+
+def test_a_policy_of_text_stays_the_same_object() -> None:
+    policy = {"epsilon": "1", "odometers": ({"type": "basic"},), "halt_on_refusal": False}
+    assert given_policy(policy) is policy
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"epsilon": 1, "delta": 1e-6}, r'policy\.delta must be exact.*write "1e-6" as text'),
+        # A budget that is rounded up would be larger than it was meant.
+        ({"epsilon": Fraction(2, 3)}, r"policy\.epsilon.*666\", which is rounded down"),
+        ({"epsilon": "1", "alert_at": [0.1]}, r"policy\.alert_at\[0\]"),
+        ({"epsilon": True}, r"policy\.epsilon must be a number"),
+        ({"epsilon": float("nan")}, r"policy\.epsilon must be finite"),
+        ({"epsilon": -1}, r"policy\.epsilon must be 0 or more"),
+        ({"epsilon": {0.5}}, r"policy\.epsilon must be a number"),
+        ({"halt_on_refusal": np.True_}, r"policy\.halt_on_refusal must be a number"),
+        ("epsilon=1", "policy must be a Policy, or an object"),
+        (None, "policy must be a Policy, or an object"),
+    ],
+)
+def test_a_policy_that_is_not_exact_is_refused_by_its_field(policy: object, message: str) -> None:
+    with pytest.raises(RequestInvalid, match=message):
+        given_policy(policy)
+
+
+def test_thresholds_take_what_notebooks_hold() -> None:
+    assert given_ratios(["0.5", 0.75, Decimal("0.9"), 1]) == ("0.5", "0.75", "0.9", "1")
+    assert given_ratios(np.array([0.5, 1.0])) == ("0.5", "1")
+
+
+@pytest.mark.parametrize(
+    ("ratios", "message"),
+    [
+        ("0.5", "alert_at must be a list of ratios"),
+        (0.5, "alert_at must be a list of ratios"),
+        ({0.5}, "alert_at must be a list of ratios"),
+        ([0.1], r'alert_at\[0\] must be exact.*write "0.1"'),
+        ([[0.5]], r"alert_at\[0\] must be a number"),
+    ],
+)
+def test_thresholds_that_are_no_list_of_exact_ratios_are_refused(
+    ratios: object, message: str
+) -> None:
+    with pytest.raises(RequestInvalid, match=message):
+        given_ratios(ratios)
+
+
+def test_an_id_is_text_or_a_uuid_of_version_7() -> None:
+    text = "019a0000-0000-7000-8000-000000000000"
+    assert given_id(text) == text
+    assert given_id(UUID(text)) == text
+
+
+@pytest.mark.parametrize("wrong", [uuid4(), "x", 7, None, b"019a0000-0000-7000-8000-000000000000"])
+def test_any_other_id_is_refused_with_what_to_do(wrong: object) -> None:
+    with pytest.raises(RequestInvalid, match=r"must be a UUID of version 7.*accountant id"):
+        given_id(wrong)
+
+
+def test_laplace_noise_is_rounded_down_too() -> None:
+    scale: Any = Fraction(1, 3)
+    with pytest.raises(RequestInvalid, match=r"claim\.scale.*which is rounded down"):
+        given_claim(Laplace(scale, "1"))
