@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from functools import lru_cache
 from typing import Final, NoReturn
 
@@ -35,9 +36,15 @@ MOST_BYTES: Final = 65_536
 MOST_NESTED: Final = 16
 MOST_PURPOSE: Final = 200
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# No `/`, which joins names to keys, and nothing that JSON, URLs or Prometheus would escape.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}")
+_NAME_RULE: Final = (
+    "must be 1 to 100 letters, digits, '.', '_', '-', '@' or ':', the first a letter or digit"
+)
+_FIRST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_FIRST_NAME_RULE: Final = "must be 1 to 100 letters, digits, '.', '_' or '-'"
+"""The names of the first rules, and what an `invalid` of theirs says."""
 _LONGEST_NAME: Final = 100
-_NAME_RULE: Final = "must be 1 to 100 letters, digits, '.', '_' or '-'"
 _SPACE: Final = b" \t\r\n"
 
 
@@ -137,10 +144,10 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
             check_first(body)
         decoded = _DECODERS[source](body)
         if isinstance(decoded, MechanismRequest):
-            return _check_request(decoded, body)
+            return _check_request(decoded, body, rules)
         if isinstance(decoded, _NoRequest):
             raise RequestInvalid("type", "must be request", "-")
-        return _check_admin(decoded, body)
+        return _check_admin(decoded, body, rules)
     except RequestInvalid:
         _parse(body)  # a broken rule is only told of where the whole body is sound
         raise
@@ -151,12 +158,12 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
         raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
 
 
-def _check_request(request: MechanismRequest, body: bytes) -> Checked:
+def _check_request(request: MechanismRequest, body: bytes, rules: int) -> Checked:
     try:
         claim = checked(request.claim)
     except RequestInvalid as error:
         raise error.under("claim") from None
-    issued = _check_names(request.request_id, request.dataset, "analyst", request.analyst)
+    issued = _check_names(request, "analyst", request.analyst, rules)
     keys = _REQUEST_KEYS + claim.keys
     if request.purpose:
         keys += 1
@@ -164,14 +171,20 @@ def _check_request(request: MechanismRequest, body: bytes) -> Checked:
             rule = f"must be at most {MOST_PURPOSE} characters"
             raise RequestInvalid("purpose", rule, request.purpose)
     # Each key takes a colon, so as many colons as there are fields leave none for a second
-    # key of the same name; where text holds colons too, the slow parser looks.
-    if body.count(b":") != keys:
+    # key of the same name; where other text holds colons too, the slow parser looks.
+    colons = body.count(b":")
+    if colons != keys and (b"\\" in body or colons != keys + _colons_in_names(request)):
         _parse(body)
     return Checked(request, request.analyst, issued, claim)
 
 
-def _check_admin(record: Open | Amend | Close, body: bytes) -> Checked:
-    issued = _check_names(record.request_id, record.dataset, "by", record.by)
+def _colons_in_names(request: MechanismRequest) -> int:
+    """Return how many colons of a body its names take, where no backslash hides one."""
+    return request.dataset.count(":") + request.analyst.count(":")
+
+
+def _check_admin(record: Open | Amend | Close, body: bytes, rules: int) -> Checked:
+    issued = _check_names(record, "by", record.by, rules)
     if len(record.reason) > MOST_PURPOSE:
         rule = f"must be at most {MOST_PURPOSE} characters"
         raise RequestInvalid("reason", rule, record.reason)
@@ -198,23 +211,39 @@ def _check_lower(record: Amend) -> None:
             raise RequestInvalid(field, "must be left out where policy is given", value)
 
 
-def _check_names(request_id: str, dataset: str, who_field: str, who: str) -> int:
-    issued = issued_at(request_id)
+def _check_names(body: Body, who_field: str, who: str, rules: int) -> int:
+    issued = issued_at(body.request_id)
     if issued is None:
-        raise RequestInvalid("request_id", "must be a UUID of version 7, lower case", request_id)
-    check_name("dataset", dataset)
-    check_name(who_field, who)
+        rule = "must be a UUID of version 7, lower case"
+        raise RequestInvalid("request_id", rule, body.request_id)
+    check_name("dataset", body.dataset, rules)
+    check_name(who_field, who, rules)
     return issued
 
 
-def check_name(field: str, text: str) -> None:
+def check_name(field: str, text: str, rules: int = RULES) -> None:
     """Check what may name a dataset, an analyst or an owner.
 
     Raises: RequestInvalid.
     """
+    if rules == FIRST_RULES:
+        if _FIRST_NAME.fullmatch(text) is None:
+            raise RequestInvalid(field, _FIRST_NAME_RULE, text)
     # No cache of long texts.
-    if len(text) > _LONGEST_NAME or not is_name(text):
-        raise RequestInvalid(field, _NAME_RULE, text)
+    elif len(text) > _LONGEST_NAME or not is_name(text):
+        raise RequestInvalid(field, _NAME_RULE, text, hint=lambda: _name_to_use(text))
+
+
+def _name_to_use(text: str) -> str:
+    """Return what a person can take instead of a name that breaks the rule, "" if nothing."""
+    if len(text) > _LONGEST_NAME:
+        return ""
+    plain = unicodedata.normalize("NFKD", text.strip())
+    plain = "".join(each for each in plain if not unicodedata.combining(each))
+    # What joins a schema to a table keeps them apart.
+    joined = re.sub(r"[^A-Za-z0-9._@:-]+", "_", re.sub(r"\s*[/\\][/\\\s]*", ":", plain))
+    name = joined.strip("._@:-")
+    return f"use {name}" if len(name) <= _LONGEST_NAME and is_name(name) else ""
 
 
 @lru_cache(maxsize=65_536)

@@ -34,7 +34,7 @@ from accountant.policy.compiled import CompiledPolicy, open_plan
 from accountant.records import Genesis, decode_policy
 from accountant.records.inputs import Undecodable, canonical, check
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}"
 ID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 LEAD, SPARED = 300_000, 60_000
 FIELDS: dict[str, tuple[set[str], set[str]]] = {

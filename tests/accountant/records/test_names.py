@@ -1,0 +1,218 @@
+"""Names: what they may hold by which rules, and that no key made of them stands for two things.
+
+A joined key has an inverse: what it was made of can be read back, whatever the names, so no two
+join to the same. Tried on every short name over one letter, one digit and every separator that
+names may hold, and on random ones over the whole grammar.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any, Final
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from accountant.errors import RequestInvalid
+from accountant.partition.ids import id_key
+from accountant.records import (
+    FIRST_RULES,
+    RULES,
+    Source,
+    decode_decision,
+    decode_partition_row,
+    decode_snapshot,
+    encode,
+    partition_row_key,
+)
+from accountant.records.inputs import _NAME, MOST_BYTES, Undecodable, check, check_name, is_name
+from accountant.replay.audit import audit
+from accountant.replay.refold import state_rows
+from accountant.views.datasets import alerts, view_of_ledger
+from accountant.views.usage import OTHERS
+from tests.accountant.world import World, code, opened
+
+SEPARATORS: Final = "._-@:"
+SHORT: Final = [
+    first + "".join(rest)
+    for first in "a0"
+    for length in range(3)
+    for rest in itertools.product("a0" + SEPARATORS, repeat=length)
+]
+names = st.from_regex(_NAME, fullmatch=True)
+NEVER: Final = "/+ %{}\"\\\n\t,;=()[]<>?#&|'`~!$^*é١\x00"
+
+
+def test_the_separators_tried_are_those_of_the_grammar() -> None:
+    allowed = {each for each in map(chr, range(0x3000)) if is_name(f"a{each}a")}
+    assert {each for each in allowed if not each.isalnum()} == set(SEPARATORS)
+    assert allowed - set(SEPARATORS) == {each for each in map(chr, range(128)) if each.isalnum()}
+    assert all(map(is_name, SHORT))
+    assert not any(is_name(f"a{each}a") for each in NEVER)
+    assert not any(map(is_name, ["", *SEPARATORS, ":a", "@a", "a" * 101]))
+
+
+def inverse_of_id_key(source: Source, dataset: str, who: str) -> bool:
+    """Tell whether the parts of an id's key can be read back from it."""
+    request_id = "019a0000-0000-7000-8000-000000000000"
+    parts = (source, dataset, who, request_id)
+    return tuple(id_key(*parts).split("/")) == parts
+
+
+@pytest.mark.parametrize("source", ["requests", "admin"])
+def test_an_ids_key_tells_source_dataset_who_and_id(source: Source) -> None:
+    assert all(itertools.starmap(inverse_of_id_key, itertools.product([source], SHORT, SHORT)))
+
+
+@given(st.sampled_from(["requests", "admin"]), names, names)
+def test_an_ids_key_tells_its_parts_over_the_whole_grammar(
+    source: Source, dataset: str, who: str
+) -> None:
+    assert inverse_of_id_key(source, dataset, who)
+
+
+def test_an_alerts_id_tells_dataset_generation_and_threshold() -> None:
+    thresholds = ["0.001", "0.5", "1"]
+    for name in SHORT:
+        world = World()
+        world.open(name, filter="basic", epsilon="1", alert_at=thresholds)
+        world.ask("pure:1", dataset=name)
+        found = alerts(None, view_of_ledger(world.ledger(name)))
+        assert [tuple(each.alert_id.split("/")) for each in found] == [
+            (name, "1", threshold) for threshold in thresholds
+        ]
+
+
+def test_no_datasets_row_has_the_key_of_a_partitions_row() -> None:
+    # The key of a dataset's row, and of its records on Kafka, is its name.
+    keys = {name.encode() for name in SHORT}
+    assert len(keys) == len(SHORT)
+    assert not keys & {partition_row_key(partition) for partition in range(1000)}
+    assert not any(is_name(partition_row_key(partition).decode()) for partition in range(1000))
+
+
+def test_no_analyst_is_called_as_the_row_of_all_others() -> None:
+    assert not is_name(OTHERS)
+
+
+@given(names, names)
+def test_what_is_written_by_hand_reads_back_the_same(dataset: str, analyst: str) -> None:
+    # A grant's record and a dataset's row are put together without escapes.
+    world = World()
+    policy = {"filter": "basic", "epsilon": "1"}
+    world.send("admin", world.admin("open", dataset=dataset, by=analyst, policy=policy))
+    world.ask("pure:0.5", dataset=dataset, analyst=analyst)
+    grant = decode_decision(world.log[-1])
+    assert code(grant) == "granted"
+    assert grant.dataset == dataset
+    assert encode(grant) == world.log[-1]
+    rows = dict(world.rows())
+    assert decode_snapshot(rows[dataset.encode()]).dataset == dataset
+    assert decode_partition_row(rows[partition_row_key(0)]).datasets == 1
+    assert state_rows(world.refolded()) == world.rows()
+
+
+@pytest.mark.parametrize("name", ["ann@example.org", "schema:table", "a:", "a@", "urn:x:1@2.3-4_5"])
+def test_a_name_of_these_rules_is_invalid_by_the_first_and_both_are_audited(name: str) -> None:
+    world = World(rules=FIRST_RULES)
+    assert code(world.open(name, filter="basic", epsilon="1")) == "invalid_field"
+    world.open(filter="basic", epsilon="1")
+    before = world.ask("pure:0.1", analyst=name)
+    assert code(before) == "invalid_field"
+    assert before.error is not None
+    assert before.error.rule == "must be 1 to 100 letters, digits, '.', '_' or '-'"
+    world.rules = RULES
+    world.commit()
+    assert code(world.open(name, filter="basic", epsilon="1")) == "opened"
+    assert code(world.ask("pure:0.1", analyst=name, dataset=name)) == "granted"
+    assert audit(world.log).ok
+    assert state_rows(world.refolded()) == world.rows()
+
+
+@pytest.mark.parametrize("rules", [FIRST_RULES, RULES])
+def test_an_invalid_that_claims_other_rules_than_its_own_is_not_believed(rules: int) -> None:
+    world = World(rules=rules)
+    world.open(filter="basic", epsilon="1")
+    world.ask("pure:0.1", analyst="ann@example.org")
+    lines = [json.loads(value) for value in world.log]
+    for line in lines:
+        line["rules"] = FIRST_RULES + RULES - rules
+    assert audit(world.log).ok
+    assert not audit([json.dumps(line, separators=(",", ":")).encode() for line in lines]).ok
+
+
+@pytest.mark.parametrize("field", ["dataset", "analyst"])
+@pytest.mark.parametrize("each", NEVER)
+def test_what_no_name_may_hold_is_refused(field: str, each: str) -> None:
+    decision = opened().ask(**{field: f"a{each}b"})
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field == field
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("schema/t", "schema:t"),
+        ("a / b\\c", "a:b:c"),
+        ("census 2026", "census_2026"),
+        ("ann+x@example.org", "ann_x@example.org"),
+        ("100 %", "100"),
+        ("{name}", "name"),
+        ("@ann", "ann"),
+        ("René", "Rene"),
+        ("census\n", "census"),
+    ],
+)
+def test_a_name_that_can_be_used_is_shown(text: str, name: str) -> None:
+    with pytest.raises(RequestInvalid) as caught:
+        check_name("dataset", text)
+    assert str(caught.value).endswith(f": use {name}")
+
+
+@pytest.mark.parametrize("text", ["", "??", "日本", "a" * 101, "ﬃ" * 100])
+def test_where_nothing_comes_near_no_name_is_shown(text: str) -> None:
+    with pytest.raises(RequestInvalid) as caught:
+        check_name("dataset", text)
+    assert caught.value.hint == ""
+
+
+@given(st.text(max_size=120))
+def test_a_name_that_is_shown_is_one_and_a_name_is_left_alone(text: str) -> None:
+    if is_name(text):
+        check_name("by", text)
+        return
+    with pytest.raises(RequestInvalid) as caught:
+        check_name("by", text)
+    hint = caught.value.hint
+    assert not hint or is_name(hint.removeprefix("use "))
+
+
+def body(**more: Any) -> bytes:
+    return json.dumps(json.loads(World().request()) | more).encode()
+
+
+@given(names, names, st.booleans())
+@example("a:b", "c", True)
+@example("a:b", "c:d", False)
+def test_a_key_that_stands_twice_is_found_however_many_colons_names_hold(
+    dataset: str, analyst: str, is_escaped: bool
+) -> None:
+    sound = body(dataset=dataset, analyst=analyst)
+    if is_escaped:  # a colon of a name that no colon of the body is
+        sound = sound.replace(dataset.encode(), dataset.replace(":", "\\u003a").encode())
+    assert check("requests", sound).body.dataset == dataset
+    again = [
+        b'"analyst": "' + analyst.encode() + b'", ',
+        b'"dataset": "x", ',
+        b'"dataset": "a:b:c", ',
+        b'"claim": {"type": "pure", "epsilon": "1"}, ',
+        b'"unit": "", ',
+    ]
+    for key in again:
+        twice = sound.replace(b'"version"', key + b'"version"')
+        assert len(twice) < MOST_BYTES
+        with pytest.raises(Undecodable, match="stands twice"):
+            check("requests", twice)

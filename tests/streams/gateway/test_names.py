@@ -1,0 +1,140 @@
+"""Names with every separator that they may hold, at a door: addresses, metrics, alerts, usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from accountant.views.datasets import Alert
+from streams.alerts.delivered_ids import Delivered
+from streams.client.http import HttpService
+from streams.settings import Settings
+from tests.streams.gateway.door import Door, TestClock, request
+
+NAMES: Final = ["a", *[f"a{each}" for each in "._-@:"], *[f"a{each}a" for each in "._-@:"]]
+NAMES += ["a:@a", "a@:a", "a:a:a", "0@a.a:a_a-a", "ana@example.org"]
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """A door where each name is a dataset, and the next name is who asked of it."""
+    file = tmp_path_factory.mktemp("named") / "accountant.db"
+    with Door(file, TestClock(), Settings(port=0, metrics_analysts=100)) as door:
+        for name in NAMES:
+            door.open(name)
+        yield door
+
+
+@pytest.fixture(scope="module")
+def asked(named: Door) -> list[tuple[dict[str, Any], str]]:
+    """The requests of each name on each, every one with the address of its decision."""
+    found = []
+    for dataset in NAMES:
+        for analyst in NAMES:
+            claim = {"type": "pure", "epsilon": "0.01"}
+            body = request(named.clock, dataset=dataset, analyst=analyst, claim=claim)
+            answer = named.post("/requests", body)
+            assert answer.json()["outcome"] == "granted", answer.text
+            found.append((body, answer.headers["Content-Location"]))
+    return found
+
+
+def test_an_address_leads_to_its_decision_and_tells_whose_it_is(
+    named: Door, asked: list[tuple[dict[str, Any], str]]
+) -> None:
+    assert len({address for _, address in asked}) == len(NAMES) ** 2
+    for body, address in asked:
+        parts = urlsplit(address)
+        _, _, dataset, _, request_id = map(unquote, parts.path.split("/"))
+        who = parse_qs(parts.query)["analyst"]
+        assert (dataset, request_id, who) == (
+            body["dataset"],
+            body["request_id"],
+            [body["analyst"]],
+        )
+    for body, address in asked[:: len(NAMES) - 1]:
+        assert named.http.get(address).json()["request"] == body
+
+
+async def test_a_client_finds_by_names_what_was_asked(
+    named: Door, asked: list[tuple[dict[str, Any], str]]
+) -> None:
+    service = HttpService(named.url)
+    try:
+        for body, _ in asked[:: len(NAMES) - 1]:
+            found = await service.find(body["dataset"], body["analyst"], body["request_id"])
+            assert found is not None
+            assert body["request_id"].encode() in found
+        for name in NAMES:
+            view = await service.dataset(name)
+            assert view is not None
+            assert view.dataset == name
+            assert [used.analyst for used in await service.usage(name)] == sorted(NAMES)
+    finally:
+        await service.close()
+
+
+def test_metrics_tell_every_dataset_and_every_analyst_apart(
+    named: Door, asked: list[tuple[dict[str, Any], str]]
+) -> None:
+    assert asked
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for family in parse_text(named.http.get("/metrics").text):
+        for sample in family.samples:
+            labels = sample.labels
+            found.setdefault(sample.name, []).append(
+                (labels.get("dataset", ""), labels.get("analyst", ""))
+            )
+    assert set(found["privacy_filter_left"]) == {(name, "") for name in NAMES}
+    # As many analysts as the setting allows, each pair once.
+    assert len(set(found["privacy_analyst_spent"])) == len(found["privacy_analyst_spent"]) == 100
+
+
+def test_each_event_and_each_alert_has_an_id_of_its_own(
+    file: Path, clock: TestClock, tmp_path: Path
+) -> None:
+    ids: list[str] = []
+    with Door(file, clock) as door:
+        for name in NAMES:
+            door.open(name, alert_at=["0.5", "1"])
+            door.ask(dataset=name, claim={"type": "pure", "epsilon": "1"})
+        with door.http.stream("GET", "/events?crossed=true", timeout=20) as response:
+            for line in response.iter_lines():
+                if line.startswith("id: "):
+                    ids.append(line[4:])
+                if len(ids) == 2 * len(NAMES):
+                    break
+    assert {tuple(each.split("/")) for each in ids} == {
+        (name, "1", ratio) for name in NAMES for ratio in ("0.5", "1")
+    }
+    # The embedded ledger remembers on disk which were told, one id a line.
+    told = Delivered(tmp_path / "accountant.db", "head")
+    for each in ids:
+        told.add(an_alert(each))
+    again = Delivered(tmp_path / "accountant.db", "head")
+    assert again.ids == set(ids)
+
+
+def an_alert(alert_id: str) -> Alert:
+    dataset, generation, threshold = alert_id.split("/")
+    return Alert(
+        alert_id=alert_id,
+        dataset=dataset,
+        generation=int(generation),
+        threshold=threshold,
+        spent_ratio=1.0,
+        decided_at="2026-11-21T12:00:00.000Z",
+    )
+
+
+def test_a_door_shows_a_name_that_can_be_used(door: Door) -> None:
+    answer = door.ask(dataset="schema/table")
+    assert answer.status_code == 422
+    told = answer.json()
+    assert told["field"] == "dataset"
+    assert told["message"].endswith(": use schema:table")
