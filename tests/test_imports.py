@@ -17,7 +17,7 @@ PACKAGES = ("accountant", "streams")
 # earlier line, and nothing else.
 LAYERS = {
     "accountant": (
-        {"errors", "spelling", "times"},
+        {"errors", "html_table", "spelling", "times"},
         {"amounts"},
         {"exact"},
         {"conversions"},

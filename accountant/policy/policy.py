@@ -30,7 +30,9 @@ _HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Policy(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, repr_omit_defaults=True, kw_only=True
+):
     """Budget, filter, odometers and thresholds of one dataset.
 
     Attributes:

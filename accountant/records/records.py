@@ -8,6 +8,7 @@ import msgspec
 
 from accountant.claims import Claim
 from accountant.errors import MadeByNewer
+from accountant.html_table import table_of
 from accountant.policy import Neighbours, Policy
 from accountant.records.outcomes import Outcome, Reason
 
@@ -146,6 +147,7 @@ class Decision(
     msgspec.Struct,
     frozen=True,
     omit_defaults=True,
+    repr_omit_defaults=True,
     kw_only=True,
     tag_field="type",
     tag="decision",
@@ -203,6 +205,16 @@ class Decision(
 
     def __bool__(self) -> bool:
         raise TypeError("a decision is neither true nor false: read its `granted`")
+
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show."""
+        return table_of(self, *_SHOWN)
+
+
+_SHOWN: Final = (
+    *("outcome", "reason", "error", "dataset", "cost", "asked", "fits", "left", "odometers"),
+    *("crossed", "first", "policy", "budget", "decided_at", "partition_sequence", "note"),
+)
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):

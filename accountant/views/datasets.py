@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from accountant.html_table import table_of
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import (
     left_wire,
@@ -30,7 +31,7 @@ UNKNOWN: Final = -1
 """Number of the last partition decision of a view that was made from a snapshot."""
 
 
-class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
+class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=True):
     """One dataset as it stands.
 
     Attributes:
@@ -67,6 +68,16 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
     halted: bool = False
     outcomes: dict[str, int] = {}
     reasons: dict[str, int] = {}
+
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show."""
+        return table_of(self, *_SHOWN)
+
+
+_SHOWN: Final = (
+    *("dataset", "policy", "budget", "left", "spent_ratio", "odometers", "crossed", "exhausted"),
+    *("halted", "closed", "opened_at", "last_decided_at", "horizon_ends_at", "outcomes"),
+)
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):

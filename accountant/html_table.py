@@ -1,0 +1,54 @@
+"""Records as HTML tables, for notebooks: plain, escaped, with nothing from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+import msgspec
+
+
+def table_of(record: msgspec.Struct, *fields: str) -> str:
+    """Return a table of a record's fields; what is empty is left out."""
+    rows = [(field.replace("_", " "), _text(getattr(record, field))) for field in fields]
+    return table(type(record).__name__, [(name, text) for name, text in rows if text])
+
+
+def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
+    """Return an HTML table of names and texts, both escaped."""
+    cells = [
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>'
+        for name, text in rows
+    ]
+    return f"<table><caption>{escape(caption)}</caption><tbody>{''.join(cells)}</tbody></table>"
+
+
+def grid(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return an HTML table with a name above each column, all escaped."""
+    named = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    cells = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in rows]
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return (
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{named}</tr></thead>"
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def _text(value: object) -> str:
+    """Return a value as people read it, "" for what is nothing."""
+    if value is None or value is msgspec.UNSET:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_text(each)}" for name, each in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(_text, value))
+    if isinstance(value, msgspec.Struct):
+        kind = value.__struct_config__.tag
+        fields = msgspec.structs.asdict(value).items()
+        given = {name: each for name, each in fields if each not in (None, msgspec.UNSET, ())}
+        return " ".join(([str(kind)] if kind else []) + ([_text(given)] if given else []))
+    return str(value)

@@ -1,0 +1,96 @@
+"""Datasets and usage as tables of pandas or Arrow, every amount exact.
+
+    to_pandas(ledger.datasets())
+    to_arrow(ledger.usage("census"))
+
+Neither library is needed for anything else, so neither is installed with this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
+from importlib import import_module
+from typing import Any, Final
+
+from accountant.views.datasets import DatasetView
+from accountant.views.usage import UsageView
+
+_AMOUNTS: Final = frozenset({"budget", "totals", "left", "odometers", "spent"})
+_POLICY: Final = ("filter", "unit", "neighbours", "horizon")
+_COUNTS: Final = ("outcomes_", "reasons_")
+_UNSHOWN: Final = frozenset({"partition_sequence"})
+
+
+def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:
+    """Return a `pandas.DataFrame`, one row a view; amounts are `Decimal`, times are in UTC.
+
+    Raises: ImportError: pandas is not installed.
+    """
+    pandas = _module("pandas", "to_pandas")
+    return pandas.DataFrame(_filled(rows_of(views, Decimal)))
+
+
+def to_arrow(views: Iterable[DatasetView | UsageView]) -> Any:
+    """Return a `pyarrow.Table`, one row a view; amounts are the log's text, times are in UTC.
+
+    Amounts are text because a sum that nothing bounds is `inf`, which no decimal of Arrow is.
+
+    Raises: ImportError: pyarrow is not installed.
+    """
+    arrow = _module("pyarrow", "to_arrow")
+    return arrow.table(_filled(rows_of(views, str)))
+
+
+def rows_of(
+    views: Iterable[DatasetView | UsageView], amount: type[Decimal] | type[str]
+) -> list[dict[str, Any]]:
+    """Return each view as one flat row: `left_epsilon`, `outcomes_granted`.
+
+    Args:
+        amount: makes an amount of its exact text.
+    """
+    return [_row(view, amount) for view in views]
+
+
+def _row(view: DatasetView | UsageView, amount: type[Decimal] | type[str]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name in view.__struct_fields__:
+        value = getattr(view, name)
+        if name in _UNSHOWN:
+            continue
+        if name == "policy":
+            row |= {field: getattr(value, field) for field in _POLICY}
+        elif isinstance(value, dict):
+            row |= {f"{name}_{key}": _cell(name, each, amount) for key, each in value.items()}
+        else:
+            row[name] = _cell(name, value, amount)
+    return row
+
+
+def _cell(name: str, value: object, amount: type[Decimal] | type[str]) -> object:
+    if name in _AMOUNTS and isinstance(value, str):
+        return amount(value)
+    if name.endswith("_at") and isinstance(value, str):
+        return datetime.fromisoformat(value)
+    return ", ".join(value) if isinstance(value, tuple) else value
+
+
+def _filled(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Return rows as columns, in the order in which they come up.
+
+    What a row lacks is None, of a count 0.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    lacking = {name: 0 for name in names if name.startswith(_COUNTS)}
+    return {name: [row.get(name, lacking.get(name)) for row in rows] for name in names}
+
+
+def _module(name: str, caller: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ImportError(f"{caller} needs {name}: python -m pip install {name}") from None

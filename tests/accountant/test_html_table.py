@@ -1,0 +1,123 @@
+"""What a notebook shows of decisions and datasets: all of it escaped, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import msgspec
+
+from accountant.html_table import grid, table, table_of
+from accountant.records import Decision, FieldError
+from accountant.views.datasets import DatasetView, view_of_ledger
+from tests.accountant.world import World, opened
+
+HOSTILE = "<script>alert(1)</script>\"'&<img src=x onerror=y>"
+
+
+class Cells(HTMLParser):
+    """Reads the cells of a table back, and notes every tag and attribute."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.cells: list[str] = []
+        self._in_cell = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self._in_cell = tag in {"th", "td"}
+        if self._in_cell:
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell:
+            self.cells[-1] += data
+
+    @property
+    def rows(self) -> dict[str, str]:
+        return dict(zip(self.cells[::2], self.cells[1::2], strict=True))
+
+
+PLAIN = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+
+
+def shown(record: Decision | DatasetView) -> dict[str, str]:
+    read = Cells(record._repr_html_())
+    assert read.tags <= PLAIN
+    assert read.attributes <= {"scope"}
+    return read.rows
+
+
+def test_a_grant_is_shown_with_what_it_cost_and_what_is_left() -> None:
+    rows = shown(opened(filter="basic", epsilon="1").ask("pure:0.1"))
+    assert rows["outcome"] == "granted"
+    assert rows["dataset"] == "census"
+    assert rows["cost"] == "epsilon 0.1, delta 0"
+    assert rows["left"] == "epsilon 0.9, delta 0"
+    assert "reason" not in rows
+
+
+def test_a_refusal_is_shown_with_what_would_fit() -> None:
+    rows = shown(opened(filter="basic", epsilon="1").ask("pure:2"))
+    assert (rows["outcome"], rows["reason"], rows["fits"]) == ("refused", "exhausted", "pure:1")
+    assert rows["asked"] == "epsilon 2, delta 0"
+
+
+def test_a_repeat_is_shown_with_the_first_decision() -> None:
+    world = opened(filter="basic", epsilon="1")
+    body = world.request("pure:0.1")
+    world.send("requests", body)
+    rows = shown(world.send("requests", body))
+    assert rows["outcome"] == "repeated"
+    assert "outcome granted" in rows["first"]
+
+
+def test_a_dataset_is_shown_with_its_policy_and_what_is_left() -> None:
+    world = opened(filter="basic", epsilon="1")
+    world.ask("pure:0.5")
+    rows = shown(view_of_ledger(world.ledger()))
+    assert rows["dataset"] == "census"
+    assert "filter basic, epsilon 1" in rows["policy"]
+    assert (rows["left"], rows["spent ratio"]) == ("epsilon 0.5, delta 0", "0.5")
+    assert (rows["crossed"], rows["exhausted"]) == ("0.5", "no")
+
+
+def test_whatever_a_sender_wrote_is_escaped() -> None:
+    decision = World().ask(dataset=HOSTILE)
+    html = decision._repr_html_()
+    assert "<script" not in html
+    assert "<img" not in html
+    assert HOSTILE in shown(decision)["error"]
+    wrong = FieldError(HOSTILE, HOSTILE, HOSTILE)
+    everywhere = msgspec.structs.replace(
+        decision,
+        error=wrong,
+        dataset=HOSTILE,
+        fits=HOSTILE,
+        note=HOSTILE,
+        crossed=(HOSTILE,),
+        cost={HOSTILE: HOSTILE},
+    )
+    assert HOSTILE in shown(everywhere)["dataset"]
+    for made in (
+        table(HOSTILE, [(HOSTILE, HOSTILE)]),
+        grid(HOSTILE, [HOSTILE], [[HOSTILE]]),
+        table_of(everywhere, "dataset", "cost", "crossed", "error"),
+    ):
+        read = Cells(made)
+        assert read.tags <= PLAIN
+        assert HOSTILE in read.cells
+        assert not re.search("<(?!/?(table|caption|thead|tbody|tr|th|td)[ >])", made)
+
+
+def test_the_repr_of_a_decision_leaves_out_what_says_nothing() -> None:
+    said = repr(opened().ask("pure:0.1"))
+    assert "GRANTED" in said
+    assert "None" not in said

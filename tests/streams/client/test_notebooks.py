@@ -1,0 +1,125 @@
+"""Datasets and usage as tables of pandas and Arrow, and as a notebook shows a client."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from accountant.views.datasets import DatasetView
+from accountant.views.usage import UsageView
+from streams.client import Accountant
+from streams.client.notebooks import client_html, reply_html, rows_of, to_arrow, to_pandas
+from tests.streams.gateway.door import TestClock
+
+LEFT = f"0.{'9' * 40}"
+"""A budget less one step of the grid: every float of it is 1."""
+
+
+@pytest.fixture
+def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.open("adult", {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}, by="owner")
+        ledger.ask("census", "laplace:scale=1e9,sensitivity=0.001")
+        ledger.ask("census", "pure:5")
+        yield ledger
+
+
+def test_datasets_are_a_frame_of_pandas_with_exact_amounts(ledger: Accountant) -> None:
+    views = ledger.datasets()
+    frame = to_pandas(views).set_index("dataset")
+    assert list(frame.index) == ["adult", "census"]
+    assert frame.loc["census", "filter"] == "basic"
+    left = frame.loc["census", "left_epsilon"]
+    assert type(left) is Decimal
+    assert left == Decimal("0.999999999999")
+    assert pd.isna(frame.loc["adult", "left_epsilon"])  # it is counted in rho
+    assert frame.loc["adult", "left_rho"] > 0
+    assert frame.loc["census", "opened_at"] == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert pd.isna(frame.loc["census", "horizon_ends_at"])
+    assert frame.loc["census", "outcomes_refused"] == 1
+    assert frame.loc["adult", "outcomes_refused"] == 0
+
+
+def test_datasets_are_a_table_of_arrow_with_the_logs_text(ledger: Accountant) -> None:
+    views = ledger.datasets()
+    table = to_arrow(views)
+    assert table.column("left_epsilon").to_pylist() == [None, views[1].left["epsilon"]]
+    assert table.schema.field("left_epsilon").type == pa.string()
+    assert pa.types.is_timestamp(table.schema.field("opened_at").type)
+    assert table.column("exhausted").to_pylist() == [False, False]
+
+
+def test_usage_is_a_frame_and_a_table(ledger: Accountant) -> None:
+    usage = ledger.usage("census")
+    frame = to_pandas(usage)
+    assert list(frame["analyst"]) == ["ana"]
+    assert list(frame["spent"]) == [Decimal("1e-12")]
+    assert (frame["granted"].sum(), frame["refused"].sum()) == (1, 1)
+    assert to_arrow(usage).column("spent").to_pylist() == ["0.000000000001"]
+
+
+def test_amounts_lose_no_digit(ledger: Accountant) -> None:
+    tiny = msgspec.structs.replace(ledger.usage("census")[0], spent=LEFT)
+    (spent,) = to_pandas([tiny])["spent"]
+    assert str(spent) == LEFT
+    assert to_arrow([tiny]).column("spent").to_pylist() == [LEFT]
+
+
+@pytest.mark.parametrize("of", [[], ()])
+def test_nothing_is_an_empty_frame(of: list[DatasetView | UsageView]) -> None:
+    assert len(to_pandas(of)) == 0
+    assert to_arrow(of).num_rows == 0
+    assert rows_of(of, Decimal) == []
+
+
+@pytest.mark.parametrize(("name", "module"), [("to_pandas", "pandas"), ("to_arrow", "pyarrow")])
+def test_without_the_library_the_error_says_what_to_install(
+    name: str, module: str, tmp_path: Path
+) -> None:
+    # A process that has the client but not the library: imports of it find nothing.
+    (tmp_path / "without.py").write_text(
+        "import sys\n"
+        f"sys.modules[{module!r}] = None\n"
+        f"from streams.client.notebooks import {name}\n"
+        f"{name}([])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, tmp_path / "without.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith(
+        f"ImportError: {name} needs {module}: python -m pip install {module}"
+    )
+
+
+def test_a_client_and_its_replies_are_shown_as_tables(ledger: Accountant) -> None:
+    html = client_html("sqlite:///<a>.db", ledger.datasets())
+    assert "sqlite:///&lt;a&gt;.db: 2 datasets" in html
+    assert "epsilon 1, delta 0, for each person" in html
+    reply = ledger.ask("census", "pure:5")
+    shown = reply_html(reply)
+    assert '<tr><th scope="row">granted</th><td>no</td></tr>' in shown
+    assert "<td>exhausted</td>" in shown
+    assert reply.fits is not None
+    assert f"<td>{reply.fits}</td>" in shown
+
+
+def test_of_very_many_datasets_the_first_are_shown(ledger: Accountant) -> None:
+    html = client_html("x", ledger.datasets() * 40)
+    assert "x: 80 datasets, 50 shown" in html
+    assert html.count("<tr>") == 51
