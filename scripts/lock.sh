@@ -17,8 +17,11 @@ compile() {
 
 # Without UPGRADE, versions already locked stay; UPGRADE=--upgrade takes the newest.
 UPGRADE=${UPGRADE:-}
-compile dev.txt --extra local-kafka --extra plots --group dev pyproject.toml
+engines="--extra opendp --extra diffprivlib --extra dp-accounting"
+compile dev.txt --extra local-kafka --extra plots $engines --group dev pyproject.toml
 # The other files agree with dev.txt: what is tested is what is shipped.
 compile runtime.txt --constraint requirements/dev.txt pyproject.toml
 compile build.txt --constraint requirements/dev.txt --group build
 compile lock.txt --group lock
+# SmartNoise pins an older OpenDP, so that it has an environment of its own: decision 0034.
+compile smartnoise.txt $engines --extra smartnoise --group build --group test pyproject.toml

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Make the virtual environment at $1: locked packages by hash, then this project, editable.
+# Make the virtual environment at $1: locked packages by hash, those of the file $2 if one is
+# named, then this project, editable.
 # PYTHON selects the interpreter; else the newest supported one that works is taken.
 set -eu
 
 venv=$1
+requirements=${2:-requirements/dev.txt}
 python=${PYTHON:-}
 
 # Prints the version when this interpreter runs and is new enough. An interpreter can be on the
@@ -65,5 +67,5 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     "$python" -m venv "$venv"
 fi
 echo "Installing the locked packages (a few minutes the first time)"
-"$venv/bin/python" -m pip install --quiet --require-hashes -r requirements/dev.txt
+"$venv/bin/python" -m pip install --quiet --require-hashes -r "$requirements"
 "$venv/bin/python" -m pip install --quiet --no-deps --no-build-isolation --editable .

@@ -30,6 +30,7 @@ _SLOW = (
     _HERE / "accountant/mechanisms",
     _HERE / "examples",
     _HERE / "streams/cli",
+    _HERE / "streams/engines/test_examples.py",
     _HERE / "streams/processing/test_simulation.py",
     _HERE / "streams/processing/test_side_by_side.py",
 )

@@ -45,12 +45,13 @@ LAYERS = {
         {"alerts"},
         {"embedded"},
         {"client", "gateway"},
+        {"engines"},
         {"worker"},
         {"app", "figures"},
         {"cli"},
     ),
 }
-MOST_ROOMS = {"accountant": 14, "streams": 11}
+MOST_ROOMS = {"accountant": 14, "streams": 12}
 MOST_LOOSE = 9
 MOST_FILES, MOST_LINES_A_ROOM = 15, 2_500
 # Rooms that may be larger, each with its reason.

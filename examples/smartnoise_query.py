@@ -1,0 +1,26 @@
+"""Release a query's rows by SmartNoise: the claim is what each noisy column of it spends.
+
+Needs the extra `smartnoise`. The ledger is that of ACCOUNTANT_URL, or a file here.
+"""
+
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+from snsql import Privacy, from_df
+
+from streams.client import Accountant
+from streams.engines.smartnoise import query_claim
+
+QUERY = "SELECT benign, AVG(radius) AS radius FROM clinic.tumours GROUP BY benign"
+data = load_breast_cancer()
+rows = {"id": range(len(data.target)), "benign": data.target, "radius": data.data[:, 0]}
+radius = {"type": "float", "lower": 5, "upper": 30}
+columns = {"id": {"type": "int", "private_id": True}, "benign": {"type": "int"}, "radius": radius}
+metadata = {"": {"clinic": {"tumours": {"max_ids": 1, **columns}}}}
+reader = from_df(pd.DataFrame(rows), privacy=Privacy(epsilon=0.2, delta=1e-7), metadata=metadata)
+
+with Accountant(analyst="ana") as ledger:
+    policy = {"epsilon": "2", "delta": "1e-6", "delta_for_claims": "5e-7", "unit": "patient"}
+    ledger.open("tumours", policy, by="hospital")  # opened once, however often this runs
+    claim = query_claim(reader, QUERY, unit="patient")
+    for benign, mean in ledger.release("tumours", claim, lambda: reader.execute(QUERY)[1:]):
+        print(f"{'benign' if benign else 'malignant'}: a mean radius of about {mean:.1f}")

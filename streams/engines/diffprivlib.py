@@ -1,0 +1,147 @@
+"""diffprivlib: a `BudgetAccountant` that asks the ledger before a tool or a model runs."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from contextlib import ExitStack
+from typing import Any, NoReturn, Self
+
+try:
+    from diffprivlib import BudgetAccountant
+    from diffprivlib.utils import BudgetError as EngineBudgetError
+    from diffprivlib.utils import PrivacyLeakWarning
+except ImportError as error:
+    raise ImportError("this adapter needs diffprivlib: install the extra `diffprivlib`") from error
+
+from accountant.errors import BudgetError
+from accountant.policy import Neighbours
+from streams.client.accountant import Accountant
+from streams.client.grants import NotGranted
+from streams.engines.rounding import pure_or_approximate, stated
+
+
+class NotAdmitted(NotGranted, EngineBudgetError):  # type: ignore[misc] # the engine has no types
+    """The ledger did not grant what a tool of diffprivlib was about to spend; it has not run."""
+
+
+class NotAsked(BudgetError, EngineBudgetError):  # type: ignore[misc] # the engine has no types
+    """A tool was about to run, or to end, of which the ledger had not been asked."""
+
+
+class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no types
+    """A budget of diffprivlib that is a dataset of the ledger.
+
+    diffprivlib calls `check` before it looks at noise and `spend` once it has drawn it. Here,
+    `check` asks the ledger, once for each call, and `spend` asks for nothing: it takes the grant
+    that `check` was given. A tool that fails in between has cost its grant, for nobody can tell
+    what of its noise was seen; its arguments are looked at after `check`, not before.
+
+    It is used as a context. Within it diffprivlib's own warning that a promise does not hold
+    (bounds, ranges or norms that were read off the data) is an error, and it is the budget of every
+    tool and model that is made without an `accountant`.
+
+    Args:
+        ledger: a connected `Accountant`.
+        unit: what one row of the data belongs to, such as `person`.
+        neighbours: what the promises of the tools that are used hold for, which differs between
+            them: docs/engines.md has the table.
+    """
+
+    def __init__(
+        self,
+        ledger: Accountant,
+        dataset: str,
+        *,
+        unit: str,
+        neighbours: Neighbours,
+        analyst: str | None = None,
+        purpose: str = "",
+    ) -> None:
+        self._taken: list[tuple[float, float]] = []
+        self._granted: list[tuple[float, float]] = []
+        self._lock = threading.Lock()
+        self._entered: ExitStack | None = None
+        # A unit or relation that is wrong is said here, and not by the first tool.
+        stated(pure_or_approximate(1, 0), unit=unit, neighbours=neighbours)
+        self._ledger, self._dataset = ledger, dataset
+        self._analyst, self._purpose = analyst, purpose
+        self._unit = unit
+        self._neighbours: Neighbours = neighbours
+        super().__init__()
+
+    def __repr__(self, n_budget_max: int = 5) -> str:
+        return f"LedgerBudget({self._dataset!r}, {len(self)} spent, {self._neighbours})"
+
+    def __enter__(self) -> Self:
+        if self._entered is not None:
+            raise NotAsked("the budget is in use as a context already")
+        with ExitStack() as stack:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("error", PrivacyLeakWarning)
+            super().__enter__()
+            stack.push(super().__exit__)
+            self._entered = stack.pop_all()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        stack, self._entered = self._entered, None
+        if stack is not None:
+            stack.close()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        # scikit-learn copies a model's parameters as it clones the model: the budget is one.
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "LedgerBudget cannot be sent to another process: run with n_jobs=1, or with threads"
+        )
+
+    @property
+    def spent_budget(self) -> list[tuple[float, float]]:
+        """The (epsilon, delta) of each tool that was granted and came to its end."""
+        with self._lock:
+            return self._taken.copy()
+
+    @property
+    def unanswered(self) -> list[tuple[float, float]]:
+        """The (epsilon, delta) of each tool that was granted and has not come to its end."""
+        with self._lock:
+            return self._granted.copy()
+
+    def check(self, epsilon: float, delta: float) -> bool:
+        """Return True once the ledger has granted this.
+
+        Raises: NotAdmitted: it did not. NotAsked: outside of the budget's `with`.
+            RequestInvalid: no claim has these parameters. Unanswered, Refused: as `ask`.
+        """
+        if self._entered is None:
+            raise NotAsked("nothing was asked for: use the budget as a context, `with budget:`")
+        claim = pure_or_approximate(epsilon, delta)
+        asked = stated(claim, unit=self._unit, neighbours=self._neighbours)
+        reply = self._ledger.ask(self._dataset, asked, analyst=self._analyst, purpose=self._purpose)
+        if not reply.granted:
+            raise NotAdmitted(reply)
+        with self._lock:
+            self._granted.append((epsilon, delta))
+        return True
+
+    def spend(self, epsilon: float, delta: float) -> Self:
+        """Take a grant that `check` was given for these parameters.
+
+        Raises: NotAsked: there is none.
+        """
+        with self._lock:
+            if (epsilon, delta) not in self._granted:
+                raise NotAsked(f"epsilon {epsilon}, delta {delta} was spent, but never granted")
+            self._granted.remove((epsilon, delta))
+            self._taken.append((epsilon, delta))
+        return self
+
+    def remaining(self, k: int = 1) -> NoReturn:
+        """Raise: what is left is not of the form (epsilon, delta), but what the ledger says."""
+        raise NotImplementedError("ask the ledger what is left: `accountant fits`")

@@ -1,0 +1,114 @@
+"""dp-accounting: the claim of a `DpEvent`, and so of training with DP-SGD."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from operator import index
+from typing import Any, Final
+
+from accountant.claims import (
+    AllOf,
+    Claim,
+    Gaussian,
+    Laplace,
+    Pure,
+    Repeat,
+    SubsampledGaussian,
+    Zcdp,
+)
+from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO
+from accountant.errors import RequestInvalid
+from streams.client.stated import StatedClaim
+from streams.engines.rounding import stated, text_down, text_up
+
+
+def event_claim(event: Any, *, unit: str) -> StatedClaim:
+    """Return what an event promises for one unit added or removed.
+
+    An event's noise is relative to the norm of what one record adds, so its neighbours are data
+    sets with one more or one less; the sum of two records that are swapped moves twice as far.
+    Parameters of noise are rounded down, all others up.
+
+    Args:
+        event: a Gaussian, Laplace or discrete Laplace event, a zCDP event without `xi`, a Gaussian
+            on a Poisson sample, or such events composed. Where Opacus trains, that is
+            `SelfComposedDpEvent(PoissonSampledDpEvent(sample_rate,
+            GaussianDpEvent(noise_multiplier)), steps)`.
+        unit: what a record of the event stands for, such as `person`; one unit, one record.
+
+    Raises:
+        RequestInvalid: an event that no claim describes, or a parameter that is out of bounds.
+        TypeError: it is no event of dp-accounting's.
+    """
+    from dp_accounting import DpEvent
+
+    if not isinstance(event, DpEvent):
+        raise TypeError(f"must be a DpEvent of dp-accounting, got {type(event).__name__}")
+    try:
+        claim = _claim(event, "event")
+    except RecursionError:
+        raise RequestInvalid("event", "must nest less deep", type(event).__name__) from None
+    return stated(claim, unit=unit, neighbours="add_remove")
+
+
+def _claim(event: Any, field: str) -> Claim:
+    # By the exact type: a subclass may stand for another mechanism.
+    from dp_accounting import dp_event as e
+
+    kind = type(event)
+    if kind is e.NoOpDpEvent:
+        return Pure("0")
+    if kind is e.GaussianDpEvent:
+        return Gaussian(text_down(event.noise_multiplier, f"{field}.noise_multiplier"), "1")
+    if kind is e.LaplaceDpEvent:
+        # For a vector too: the curve of Laplace noise is convex in the shift and 0 at 0, so that
+        # no split of the l1 norm over coordinates costs more than all of it in one.
+        return Laplace(text_down(event.noise_multiplier, f"{field}.noise_multiplier"), "1")
+    if kind is e.DiscreteLaplaceDpEvent:
+        return _discrete_laplace(event, field)
+    if kind is e.ZCDpEvent and event.xi == 0:
+        return Zcdp(text_up(event.rho, f"{field}.rho", least=LEAST_RHO))
+    if kind is e.PoissonSampledDpEvent:
+        return _sampled(event, field)
+    if kind is e.SelfComposedDpEvent:
+        times = _whole(event.count, f"{field}.count")
+        return Repeat(_claim(event.event, f"{field}.event"), times)
+    if kind is e.ComposedDpEvent:
+        parts = [_claim(part, f"{field}.events[{i}]") for i, part in enumerate(event.events)]
+        return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+    raise RequestInvalid(field, _NO_CLAIM, kind.__name__)
+
+
+_NO_CLAIM: Final = (
+    "must be a Gaussian, Laplace or discrete Laplace event, a zCDP event with xi = 0, a Poisson "
+    "sample of a Gaussian, or a composition of these; a sample of anything else costs at most what "
+    "the sampled event costs by itself"
+)
+
+
+def _sampled(event: Any, field: str) -> Claim:
+    inner = _claim(event.event, f"{field}.event")
+    if not isinstance(inner, Gaussian) or isinstance(inner, SubsampledGaussian):
+        raise RequestInvalid(f"{field}.event", _NO_CLAIM, type(event.event).__name__)
+    name = f"{field}.sampling_probability"
+    rate = text_up(event.sampling_probability, name, least=LEAST_EPSILON)
+    # Without a record in any sample there is nothing to protect, but rate has no 0.
+    rate = text_up(LEAST_EPSILON, name) if rate == "0" else rate
+    return SubsampledGaussian(inner.sigma, inner.sensitivity, rate)
+
+
+def _discrete_laplace(event: Any, field: str) -> Claim:
+    parameter = Fraction(text_up(event.noise_parameter, f"{field}.noise_parameter"))
+    if not parameter:
+        raise RequestInvalid(f"{field}.noise_parameter", "must be greater than 0", 0)
+    sensitivity = _whole(event.sensitivity, f"{field}.sensitivity")
+    return Pure(text_up(parameter * sensitivity, f"{field} epsilon", least=LEAST_EPSILON))
+
+
+def _whole(value: Any, field: str) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return index(value)
+    except TypeError:
+        raise RequestInvalid(field, "must be a whole number", value) from None

@@ -1,0 +1,86 @@
+"""An engine's numbers as those of a claim, rounded so that the claim costs no less."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral
+from typing import Any, Final, get_args
+
+from accountant.amounts import LARGEST, budget_down, cost_up, format_units
+from accountant.claims import Approximate, Claim, Pure, checked
+from accountant.claims.fields import LEAST_EPSILON
+from accountant.errors import RequestInvalid
+from accountant.policy import Neighbours
+from streams.client.stated import StatedClaim
+
+_LARGEST: Final = Fraction(LARGEST) - 1  # which the wire takes in plain digits
+
+
+def stated(claim: Claim, *, unit: Any, neighbours: Any) -> StatedClaim:
+    """Return a claim with its unit and its neighbours, each checked: none of them is a default.
+
+    Raises: RequestInvalid: a field breaks its rule.
+    """
+    if not isinstance(unit, str) or not unit:
+        raise RequestInvalid("unit", "must be text such as person", unit)
+    if neighbours not in get_args(Neighbours):
+        rule = f"must be one of {', '.join(get_args(Neighbours))}"
+        raise RequestInvalid("neighbours", rule, neighbours)
+    try:
+        only_for = checked(claim).only_for
+    except RequestInvalid as error:
+        raise error.under("claim") from None
+    if only_for and only_for != neighbours:
+        raise RequestInvalid("neighbours", f"must be {only_for} for this claim", neighbours)
+    return StatedClaim(claim, unit, neighbours)
+
+
+def text_up(value: Any, field: str, *, least: Decimal = Decimal(0)) -> str:
+    """Return an engine's number as the wire has it, rounded up.
+
+    At most 1e-19 of it, or 1e-40, is added, and what lies between 0 and `least` becomes `least`.
+    Raises: RequestInvalid: no number, not finite, below 0 or above 1e9.
+    """
+    exact = _exact(value, field)
+    if exact > _LARGEST:
+        raise RequestInvalid(field, "must be less than 1e9", value)
+    return format_units(cost_up(max(exact, Fraction(least)) if exact else exact))
+
+
+def text_down(value: Any, field: str) -> str:
+    """Return an engine's amount of noise as the wire has it, rounded down: to 999999999 at most.
+
+    Raises: RequestInvalid: no number, not finite, or less than 1e-40.
+    """
+    units = budget_down(min(_exact(value, field), _LARGEST))
+    if not units:
+        raise RequestInvalid(field, "must be greater than 0", value)
+    return format_units(units)
+
+
+def pure_or_approximate(epsilon: Any, delta: Any) -> Claim:
+    """Return the claim of (epsilon, delta)-DP, pure where delta is 0."""
+    epsilon_text = text_up(epsilon, "epsilon", least=LEAST_EPSILON)
+    delta_text = text_up(delta, "delta")
+    return Pure(epsilon_text) if delta_text == "0" else Approximate(epsilon_text, delta_text)
+
+
+def _exact(value: Any, field: str) -> Fraction:
+    if isinstance(value, bool):
+        raise RequestInvalid(field, "must be a number", value)
+    try:
+        if isinstance(value, Integral):
+            exact = Fraction(int(value))
+        elif isinstance(value, float):
+            exact = Fraction(*float.as_integer_ratio(value))
+        else:  # a Decimal, a Fraction, or a numpy scalar of any width
+            numerator, denominator = value.as_integer_ratio()
+            exact = Fraction(int(numerator), int(denominator))
+    except (OverflowError, ValueError):
+        raise RequestInvalid(field, "must be finite", value) from None
+    except AttributeError:
+        raise RequestInvalid(field, "must be a number", value) from None
+    if exact < 0:
+        raise RequestInvalid(field, "must be 0 or greater", value)
+    return exact

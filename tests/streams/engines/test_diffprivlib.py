@@ -1,0 +1,262 @@
+"""Tools and models of diffprivlib, admitted by a real ledger."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from diffprivlib import BudgetAccountant, models, tools
+from diffprivlib.utils import BudgetError as EngineBudgetError
+from diffprivlib.utils import PrivacyLeakWarning
+from sklearn.base import clone
+
+from accountant.errors import RequestInvalid
+from accountant.records.outcomes import Reason
+from streams.client import Accountant, NotGranted
+from streams.engines.diffprivlib import LedgerBudget, NotAdmitted, NotAsked
+
+AGES = np.random.default_rng(1).integers(18, 90, 200)
+POINTS = np.random.default_rng(2).normal(size=(200, 3)).clip(-2, 2)
+CLASSES = (POINTS[:, 0] > 0).astype(int)
+
+
+@pytest.fixture
+def budget(ledger: Accountant) -> LedgerBudget:
+    return LedgerBudget(ledger, "census", analyst="ana", unit="person", neighbours="replace")
+
+
+def spent(ledger: Accountant) -> Fraction:
+    return 1 - Fraction(ledger.dataset("census").left["epsilon"])
+
+
+def granted(ledger: Accountant) -> int:
+    return ledger.dataset("census").outcomes.get("granted", 0)
+
+
+def mean(epsilon=0.25, **more):
+    return tools.mean(AGES, epsilon=epsilon, bounds=(0, 120), **more)
+
+
+MODELS = [
+    models.GaussianNB(epsilon=0.25, bounds=(-2, 2)),
+    models.LogisticRegression(epsilon=0.25, data_norm=4.0),
+    models.LinearRegression(epsilon=0.25, bounds_X=(-2, 2), bounds_y=(0, 1)),
+    models.KMeans(n_clusters=2, epsilon=0.25, bounds=(-2, 2)),
+    models.PCA(1, epsilon=0.25, data_norm=4.0, bounds=(-2, 2)),
+    models.StandardScaler(epsilon=0.25, bounds=(-2, 2)),
+    models.DecisionTreeClassifier(epsilon=0.25, bounds=(-2, 2), classes=[0, 1]),
+]
+TOOLS = [
+    lambda b: mean(accountant=b),
+    lambda b: tools.nanmean(AGES, epsilon=0.25, bounds=(0, 120), accountant=b),
+    lambda b: tools.var(AGES, epsilon=0.25, bounds=(0, 120), accountant=b),
+    lambda b: tools.std(AGES, epsilon=0.25, bounds=(0, 120), accountant=b),
+    lambda b: tools.sum(AGES, epsilon=0.25, bounds=(0, 120), accountant=b),
+    lambda b: tools.count_nonzero(AGES > 65, epsilon=0.25, accountant=b),
+    lambda b: tools.histogram(AGES, epsilon=0.25, range=(0, 120), accountant=b),
+    lambda b: tools.histogram2d(AGES, AGES, epsilon=0.25, range=[(0, 9), (0, 9)], accountant=b),
+    lambda b: tools.median(AGES, epsilon=0.25, bounds=(0, 120), accountant=b),
+    lambda b: tools.quantile(AGES, 0.1, epsilon=0.25, bounds=(0, 120), accountant=b),
+]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_tool_is_one_grant_of_its_epsilon(ledger, budget, tool):
+    with budget:
+        tool(budget)
+    assert (spent(ledger), granted(ledger)) == (Fraction(1, 4), 1)
+    assert (budget.spent_budget, budget.unanswered) == ([(0.25, 0)], [])
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_a_model_is_one_grant_of_its_epsilon(ledger, budget, model):
+    with budget:
+        made = clone(model).set_params(accountant=budget)
+        made.fit(POINTS, CLASSES)
+    assert (spent(ledger), granted(ledger)) == (Fraction(1, 4), 1)
+    assert (budget.spent_budget, budget.unanswered) == ([(0.25, 0)], [])
+
+
+def forest(**more):
+    return models.RandomForestClassifier(3, epsilon=0.25, bounds=(-2, 2), classes=[0, 1], **more)
+
+
+def test_a_forest_asks_for_itself_and_where_it_is_made_within_for_each_tree(ledger, budget):
+    # Its trees are made without an accountant, so that they take the one that is in force.
+    before = forest(accountant=budget)
+    with budget:
+        before.fit(POINTS, CLASSES)
+        assert granted(ledger) == 1
+        with pytest.raises(NotAdmitted):
+            forest(accountant=budget).fit(POINTS, CLASSES)
+    assert granted(ledger) == 4
+
+
+def test_a_tool_of_several_parts_is_a_grant_for_each(ledger, budget):
+    with budget:
+        tools.quantile(AGES, [0.1, 0.5], epsilon=0.5, bounds=(0, 120), accountant=budget)
+        tools.mean(POINTS, epsilon=0.375, bounds=(-2, 2), axis=0, accountant=budget)
+    assert (spent(ledger), granted(ledger)) == (Fraction(7, 8), 5)
+
+
+def test_a_tool_that_does_not_fit_does_not_run(ledger, budget):
+    class Data(list):
+        """Says whether somebody has looked at it."""
+
+        looked = False
+
+        def __array__(self, *_, **__):
+            Data.looked = True
+            return np.asarray([1.0, 2.0])
+
+    with budget:
+        mean(0.9)
+        with pytest.raises(
+            NotAdmitted, match=r"exhausted; .*this would fit: pure:0\.0999"
+        ) as refused:
+            tools.sum(Data(), epsilon=0.25, bounds=(0, 1), accountant=budget)
+        assert not Data.looked
+        assert refused.value.reply.reason is Reason.EXHAUSTED
+        # As programs catch it that know the one or the other.
+        assert isinstance(refused.value, EngineBudgetError)
+        assert isinstance(refused.value, NotGranted)
+        model = models.GaussianNB(epsilon=0.25, bounds=(-2, 2))
+        with pytest.raises(NotAdmitted):
+            model.fit(POINTS, CLASSES)
+        assert not hasattr(model, "theta_") or not np.any(model.theta_)
+    assert len(budget) == granted(ledger) == 1
+    assert budget.unanswered == []
+
+
+def test_within_it_every_tool_asks_without_being_told_to(ledger, budget):
+    before = BudgetAccountant()
+    before.set_default()
+    with budget:
+        mean()
+        models.GaussianNB(epsilon=0.25, bounds=(-2, 2)).fit(POINTS, CLASSES)
+    assert granted(ledger) == 2
+    assert BudgetAccountant.pop_default() is before
+    assert len(before) == 0
+
+
+def test_outside_of_its_context_nothing_is_asked_and_nothing_runs(ledger, budget):
+    with pytest.raises(NotAsked, match="use the budget as a context"):
+        mean(accountant=budget)
+    with budget:
+        model = models.GaussianNB(epsilon=0.25, bounds=(-2, 2))
+    with pytest.raises(NotAsked, match="use the budget as a context"):
+        model.fit(POINTS, CLASSES)
+    assert granted(ledger) == 0
+
+
+def test_a_bound_read_off_the_data_is_an_error_within_it(budget):
+    with budget:
+        with pytest.raises(PrivacyLeakWarning):
+            tools.mean(AGES, epsilon=0.25, accountant=budget)
+        with pytest.raises(PrivacyLeakWarning):
+            tools.histogram(AGES, epsilon=0.25, accountant=budget)
+        with pytest.raises(PrivacyLeakWarning):
+            models.LogisticRegression(epsilon=0.25, accountant=budget).fit(POINTS, CLASSES)
+    with pytest.warns(PrivacyLeakWarning):
+        tools.mean(AGES, epsilon=0.25, accountant=BudgetAccountant())
+
+
+def test_filters_and_the_default_are_put_back_when_the_block_fails(budget):
+    filters = list(warnings.filters)
+    with pytest.raises(KeyError), budget:
+        raise KeyError
+    assert list(warnings.filters) == filters
+    assert BudgetAccountant.pop_default() is None
+    with budget, pytest.raises(NotAsked, match="in use as a context already"), budget:
+        pytest.fail("entered twice")
+
+
+def test_a_tool_that_fails_after_its_grant_has_cost_it_and_its_retry_costs_again(ledger, budget):
+    broken = POINTS.copy()
+    broken[0, 0] = np.nan
+    with budget:
+        model = models.KMeans(2, epsilon=0.25, bounds=(-2, 2), accountant=budget)
+        with pytest.raises(ValueError, match="NaN"):
+            model.fit(broken)
+        assert budget.unanswered == [(0.25, 0)]
+        model.fit(POINTS)
+    assert (spent(ledger), granted(ledger)) == (Fraction(1, 2), 2)
+    assert budget.spent_budget == [(0.25, 0)]
+    assert budget.unanswered == [(0.25, 0)]
+
+
+def test_what_was_never_granted_cannot_be_spent(ledger, budget):
+    with budget:
+        with pytest.raises(NotAsked, match="never granted"):
+            budget.spend(0.25, 0)
+        budget.check(0.25, 0)
+        with pytest.raises(NotAsked, match="never granted"):
+            budget.spend(0.5, 0)
+        budget.spend(0.25, 0)
+        with pytest.raises(NotAsked, match="never granted"):
+            budget.spend(0.25, 0)
+    assert (spent(ledger), budget.total()) == (Fraction(1, 4), (0.25, 0))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [
+        *((epsilon, 0) for epsilon in (math.inf, math.nan, -0.1, 1e300, 1001, "0.1", True, None)),
+        *((0.1, delta) for delta in (1.0, -1, math.nan, "0")),
+    ],
+)
+def test_parameters_without_a_claim_are_refused_before_anything_is_asked(
+    ledger, budget, epsilon, delta
+):
+    with budget, pytest.raises(RequestInvalid):
+        budget.check(epsilon, delta)
+    assert granted(ledger) == 0
+    assert budget.unanswered == []
+
+
+def test_epsilon_is_rounded_up_and_delta_is_asked_for(ledger, budget):
+    with budget:
+        budget.check(np.float64(0.1), 1e-7)
+        assert spent(ledger) == pytest.approx(0.1)
+        assert spent(ledger) >= Fraction(0.1)
+        budget.check(1e-300, 0)
+        assert spent(ledger) - Fraction(0.1) >= Fraction(1, 10**12)
+        with pytest.raises(NotAdmitted):
+            budget.check(0.1, 1e-6)
+
+
+def test_a_copy_of_it_is_the_same_budget_and_none_goes_to_another_process(budget):
+    with budget:
+        model = models.KMeans(2, epsilon=0.25, bounds=(-2, 2), accountant=budget)
+        assert clone(model).accountant is budget
+        assert copy.deepcopy(model).accountant is budget
+        assert copy.copy(budget) is budget
+        with pytest.raises(TypeError, match="another process"):
+            pickle.dumps(model)
+
+
+@pytest.mark.parametrize("missing", ["unit", "neighbours"])
+def test_what_the_engine_does_not_say_has_no_default(ledger, missing):
+    given = {"analyst": "ana", "unit": "person", "neighbours": "replace"}
+    del given[missing]
+    with pytest.raises(TypeError, match=missing):
+        LedgerBudget(ledger, "census", **given)
+
+
+def test_a_relation_that_is_none_is_refused_at_once_and_a_wrong_one_by_the_ledger(ledger):
+    with pytest.raises(RequestInvalid, match="neighbours must be one of"):
+        LedgerBudget(ledger, "census", analyst="ana", unit="person", neighbours="bounded")
+    budget = LedgerBudget(ledger, "census", analyst="ana", unit="person", neighbours="add_remove")
+    with budget, pytest.raises(NotAdmitted, match="unit_mismatch"):
+        mean(accountant=budget)
+    assert granted(ledger) == 0
+
+
+def test_what_is_left_is_for_the_ledger_to_say(budget):
+    with budget, pytest.raises(NotImplementedError, match="ask the ledger"):
+        budget.remaining()

@@ -1,0 +1,91 @@
+"""The examples are run as a person would run them, each on a ledger of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run Python in a directory of this test, where the ledger and the answers go."""
+        environment = os.environ | {
+            "ACCOUNTANT_URL": f"sqlite:///{tmp_path}/ledger.db",
+            "XDG_DATA_HOME": str(tmp_path),
+            "PYTHONPATH": str(ROOT),
+        }
+        return subprocess.run(
+            [sys.executable, *command],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=check,
+            cwd=tmp_path,
+            env=environment,
+        )
+
+    return run
+
+
+def granted(run) -> list[dict]:
+    log = run("-m", "streams.cli", "log", "export").stdout.splitlines()
+    decisions = [json.loads(line) for line in log]
+    return [each["request"] for each in decisions if each["outcome"] == "granted"]
+
+
+def example(name: str) -> str:
+    return str(ROOT / "examples" / name)
+
+
+def test_diffprivlib_asks_before_each_mean(run):
+    for _ in range(2):
+        assert "the mean radius is about" in run(example("diffprivlib_mean.py")).stdout
+    first, second = granted(run)
+    assert first["claim"] == second["claim"]
+    assert (first["unit"], first["neighbours"]) == ("patient", "replace")
+    assert Fraction(0.1) <= Fraction(first["claim"]["epsilon"]) < Fraction("0.1000000001")
+
+
+def test_training_is_claimed_as_all_of_its_steps(run):
+    assert run(example("dp_sgd_training.py")).stdout.startswith("trained: [")
+    (request,) = granted(run)
+    assert (request["unit"], request["neighbours"]) == ("patient", "add_remove")
+    assert request["claim"] == {
+        "type": "repeat",
+        "times": 100,
+        "claim": {
+            "type": "subsampled_gaussian",
+            "sigma": "2",
+            "sensitivity": "1",
+            "rate": request["claim"]["claim"]["rate"],
+        },
+    }
+    assert Fraction(0.1) <= Fraction(request["claim"]["claim"]["rate"]) < Fraction("0.1000000001")
+
+
+def test_what_the_budget_does_not_hold_is_not_trained(run):
+    for _ in range(3):
+        run(example("dp_sgd_training.py"))
+    refused = run(example("dp_sgd_training.py"), check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "NotGranted: tumours not granted: exhausted" in refused.stderr
+    assert len(granted(run)) == 3
+
+
+@pytest.mark.smartnoise
+def test_a_query_is_claimed_as_its_noisy_columns(run):
+    shown = run(example("smartnoise_query.py")).stdout
+    assert "malignant: a mean radius of about" in shown
+    (request,) = granted(run)
+    assert (request["unit"], request["neighbours"]) == ("patient", "add_remove")
+    kinds = [part["type"] for part in request["claim"]["claims"]]
+    assert sorted(kinds) == ["approximate", "pure", "pure"]
