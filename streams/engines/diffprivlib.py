@@ -1,4 +1,7 @@
-"""diffprivlib: a `BudgetAccountant` that asks the ledger before a tool or a model runs."""
+"""diffprivlib: a `BudgetAccountant` that asks the ledger before a tool or a model runs.
+
+And the claim of a single mechanism, which takes no accountant.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from contextlib import ExitStack
 from typing import Any, NoReturn, Self
 
 try:
-    from diffprivlib import BudgetAccountant
+    from diffprivlib import BudgetAccountant, mechanisms
     from diffprivlib.utils import BudgetError as EngineBudgetError
     from diffprivlib.utils import PrivacyLeakWarning
 except ImportError as error:
@@ -18,7 +21,26 @@ from accountant.errors import BudgetError
 from accountant.policy import Neighbours
 from streams.client.accountant import Accountant
 from streams.client.grants import NotGranted
+from streams.client.stated import StatedClaim
 from streams.engines.rounding import pure_or_approximate, stated
+
+
+def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> StatedClaim:
+    """Return what one call of a mechanism's `randomise` promises: its epsilon and delta.
+
+    Args:
+        mechanism: of `diffprivlib.mechanisms`; its parameters stay as they are.
+        unit, neighbours: what its sensitivity was computed for.
+
+    Raises:
+        RequestInvalid: no claim has its parameters.
+        TypeError: it is no mechanism of diffprivlib's own; a subclass is not.
+    """
+    kind = type(mechanism)
+    if not issubclass(kind, mechanisms.DPMechanism) or vars(mechanisms).get(kind.__name__) != kind:
+        raise TypeError(f"must be one of diffprivlib.mechanisms, got {kind.__name__}")
+    claim = pure_or_approximate(mechanism.epsilon, mechanism.delta)
+    return stated(claim, unit=unit, neighbours=neighbours)
 
 
 class NotAdmitted(NotGranted, EngineBudgetError):  # type: ignore[misc] # the engine has no types

@@ -10,15 +10,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from diffprivlib import BudgetAccountant, models, tools
+from diffprivlib import BudgetAccountant, mechanisms, models, tools
 from diffprivlib.utils import BudgetError as EngineBudgetError
 from diffprivlib.utils import PrivacyLeakWarning
 from sklearn.base import clone
 
+from accountant.claims import Approximate, Pure
 from accountant.errors import RequestInvalid
 from accountant.records.outcomes import Reason
 from streams.client import Accountant, NotGranted
-from streams.engines.diffprivlib import LedgerBudget, NotAdmitted, NotAsked
+from streams.engines.diffprivlib import (
+    LedgerBudget,
+    NotAdmitted,
+    NotAsked,
+    mechanism_claim,
+)
 
 AGES = np.random.default_rng(1).integers(18, 90, 200)
 POINTS = np.random.default_rng(2).normal(size=(200, 3)).clip(-2, 2)
@@ -260,3 +266,57 @@ def test_a_relation_that_is_none_is_refused_at_once_and_a_wrong_one_by_the_ledge
 def test_what_is_left_is_for_the_ledger_to_say(budget):
     with budget, pytest.raises(NotImplementedError, match="ask the ledger"):
         budget.remaining()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "kind"),
+    [
+        (mechanisms.Laplace(epsilon=0.1, sensitivity=1), Pure),
+        (mechanisms.Laplace(epsilon=0.1, delta=1e-7, sensitivity=1), Approximate),
+        (mechanisms.Geometric(epsilon=0.1, sensitivity=1), Pure),
+        (mechanisms.GaussianAnalytic(epsilon=0.1, delta=1e-7, sensitivity=1), Approximate),
+        (mechanisms.Exponential(epsilon=0.1, sensitivity=1, utility=[1, 2, 3]), Pure),
+        (mechanisms.Binary(epsilon=0.1, value0="no", value1="yes"), Pure),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_a_mechanism_is_its_epsilon_and_delta(mechanism, kind):
+    claim, unit, neighbours = mechanism_claim(mechanism, unit="person", neighbours="replace")
+    assert (type(claim), unit, neighbours) == (kind, "person", "replace")
+    assert 0 <= Fraction(claim.epsilon) - Fraction(0.1) < Fraction(1, 10**18)
+    delta = Fraction(getattr(claim, "delta", 0)) - Fraction(mechanism.delta)
+    assert 0 <= delta < Fraction(1, 10**24)
+
+
+class Cheap(mechanisms.Laplace):
+    """Somebody's own."""
+
+
+@pytest.mark.parametrize(
+    "given", [Cheap(epsilon=0.1, sensitivity=1), mechanisms.Laplace, 0.1, None, BudgetAccountant()]
+)
+def test_what_is_no_mechanism_of_diffprivlib_is_refused(given):
+    with pytest.raises(TypeError, match=r"must be one of diffprivlib\.mechanisms, got"):
+        mechanism_claim(given, unit="person", neighbours="replace")
+
+
+def test_a_mechanism_without_noise_or_unit_has_no_claim():
+    loud = mechanisms.Laplace(epsilon=math.inf, sensitivity=1)
+    with pytest.raises(RequestInvalid, match="epsilon must be finite"):
+        mechanism_claim(loud, unit="person", neighbours="replace")
+    with pytest.raises(TypeError, match="unit"):
+        mechanism_claim(mechanisms.Laplace(epsilon=0.1, sensitivity=1), neighbours="replace")
+
+
+def test_a_mechanism_is_released(ledger, tmp_path):
+    counted = mechanisms.Geometric(epsilon=0.25, sensitivity=1)
+    claim = mechanism_claim(counted, unit="person", neighbours="replace")
+    older = int((AGES > 65).sum())
+    again = {
+        "request_id": ledger.new_request_id(),
+        "analyst": "ana",
+        "store": tmp_path / "answers.db",
+    }
+    first = ledger.release("census", claim, lambda: counted.randomise(older), **again)
+    assert ledger.release("census", claim, lambda: counted.randomise(older), **again) == first
+    assert spent(ledger) == Fraction(1, 4)
