@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from fractions import Fraction
-from math import nextafter
 from operator import index
 from typing import Any, Final, SupportsIndex
 
@@ -13,11 +11,7 @@ from accountant.claims.fields import LEAST_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.stated import StatedClaim
-from streams.engines.rounding import (
-    pure_or_approximate,
-    stated,
-    text_up,
-)
+from streams.engines.rounding import float_down, pure_or_approximate, stated, text_up
 
 # By the name of the metric's type. The name that a metric prints may be anybody's:
 # user_distance("SymmetricDistance") prints like the metric that it is not.
@@ -159,11 +153,8 @@ def _on_curve(curve: Any, delta: str | Decimal | float | None) -> Claim:
         raise RequestInvalid("delta", rule, delta)
     text = delta if isinstance(delta, str) else text_up(delta, "delta")
     exact = check_delta(text, "delta")
-    point = float(exact)
-    if Fraction(point) > Fraction(exact):
-        point = nextafter(point, 0)
     try:
-        return pure_or_approximate(curve.epsilon(point), exact)
+        return pure_or_approximate(curve.epsilon(float_down(exact)), exact)
     except OpenDPException as error:
         why = " ".join(str(error).split())
         raise RequestInvalid(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from math import inf, nextafter
 from numbers import Integral
 from typing import Any, Final, get_args
 
@@ -57,6 +58,12 @@ def text_down(value: Any, field: str) -> str:
     if not units:
         raise RequestInvalid(field, "must be greater than 0", value)
     return format_units(units)
+
+
+def float_down(value: Decimal) -> float:
+    """Return the largest float that does not exceed a value."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= Fraction(value) else nextafter(nearest, -inf)
 
 
 def pure_or_approximate(epsilon: Any, delta: Any) -> Claim:

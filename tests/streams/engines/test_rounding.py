@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from accountant.claims import Pure, SubsampledGaussian
 from accountant.errors import RequestInvalid
-from streams.engines.rounding import pure_or_approximate, stated, text_down, text_up
+from streams.engines.rounding import float_down, pure_or_approximate, stated, text_down, text_up
 
 ROOT = Path(__file__).parents[3]
 ENGINES = {"diffprivlib", "dp_accounting", "opendp", "snsql"}
@@ -30,6 +30,18 @@ def test_a_cost_is_rounded_up_and_noise_down_by_next_to_nothing(value):
     if value >= 1e-20:
         down = Fraction(Decimal(text_down(value, "sigma")))
         assert Fraction(value) * (1 - Fraction(1, 10**19)) <= down <= value
+
+
+@given(st.decimals(min_value=0, max_value=1, allow_nan=False, allow_infinity=False))
+def test_a_float_is_rounded_down(value):
+    below = float_down(value)
+    assert Fraction(below) <= Fraction(value) < Fraction(math.nextafter(below, math.inf))
+
+
+def test_a_decimal_whose_nearest_float_is_above_it_is_rounded_down():
+    assert Fraction(0.1) > Fraction(1, 10)
+    assert float_down(Decimal("0.1")) == math.nextafter(0.1, 0)
+    assert float_down(Decimal("0.3")) == 0.3  # its nearest float is below it
 
 
 THIRD = np.longdouble(1) / 3  # wider than a double where the platform has such floats
