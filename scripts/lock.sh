@@ -23,5 +23,5 @@ compile dev.txt --extra local-kafka --extra plots $engines --group dev pyproject
 compile runtime.txt --constraint requirements/dev.txt pyproject.toml
 compile build.txt --constraint requirements/dev.txt --group build
 compile lock.txt --group lock
-# SmartNoise pins an older OpenDP, so that it has an environment of its own: decision 0034.
+# SmartNoise pins an older OpenDP, so that it has an environment of its own: decision 0046.
 compile smartnoise.txt $engines --extra smartnoise --group build --group test pyproject.toml

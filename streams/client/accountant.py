@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from html import escape
 from typing import Any, ParamSpec, Self, TypeVar
 
+from accountant.errors import BudgetError
 from accountant.records import Decision, decode_decision
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
@@ -15,6 +17,7 @@ from streams.client.async_accountant import CONNECT_S, AsyncAccountant
 from streams.client.connect import connect_here
 from streams.client.loop_thread import LoopThread
 from streams.client.methods import refuse_old_close
+from streams.client.notebooks.shown import client_html
 from streams.client.releases import Releases
 from streams.client.reply import Reply
 from streams.client.requests import (
@@ -82,6 +85,13 @@ class Accountant(Releases):
         if self._portal is not None and self._client.is_own:
             self._portal.close()
             self._portal = None
+
+    def _repr_html_(self) -> str:
+        """Show the datasets in a notebook; only the address where they cannot be read."""
+        try:
+            return client_html(self._client.settings.url, self.datasets())
+        except BudgetError as error:
+            return escape(f"{self._client.settings.url}: {error}")
 
     def close(self, *dataset: object, **rest: object) -> None:
         """Let go of the ledger, as `disconnect`. A dataset is closed by `close_dataset`."""

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import inspect
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
+from uuid import UUID
 
 from accountant.claims import Claim
 from accountant.policy import Neighbours
@@ -39,13 +40,13 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
     async def grant(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         purpose: str = "",
         unit: str | None = None,
         neighbours: Neighbours | None = None,
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> AsyncIterator[Reply]:
         """As `Accountant.grant`."""
@@ -56,14 +57,14 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
     async def release(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
         run: Callable[[], T | Awaitable[T]],
         *,
         analyst: str | None = None,
         purpose: str = "",
         unit: str | None = None,
         neighbours: Neighbours | None = None,
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
         wait: float = WAIT_S,
         store: AnswerStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
@@ -86,7 +87,7 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
             raise
 
     def released(
-        self, dataset: str, claim: str | Claim | StatedClaim, **how: Any
+        self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any
     ) -> Callable[[Callable[Given, Awaitable[T]]], Callable[Given, Call[T]]]:
         """As `Accountant.released`, for asynchronous functions."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
+from uuid import UUID
 
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours, Policy
+from accountant.records.given import given_claim, given_id
 from streams.client.requests import (
     PreparedRequest,
     Wanted,
@@ -53,13 +55,13 @@ class LedgerMethods(Generic[D_co, R_co]):
     def ask(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         purpose: str = "",
         unit: str | None = None,
         neighbours: Neighbours | None = None,
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> R_co:
         """Ask to run one mechanism on a dataset; read `granted` of what it replies.
@@ -69,7 +71,8 @@ class LedgerMethods(Generic[D_co, R_co]):
         Args:
             dataset: its name.
             claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`),
-                as a value of `accountant.claims`, or as an engine's adapter states it.
+                as a value of `accountant.claims`, as a dict of the wire, or as an engine's
+                adapter states it. Amounts are taken exactly, or refused with how to write them.
             analyst: who asks; without it the client's own.
             purpose: for people, at most 200 characters.
             unit, neighbours: what the promise is for; those of the dataset's policy where they
@@ -90,7 +93,7 @@ class LedgerMethods(Generic[D_co, R_co]):
         purpose: str = "",
         unit: str | None = None,
         neighbours: Neighbours | None = None,
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
     ) -> Wanted:
         """Return what a caller asks for, checked as far as it is known.
 
@@ -104,19 +107,21 @@ class LedgerMethods(Generic[D_co, R_co]):
                 if given is not None and given != stated:
                     raise RequestInvalid(field, f"must be {stated}, as the engine states", given)
             claim, unit, neighbours = claim
-        elif not isinstance(claim, str | Claim):
-            rule = "must be text such as pure:0.1, or a value of accountant.claims"
-            raise RequestInvalid("claim", rule, claim)
+        else:
+            claim = given_claim(claim)
         who = analyst or self.analyst or os.environ.get(ANALYST)
         if not who:
             rule = f"must be given to the call, to the client, or as {ANALYST}"
             raise RequestInvalid("analyst", rule, who)
-        sent_id = request_id or new_id(self.clock)
         fresh = request_id is None
+        sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
         wanted = Wanted(dataset, claim, who, purpose, unit, neighbours, sent_id, fresh)
         if unit is None or neighbours is None:
             wanted.check()
         return wanted
+
+    def _id(self, request_id: str | UUID | None) -> str:
+        return new_id(self.clock) if request_id is None else given_id(request_id)
 
     def new_request_id(self) -> str:
         """Return a new request id, to be kept before asking: a UUIDv7 of this moment."""
@@ -133,7 +138,7 @@ class LedgerMethods(Generic[D_co, R_co]):
         *,
         by: str,
         reason: str = "",
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> D_co:
         """Open a dataset under a policy; the budget is fixed then.
@@ -142,7 +147,7 @@ class LedgerMethods(Generic[D_co, R_co]):
             policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
             by: its owner.
         """
-        sent_id = request_id or new_id(self.clock)
+        sent_id = self._id(request_id)
         call = prepare_open(dataset, policy, by=by, reason=reason, request_id=sent_id)
         return self.decided(call._replace(fresh=request_id is None), wait)
 
@@ -150,14 +155,14 @@ class LedgerMethods(Generic[D_co, R_co]):
         self,
         dataset: str,
         *,
-        alert_at: Sequence[str] | None = None,
+        alert_at: Sequence[object] | None = None,
         horizon: str | None = None,
-        most_per_request: str | None = None,
+        most_per_request: object = None,
         policy: Policy | Mapping[str, Any] | None = None,
         follows: int | None = None,
         by: str,
         reason: str = "",
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> D_co:
         """Change a dataset's thresholds, horizon or cap; or, before any grant, lower its budget.
@@ -182,7 +187,7 @@ class LedgerMethods(Generic[D_co, R_co]):
             follows=follows,
             by=by,
             reason=reason,
-            request_id=request_id or new_id(self.clock),
+            request_id=self._id(request_id),
         )
         return self.decided(call._replace(fresh=request_id is None), wait)
 
@@ -193,11 +198,11 @@ class LedgerMethods(Generic[D_co, R_co]):
         follows: int | None = None,
         by: str,
         reason: str = "",
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> D_co:
         """Close a dataset: nothing more is granted; `follows` as of `amend`."""
-        sent_id = request_id or new_id(self.clock)
+        sent_id = self._id(request_id)
         call = prepare_close(dataset, follows=follows, by=by, reason=reason, request_id=sent_id)
         return self.decided(call._replace(fresh=request_id is None), wait)
 

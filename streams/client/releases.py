@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
+from uuid import UUID
 
 from accountant.claims import Claim
 from accountant.policy import Neighbours
@@ -38,13 +39,13 @@ class Releases(LedgerMethods[Decision, Reply]):
     def grant(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         purpose: str = "",
         unit: str | None = None,
         neighbours: Neighbours | None = None,
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> Iterator[Reply]:
         """Ask, and enter the `with` only where the mechanism may run: once, within it.
@@ -60,14 +61,14 @@ class Releases(LedgerMethods[Decision, Reply]):
     def release(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
         run: Callable[[], T],
         *,
         analyst: str | None = None,
         purpose: str = "",
         unit: str | None = None,
         neighbours: Neighbours | None = None,
-        request_id: str | None = None,
+        request_id: str | UUID | None = None,
         wait: float = WAIT_S,
         store: AnswerStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
@@ -109,7 +110,7 @@ class Releases(LedgerMethods[Decision, Reply]):
         return cast("T", steps.keep(turn, answer))
 
     def released(
-        self, dataset: str, claim: str | Claim | StatedClaim, **how: Any
+        self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any
     ) -> Callable[[Callable[Given, T]], Callable[Given, T]]:
         """Return a decorator: each call of the function is a `release` of its own.
 

@@ -11,6 +11,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from accountant.partition import hash_of
 from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
+from streams.client.notebooks.shown import reply_html
 
 T = TypeVar("T")
 Given = ParamSpec("Given")
@@ -125,6 +126,9 @@ class Reply:
 
     def __hash__(self) -> int:
         return hash(self.hash)
+
+    def _repr_html_(self) -> str:
+        return reply_html(self)
 
     def __repr__(self) -> str:
         what = f"{self.outcome}" if self.reason is None else f"{self.outcome}, {self.reason}"

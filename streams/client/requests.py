@@ -15,6 +15,7 @@ from msgspec import to_builtins
 from accountant.claims import Claim
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
+from accountant.exact import exact_text
 from accountant.policy import Neighbours, Policy
 from accountant.records import (
     VERSION,
@@ -26,6 +27,7 @@ from accountant.records import (
     Source,
     encode,
 )
+from accountant.records.given import given_policy, given_ratios
 from accountant.records.inputs import Checked, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import issued_at, uuid7
@@ -246,7 +248,7 @@ def prepare_open(
         "request_id": request_id,
         "dataset": dataset,
         "by": by,
-        "policy": _given(policy),
+        "policy": given_policy(policy),
         "reason": reason,
     }
     body = encode(record)
@@ -254,22 +256,12 @@ def prepare_open(
     return PreparedRequest("admin", body, dataset, by, request_id, opens=True)
 
 
-def _given(policy: Policy | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a policy without the defaults, which the opening resolves and records."""
-    if not isinstance(policy, Policy):
-        return policy
-    fields = msgspec.structs.fields(policy)
-    values = {field.name: getattr(policy, field.name) for field in fields}
-    defaults = {field.name: field.default for field in fields}
-    return {name: value for name, value in values.items() if value != defaults[name]}
-
-
 def prepare_amend(
     dataset: str,
     *,
-    alert_at: Sequence[str] | None,
+    alert_at: Sequence[object] | None,
     horizon: str | None,
-    most_per_request: str | None,
+    most_per_request: object,
     policy: Policy | Mapping[str, Any] | None,
     follows: int | None,
     by: str,
@@ -288,15 +280,19 @@ def prepare_amend(
         request_id=request_id,
         dataset=dataset,
         by=by,
-        alert_at=None if alert_at is None else tuple(alert_at),
+        alert_at=None if alert_at is None else given_ratios(alert_at),
         horizon=horizon,
         reason=reason,
         follows=follows,
-        most_per_request=most_per_request,
+        most_per_request=(
+            None
+            if most_per_request is None
+            else exact_text(most_per_request, field="most_per_request", up=False)
+        ),
     )
     fields = {name: each for name, each in to_builtins(record).items() if each is not None}
     if policy is not None:
-        fields["policy"] = _given(policy)
+        fields["policy"] = given_policy(policy)
     body = encode(fields)
     check_body("admin", body)
     return PreparedRequest("admin", body, dataset, by, request_id)

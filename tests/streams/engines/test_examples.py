@@ -89,3 +89,16 @@ def test_a_query_is_claimed_as_its_noisy_columns(run):
     assert (request["unit"], request["neighbours"]) == ("patient", "add_remove")
     kinds = [part["type"] for part in request["claim"]["claims"]]
     assert sorted(kinds) == ["approximate", "pure", "pure"]
+
+
+def test_a_count_of_opendp_is_claimed_as_its_map(run):
+    shown = [run(example("opendp_count.py")).stdout for _ in range(2)]
+    assert all(each.startswith("about ") for each in shown)
+    answers = [int(each.split()[1]) for each in shown]
+    assert all(abs(answer - 212) < 20 * 40 for answer in answers)  # 40 scales never happen
+    requests = granted(run)
+    assert len(requests) == 2
+    for request in requests:
+        assert (request["unit"], request["neighbours"]) == ("patient", "add_remove")
+        epsilon = Fraction(request["claim"]["epsilon"])
+        assert Fraction(1, 20) <= epsilon < Fraction(1, 20) + Fraction(1, 10**12)

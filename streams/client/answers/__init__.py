@@ -1,0 +1,1 @@
+"""Answers of mechanisms: kept on the disk, once for each grant."""

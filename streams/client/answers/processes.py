@@ -1,0 +1,71 @@
+"""Which process this is, in words that another process can check: is it still there?"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+
+def this_process() -> str:
+    """Return this process: its machine, boot, space of process numbers, number and start."""
+    return json.dumps([*_place(), os.getpid(), _started(os.getpid())])
+
+
+def has_ended(process: str) -> bool:
+    """Tell whether a process has ended for certain; of another machine's nothing is certain.
+
+    Args:
+        process: as `this_process` has returned it there.
+    """
+    try:
+        host, boot, space, pid, started = json.loads(process)
+    except ValueError:
+        return False
+    own_host, own_boot, own_space = _place()
+    if host != own_host:
+        return False
+    if boot != own_boot:
+        return boot is not None and own_boot is not None  # the machine was started again since
+    if space != own_space:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is another user's
+        pass
+    now = _started(pid)
+    # Numbers are used again: a process that started at another time is another process.
+    return started is not None and now is not None and now != started
+
+
+def _place() -> tuple[str, str | None, str | None]:
+    return socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"), _space()
+
+
+def _space() -> str | None:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return None
+
+
+def _started(pid: int) -> str | None:
+    """Return when a process started, in ticks since the boot; None where the system has no /proc.
+
+    Its state is in the field before: a process that has ended, but is not waited for, has none.
+    """
+    text = _text(f"/proc/{pid}/stat")
+    if text is None:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    return "ended" if fields[0] in {"Z", "X"} else fields[19]
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
