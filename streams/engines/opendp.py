@@ -68,7 +68,7 @@ def _what_to_hand_over(given: object) -> str:
     name = type(given).__name__
     hint = {
         "Transformation": ": it adds no noise yet, chain it with a measurement by >>",
-        "PartialConstructor": ": chain it behind a data set's domain and metric by >>",
+        "_PartialConstructor": ": chain it behind a data set's domain and metric by >>",
         "Query": ": hand over query.resolve()",
         "Odometer": ": it has no bound of its own, claim each measurement that it is asked for",
     }.get(name, "")

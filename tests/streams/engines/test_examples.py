@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -44,6 +45,16 @@ def granted(run) -> list[dict]:
 
 def example(name: str) -> str:
     return str(ROOT / "examples" / name)
+
+
+def test_the_page_of_engines_has_a_program_that_runs(run):
+    page = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+    program = re.findall(r"^```python\n(import.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
+    run("-m", "streams.cli", "dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
+    shown = run("-c", f"data = [1] * 1000\n{program}print(answer)").stdout
+    assert abs(int(shown) - 1000) < 20 * 40  # 40 scales of noise never happen
+    (request,) = granted(run)
+    assert Fraction(1, 20) <= Fraction(request["claim"]["epsilon"]) < Fraction(51, 1000)
 
 
 def test_diffprivlib_asks_before_each_mean(run):

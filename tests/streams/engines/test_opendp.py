@@ -251,6 +251,22 @@ class Cheap(dp.Measurement):
         return 0.0
 
 
+CONTEXT = dp.Context.compositor(
+    data=[1, 2, 3],
+    privacy_unit=dp.unit_of(contributions=1),
+    privacy_loss=dp.loss_of(epsilon=1.0),
+    split_evenly_over=2,
+    domain=RECORDS[0],
+)
+
+
+def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
+    query = CONTEXT.query().count().laplace()
+    with pytest.raises(TypeError, match=r"hand over query\.resolve\(\)"):
+        opendp_claim(query, unit="patient")
+    assert near(opendp_claim(query.resolve(), unit="patient").claim.epsilon, Fraction(1, 2))
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -259,7 +275,11 @@ class Cheap(dp.Measurement):
         (None, "got NoneType"),
         (0.05, "got float"),
         (dp.t.make_count(*RECORDS), "got Transformation: it adds no noise yet"),
-        (dp.m.then_laplace(scale=1.0), "PartialConstructor"),
+        (dp.m.then_laplace(scale=1.0), "PartialConstructor: chain it behind"),
+        (
+            dp.c.make_fully_adaptive_composition(*RECORDS, dp.max_divergence()),
+            "got Odometer: it has no bound of its own",
+        ),
     ],
 )
 def test_what_is_no_measurement_is_refused(given, said):
