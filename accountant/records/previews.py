@@ -1,0 +1,51 @@
+"""What is asked of a preview: a request without an id, which nobody decides."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from accountant.claims import Claim, checked
+from accountant.errors import RequestInvalid
+from accountant.policy import Neighbours
+from accountant.records.inputs import Undecodable, _parse, _translate, canonical
+from accountant.records.outcomes import Reason
+
+
+class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody wants to know what a request would be told, and what it would cost.
+
+    Attributes:
+        claim: what the mechanism promises, for `unit` and `neighbours`.
+    """
+
+    claim: Claim
+    unit: str
+    neighbours: Neighbours
+
+
+_decode: Final = msgspec.json.Decoder(PreviewRequest).decode
+
+
+def check_preview(value: bytes) -> PreviewRequest:
+    """Return what a body asks for, checked by the rules of a request's body.
+
+    Raises:
+        Undecodable: no JSON object, a key twice, too long or nested too deep.
+        RequestInvalid: a field breaks its rule.
+    """
+    body = canonical(value)
+    try:
+        asked = _decode(body)
+    except msgspec.ValidationError as error:
+        _translate(error, body)
+    except (msgspec.DecodeError, RecursionError):
+        _parse(body)
+        raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
+    _parse(body)
+    try:
+        checked(asked.claim)
+    except RequestInvalid as error:
+        raise error.under("claim") from None
+    return asked
