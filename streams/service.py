@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from accountant.advice.preview import Preview
 from accountant.records import Decision, Source
+from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
 
@@ -60,6 +62,14 @@ class Service(Protocol):
 
     async def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
+        ...
+
+    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
+        """Return what a request would be told now, None if the dataset was never opened.
+
+        Nothing is written.
+        Raises: RequestInvalid: the claim breaks a rule.
+        """
         ...
 
     async def usage(self, dataset: str) -> list[UsageView]:

@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
+from accountant.advice.preview import Preview
 from accountant.records import Decision, Source
+from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
 from streams.client import one_a_process
@@ -64,6 +66,9 @@ class AbsentLedger:
         raise self._missing
 
     async def dataset(self, name: str) -> DatasetView | None:
+        raise self._missing
+
+    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
         raise self._missing
 
     async def usage(self, dataset: str) -> list[UsageView]:

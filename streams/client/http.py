@@ -10,10 +10,12 @@ from urllib.parse import quote, urlsplit
 import httpx
 import msgspec
 
+from accountant.advice.preview import Preview, decode_preview
 from accountant.errors import RequestInvalid
-from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision
+from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
+from accountant.records.previews import PreviewRequest
 from accountant.records.served import as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.usage import UsageView
@@ -106,6 +108,16 @@ class HttpService:
         found = await self._get(f"/datasets/{quote(name, safe='')}")
         return None if found is None else self._decoded(found, decode_dataset_view)
 
+    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
+        response = await self._send(
+            "POST",
+            f"/datasets/{quote(dataset, safe='')}/preview",
+            content=encode(asked),
+            headers={"Content-Type": "application/json"},
+        )
+        found = self._found(response)
+        return None if found is None else self._decoded(found, decode_preview)
+
     async def usage(self, dataset: str) -> list[UsageView]:
         found = await self._get(f"/datasets/{quote(dataset, safe='')}/usage")
         return [] if found is None else self._decoded(found, _decode_usage)
@@ -141,7 +153,9 @@ class HttpService:
         await self._http.aclose()
 
     async def _get(self, path: str, **query: str) -> bytes | None:
-        response = await self._send("GET", path, params=query)
+        return self._found(await self._send("GET", path, params=query))
+
+    def _found(self, response: httpx.Response) -> bytes | None:
         if response.status_code == 200:
             return response.content
         problem = _problem(response)

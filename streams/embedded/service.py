@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
+from accountant.advice.preview import Preview, preview
 from accountant.partition import Partition, hash_of
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
+from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.own_alerts import OwnAlerts, crossed
@@ -198,6 +200,11 @@ class EmbeddedService:
     async def dataset(self, name: str) -> DatasetView | None:
         self._check_readable()
         return self.views.dataset(name)
+
+    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
+        view = await self.dataset(dataset)
+        # To search for the largest claim that fits, or to count, may take milliseconds.
+        return None if view is None else await asyncio.to_thread(preview, view, asked)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         self._check_readable()

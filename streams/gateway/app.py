@@ -15,6 +15,7 @@ from streams.gateway.host_header import host_check
 from streams.gateway.monitoring import monitoring
 from streams.gateway.openapi import describe_bodies, openapi_config
 from streams.gateway.page import page
+from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS
 from streams.gateway.submit import amend_dataset, close_dataset, open_dataset, submit_request
 from streams.metrics.registry import make_registry, version
@@ -26,6 +27,7 @@ _ROUTES: Final = [
     open_dataset,
     amend_dataset,
     close_dataset,
+    preview_request,
     list_datasets,
     show_dataset,
     show_usage,

@@ -17,12 +17,17 @@ from litestar.openapi.spec import (
     Schema,
 )
 
+from accountant.advice.preview import Preview
 from accountant.records import Amend, Close, Decision, MechanismRequest, Open
+from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageView
 from streams.gateway.problems import JSON, Problem
 
-_TYPES: Final = (MechanismRequest, Open, Amend, Close, Decision, DatasetView, UsageView, Problem)
+_TYPES: Final = (
+    *(MechanismRequest, Open, Amend, Close, PreviewRequest),
+    *(Decision, Preview, DatasetView, UsageView, Problem),
+)
 _REFERENCES, _COMPONENTS = msgspec.json.schema_components(
     [type_ for type_ in _TYPES if type_ is not Decision and type_ is not Problem],
     ref_template="#/components/schemas/{name}",
@@ -79,6 +84,27 @@ class CloseOperation(_Submission):
     """POST /datasets/{dataset}/close."""
 
     takes = "Close"
+
+
+@dataclass
+class PreviewOperation(Operation):
+    """POST /datasets/{dataset}/preview."""
+
+    def __post_init__(self) -> None:
+        self.request_body = _body("PreviewRequest")
+        whys = {status: _RESPONSES[status] for status in ("413", "415", "422")}
+        whys |= {
+            "400": "the body is not JSON",
+            "404": "the dataset was never opened",
+            "503": "nothing can be read now: retry after Retry-After seconds",
+        }
+        self.responses = {
+            status: OpenAPIResponse(description=what) for status, what in whys.items()
+        }
+        told = cast(Schema, {"$ref": "#/components/schemas/Preview"})
+        self.responses["200"] = OpenAPIResponse(
+            description="what the request would be told", content={JSON: OpenAPIMediaType(told)}
+        )
 
 
 def openapi_config(version: str) -> OpenAPIConfig:

@@ -8,10 +8,12 @@ from collections import OrderedDict
 from copy import copy
 from typing import Final, Self
 
+from accountant.advice.preview import Preview, preview
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.outcomes import Outcome
+from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import LogLine, ViewFolder, counted, decode_line, runs
@@ -175,6 +177,11 @@ class KafkaService:
 
     async def dataset(self, name: str) -> DatasetView | None:
         return self._views.get(name)
+
+    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
+        view = await self.dataset(dataset)
+        # To search for the largest claim that fits, or to count, may take milliseconds.
+        return None if view is None else await asyncio.to_thread(preview, view, asked)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         rows = self._usage.get(dataset, {})

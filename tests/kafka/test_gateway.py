@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from accountant.claims.text import parse_claim
+from accountant.records import decode_decision
+from accountant.records.previews import PreviewRequest
 from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment, TopicNames
@@ -34,6 +37,29 @@ async def test_what_it_cannot_follow_makes_it_unready(
             assert "decisions cannot be read" in service.readiness().reasons[0]
             with pytest.raises(Unavailable, match="cannot be read"):
                 await service.submit("requests", request("ds"), wait=1)
+        finally:
+            await service.close()
+
+
+async def test_a_preview_is_of_what_was_decided_last(broker: LocalBroker, application: str) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger, working(ledger):
+        await ledger.open("ds", filter="basic", epsilon="1")
+        service = await KafkaService.start(ledger.deployment)
+        small = PreviewRequest(parse_claim("pure:0.25"), "person", "add_remove")
+        try:
+            assert await service.preview("nowhere", small) is None
+            answer = await service.submit("requests", request("ds", epsilon="0.25"), wait=20)
+            assert answer.decision is not None
+            decision = decode_decision(answer.decision)
+            assert decision.granted
+            shown = await service.preview("ds", small)
+            assert shown is not None
+            assert (shown.granted, shown.sequence, shown.more) == (True, decision.sequence, 2)
+            assert shown.left == {"epsilon": "0.5", "delta": "0"}
+            large = PreviewRequest(parse_claim("pure:0.8"), "person", "add_remove")
+            refused = await service.preview("ds", large)
+            assert refused is not None
+            assert (refused.reason, refused.fits) == ("exhausted", "pure:0.75")
         finally:
             await service.close()
 

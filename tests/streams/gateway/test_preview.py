@@ -1,0 +1,111 @@
+"""What a request would be told, by HTTP and by every service that reads a ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accountant.advice.preview import Preview
+from accountant.claims.text import parse_claim
+from accountant.errors import RequestInvalid
+from accountant.records.previews import PreviewRequest
+from streams.client.connect import AbsentLedger, NoSuchLedger
+from streams.client.http import HttpService
+from streams.service import Service
+from tests.streams.gateway.door import Door
+
+SMALL = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", "neighbours": "add_remove"}
+LARGE = SMALL | {"claim": {"type": "pure", "epsilon": "2"}}
+
+
+def test_a_preview_tells_and_nothing_is_written(door: Door) -> None:
+    before = door.http.get("/datasets/census").json()
+    shown = door.post("/datasets/census/preview", SMALL)
+    assert shown.status_code == 200
+    assert shown.json() == {
+        "dataset": "census",
+        "sequence": 1,
+        "granted": True,
+        "reason": None,
+        "cost": {"epsilon": "0.1", "delta": "0"},
+        "asked": None,
+        "left": {"epsilon": "0.9", "delta": "0"},
+        "fits": None,
+        "more": 9,
+    }
+    assert door.http.get("/datasets/census").json() == before
+    assert door.ask().json()["left"] == shown.json()["left"]
+    assert door.post("/datasets/census/preview", SMALL).json()["more"] == 8
+
+
+def test_a_refusal_is_told_with_what_would_fit(door: Door) -> None:
+    shown = door.post("/datasets/census/preview", LARGE).json()
+    assert (shown["granted"], shown["reason"], shown["more"]) == (False, "exhausted", 0)
+    assert (shown["asked"], shown["fits"]) == ({"epsilon": "2", "delta": "0"}, "pure:1")
+
+
+def test_a_request_above_the_cap_is_told_so(door: Door) -> None:
+    door.open("capped", most_per_request="0.25")
+    shown = door.post("/datasets/capped/preview", LARGE).json()
+    assert (shown["reason"], shown["fits"]) == ("above_cap", "pure:0.25")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "field"),
+    [
+        ("nowhere", SMALL, 404, "dataset"),
+        ("census", SMALL | {"analyst": "ana"}, 422, "analyst"),
+        ("census", {"claim": SMALL["claim"], "unit": "person"}, 422, "neighbours"),
+        ("census", SMALL | {"claim": {"type": "pure", "epsilon": "-1"}}, 422, "claim.epsilon"),
+        ("census", [], 422, "body"),
+        ("census", SMALL | {"unit": "x" * 70_000}, 413, "body"),
+    ],
+)
+def test_what_is_wrong_is_told_as_of_a_request(
+    door: Door, path: str, body: Any, status: int, field: str
+) -> None:
+    told = door.post(f"/datasets/{path}/preview", body)
+    assert (told.status_code, told.json()["field"]) == (status, field)
+
+
+def test_only_plain_json_is_read(door: Door) -> None:
+    text = door.http.post("/datasets/census/preview", content=b"{", headers={"Content-Type": "a/b"})
+    assert text.status_code == 415
+    broken = {"Content-Type": "application/json"}
+    cut = door.http.post("/datasets/census/preview", content=b"{", headers=broken)
+    assert (cut.status_code, cut.json()["error"]) == (400, "undecodable")
+
+
+async def shown_by(service: Service, dataset: str, claim: str) -> Preview | None:
+    asked = PreviewRequest(parse_claim(claim), "person", "add_remove")
+    return await service.preview(dataset, asked)
+
+
+async def test_the_client_s_service_tells_what_the_ledger_s_own_does(door: Door) -> None:
+    remote = HttpService(door.url)
+    try:
+        for claim in ("pure:0.1", "gaussian:sigma=1,sensitivity=1", "pure:3", "2*pure:0.3"):
+            told = await shown_by(remote, "census", claim)
+            assert told is not None
+            assert told == await shown_by(door.service, "census", claim)
+        assert await shown_by(remote, "nowhere", "pure:0.1") is None
+        assert await shown_by(door.service, "nowhere", "pure:0.1") is None
+        for service in (remote, door.service):
+            with pytest.raises(RequestInvalid) as wrong:
+                await service.preview("census", _broken())
+            assert wrong.value.field == "claim.epsilon"
+    finally:
+        await remote.close()
+
+
+def _broken() -> PreviewRequest:
+    from accountant.claims import Pure
+
+    return PreviewRequest(Pure("-1"), "person", "add_remove")
+
+
+async def test_a_file_that_nobody_made_has_nothing_to_preview(tmp_path: Path) -> None:
+    with pytest.raises(NoSuchLedger):
+        await shown_by(AbsentLedger(tmp_path / "none.db"), "census", "pure:0.1")
