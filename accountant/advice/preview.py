@@ -45,6 +45,9 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     fits: str | None
     more: int | None
 
+    def __bool__(self) -> bool:
+        raise TypeError("a preview is neither true nor false: read its `granted`")
+
 
 decode_preview = msgspec.json.Decoder(Preview).decode
 

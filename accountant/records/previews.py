@@ -9,8 +9,9 @@ import msgspec
 from accountant.claims import Claim, checked
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from accountant.records.inputs import Undecodable, _parse, _translate, canonical
+from accountant.records.inputs import Undecodable, _parse, canonical
 from accountant.records.outcomes import Reason
+from accountant.records.translate import translate
 
 
 class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,7 +26,17 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     neighbours: Neighbours
 
 
+class _Wish(PreviewRequest, frozen=True, forbid_unknown_fields=False):
+    """The same of a whole request, whose other fields do not count."""
+
+
+_decode_wish: Final = msgspec.json.Decoder(_Wish).decode
 _decode: Final = msgspec.json.Decoder(PreviewRequest).decode
+
+
+def asked_in(body: bytes) -> PreviewRequest:
+    """Return what a request, whose body is sound, would ask for."""
+    return _decode_wish(body)
 
 
 def check_preview(value: bytes) -> PreviewRequest:
@@ -39,7 +50,7 @@ def check_preview(value: bytes) -> PreviewRequest:
     try:
         asked = _decode(body)
     except msgspec.ValidationError as error:
-        _translate(error, body)
+        translate(error, _parse(body), PreviewRequest)
     except (msgspec.DecodeError, RecursionError):
         _parse(body)
         raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from html import escape
 from typing import Any, ParamSpec, Self, TypeVar
 
+from accountant.advice.preview import Preview
+from accountant.claims import Claim
 from accountant.errors import BudgetError
+from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
@@ -16,7 +19,7 @@ from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
 from streams.client.connect import connect_here
 from streams.client.loop_thread import LoopThread
-from streams.client.methods import refuse_old_close
+from streams.client.methods import WAIT_S, refuse_old_close
 from streams.client.notebooks.shown import client_html
 from streams.client.releases import Releases
 from streams.client.reply import Reply
@@ -28,6 +31,7 @@ from streams.client.requests import (
     undecided,
     words,
 )
+from streams.client.stated import StatedClaim
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
@@ -116,6 +120,24 @@ class Accountant(Releases):
         Older ones are in the log: `accountant log export --id`.
         """
         return self._call(self._client.decision(dataset, analyst, request_id))
+
+    def cost(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        *,
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        wait: float = WAIT_S,
+    ) -> Preview:
+        """Return what a request would be told now: granted or not, its cost, what would be left.
+
+        Nothing is written or charged. The arguments are those of `ask`.
+
+        Raises: RequestInvalid: also where the dataset was never opened.
+        """
+        asked = self._client.cost(dataset, claim, unit=unit, neighbours=neighbours, wait=wait)
+        return self._call(asked)
 
     def events(self) -> Iterator[Decision]:
         """Yield decisions as they become visible; who reads too slowly loses the oldest."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator
-from typing import Final, ParamSpec, Self, TypeVar
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, Self
 
+from accountant.advice.preview import Preview
+from accountant.claims import Claim
+from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
+from accountant.records.previews import asked_in
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
 from streams.client.async_releases import AsyncReleases
 from streams.client.connect import AbsentLedger, connect_here, let_go, settled
-from streams.client.methods import refuse_old_close
+from streams.client.methods import WAIT_S, refuse_old_close
 from streams.client.reply import Call, Reply, must_be_awaited
 from streams.client.requests import (
     GRACE_S,
@@ -25,15 +29,14 @@ from streams.client.requests import (
     undecided,
     words,
 )
+from streams.client.stated import StatedClaim
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable
 from streams.service import Answer, Service
 from streams.settings import Settings, load
 
-T = TypeVar("T")
-Given = ParamSpec("Given")
-
 CONNECT_S: Final = 10.0
+_NOBODY: Final = "preview"  # is not sent
 _USUAL: Final[tuple[str, Neighbours]] = ("person", "add_remove")
 
 
@@ -183,6 +186,26 @@ class AsyncAccountant(AsyncReleases):
         """As `Accountant.decision`."""
         found = await self._found(dataset, analyst, request_id)
         return None if found is None else decode_decision(found)
+
+    def cost(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        *,
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Preview]:
+        """As `Accountant.cost`."""
+        wanted = self.wanted(dataset, claim, _NOBODY, "", unit, neighbours)
+        return Call(self._cost(wanted, wait))
+
+    async def _cost(self, wanted: Wanted, wait: float) -> Preview:
+        call = await self.prepare(wanted, wait)
+        found = await (await self._reached()).preview(wanted.dataset, asked_in(call.body))
+        if found is None:
+            raise RequestInvalid("dataset", "must have been opened", wanted.dataset)
+        return found
 
     def events(self) -> AsyncIterator[Decision]:
         """Yield decisions as they become visible; who reads too slowly loses the oldest."""

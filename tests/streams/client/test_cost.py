@@ -1,0 +1,43 @@
+"""A price in words, before anything is asked or charged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accountant.errors import RequestInvalid
+from streams.client import Accountant, AsyncAccountant
+from tests.streams.gateway.door import Door, TestClock
+
+ONE = {"filter": "basic", "epsilon": "1", "unit": "visit", "most_per_request": "0.5"}
+
+
+@pytest.mark.parametrize("by_http", [False, True])
+def test_a_cost_is_told_and_nothing_is_charged(file: Path, clock: TestClock, by_http: bool) -> None:
+    with Door(file, clock) as door:
+        url = door.url if by_http else f"sqlite:///{file}"
+        with Accountant(url, clock=clock, analyst="ana") as ledger:
+            ledger.open("census", ONE, by="owner")
+            told = ledger.cost("census", "pure:0.25")
+            assert (told.granted, told.more) == (True, 3)
+            assert told.cost == {"epsilon": "0.25", "delta": "0"}
+            assert told.left["epsilon"] == "0.75"
+            above = ledger.cost("census", "pure:0.6")
+            assert (above.granted, above.reason, above.fits) == (False, "above_cap", "pure:0.5")
+            with pytest.raises(TypeError, match="granted"):
+                bool(above)
+            with pytest.raises(RequestInvalid, match="dataset must have been opened"):
+                ledger.cost("nowhere", "pure:0.1")
+            with pytest.raises(RequestInvalid, match="claim"):
+                ledger.cost("census", "pure:-1")
+            view = ledger.dataset("census")
+            assert view is not None
+            assert view.sequence == 1
+            assert ledger.ask("census", "pure:0.25").cost == {"epsilon": 0.25, "delta": 0}
+
+
+async def test_the_same_for_event_loops(file: Path, clock: TestClock) -> None:
+    async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
+        await ledger.open("census", ONE, by="owner")
+        assert (await ledger.cost("census", "pure:0.25")).granted
