@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import apsw
 
@@ -24,6 +25,9 @@ ROWS: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state"
 _NEW: Final = ".new"
 _PAGE: Final = 1_000  # decisions that a reader fetches at a time
 _WAL_BYTES: Final = 16 << 20  # SQLite cuts the WAL to this after a reader or a backup made it grow
+FORMAT: Final = 1
+"""Format of the file, SQLite's `user_version`; files of version 0.1.0 have 0. A writer raises it:
+from then on its decisions may be of rules that an older program does not know."""
 _APPLICATION_ID: Final = 0x50424C31  # "PBL1": another program's file is refused
 _SCHEMA: Final = """
 CREATE TABLE decisions (
@@ -56,6 +60,8 @@ def connect_writer(path: Path) -> apsw.Connection:
             db.pragma("journal_mode", "wal")
             db.pragma("synchronous", "full")
             db.pragma("journal_size_limit", _WAL_BYTES)
+            if db.execute("PRAGMA user_version").get != FORMAT:
+                db.pragma("user_version", FORMAT)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
             with contextlib.suppress(apsw.Error):
@@ -130,6 +136,12 @@ def decoded_row(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:
 def _check_file(db: apsw.Connection, path: Path) -> None:
     if db.execute("PRAGMA application_id").get != _APPLICATION_ID:
         raise Refused(f"{path} is not a ledger made by `accountant`")
+    made_by = int(db.execute("PRAGMA user_version").get or 0)
+    if made_by > FORMAT:
+        raise Refused(
+            f"{path} has format {made_by}, this version knows formats up to {FORMAT}: run the "
+            "newer version"
+        )
 
 
 def create(path: Path, genesis: Genesis, at: int) -> None:
@@ -146,6 +158,7 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
         # WAL mode before any content: a crash while switching to it later would leave a journal
         # that only a writer can roll back, and readers may come before a writer.
         db.pragma("application_id", _APPLICATION_ID)
+        db.pragma("user_version", FORMAT)
         db.pragma("journal_mode", "wal")
         db.pragma("synchronous", "full")
         first = genesis_decision(genesis, at)
@@ -207,17 +220,53 @@ def stored_genesis(path: Path) -> Genesis:
 def reader(path: Path) -> Iterator[apsw.Connection]:
     """Open the file for reading only; a writer may have it open.
 
-    Raises: Refused: the file is missing or no ledger's file.
+    A copy where nothing may be written beside it (a read-only mount, another user's directory) is
+    read as it lies there, if it is whole: without the -wal of a writer.
+
+    Raises: Refused: the file is missing or no ledger's file, or it changed while it was read as it
+        lies there.
     """
     with _refusing(path):
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            db.set_busy_timeout(1000)
-            _check_file(db, path)
+            db, still = _open_reader(str(path), apsw.SQLITE_OPEN_READONLY, path), None
+        except (apsw.CantOpenError, apsw.ReadOnlyError):
+            still = _stillness(path)
+            if still is None:
+                raise
+            address = f"file:{quote(str(path.absolute()))}?immutable=1"
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            db = _open_reader(address, flags, path)
+        try:
             yield db
         finally:
             with contextlib.suppress(apsw.Error):  # the caller has read what it needs
                 db.close()
+        if still is not None and _stillness(path) != still:
+            raise Refused(f"{path} was written while it was read: read it again")
+
+
+def _open_reader(name: str, flags: int, path: Path) -> apsw.Connection:
+    db = apsw.Connection(name, flags=flags)
+    try:
+        db.set_busy_timeout(1000)
+        _check_file(db, path)
+    except BaseException:
+        with contextlib.suppress(apsw.Error):
+            db.close()
+        raise
+    return db
+
+
+def _stillness(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes if a file is written, None if a -wal holds a part of it."""
+    try:
+        wal = path.with_name(path.name + "-wal")
+        if wal.exists() and wal.stat().st_size:
+            return None
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def read_decisions(

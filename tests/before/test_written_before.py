@@ -4,6 +4,10 @@
 the clock that decided it. `decided.json`: the chain's head after each batch, which covers every
 byte of the log, and a hash of the rows of `state` at the end. `ledger.sqlite`: the file that an
 embedded ledger made of the first 119 of the inputs that are text.
+
+The same of rules 2: the inputs of before and those of `inputs_of_rules_2.jsonl` behind them, every
+outcome and reason that came with these rules among them; `ledger_of_rules_2.sqlite` is made of the
+latter. What a later version decides otherwise has other rules, and leaves these files as they are.
 """
 
 from __future__ import annotations
@@ -21,12 +25,14 @@ import pytest
 
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.ids import decode_identity
+from accountant.partition.operate import reset_clock
 from accountant.records import FIRST_RULES, decode_decision
 from accountant.records.inputs import Input
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
 from accountant.replay.refold import Refold, state_rows
 from accountant.times import from_iso, issued_at
+from streams.embedded import ledger_file
 from streams.embedded.ledger_file import numbered_decisions
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
@@ -36,6 +42,10 @@ from tests.accountant.world import World
 HERE = Path(__file__).parent
 DECIDED = json.loads((HERE / "decided.json").read_text())
 INPUTS = [json.loads(line) for line in (HERE / "inputs.jsonl").read_text().splitlines()]
+DECIDED_2 = json.loads((HERE / "decided_by_rules_2.json").read_text())
+INPUTS_2 = [
+    json.loads(line) for line in (HERE / "inputs_of_rules_2.jsonl").read_text().splitlines()
+]
 REMEMBERED = {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
 
 
@@ -121,5 +131,59 @@ def test_a_file_of_before_opens_and_repeats_what_it_decided(file: Path) -> None:
             assert again.first.partition_sequence == decision.partition_sequence
             seen += 1
         assert seen > 40
+    finally:
+        service.close_sync()
+
+
+@pytest.fixture(scope="module")
+def played_2() -> World:
+    world = World(batch=DECIDED_2["batch"], most_ids=DECIDED_2["most_ids"], rules=2)
+    for line in INPUTS + INPUTS_2:
+        if "reset" in line:
+            world.commit()
+            world.took(reset_clock(world.draft, line["reset"], line["note"]))
+            world.commit()
+            continue
+        source, clock = line["source"], line["clock"]
+        record = Input(source, world.draft.next[source], b"key", body_of(line), clock)
+        how = decide_internal_error if line.get("internal_error") else decide
+        world.took(how(world.draft, record, clock))
+    world.commit()
+    return world
+
+
+def test_rules_2_give_the_same_bytes(played_2: World) -> None:
+    heads = [hashlib.sha256(value).hexdigest() for value in played_2.log]
+    assert heads[::25] == DECIDED_2["every_25th"]
+    assert f"sha256:{heads[-1]}" == DECIDED_2["head"]
+    found = hashlib.sha256()
+    for key, value in played_2.rows():
+        found.update(key + b"\0" + value + b"\n")
+    assert found.hexdigest() == DECIDED_2["rows_sha256"]
+    assert audit(played_2.log, genesis=played_2.genesis, most_ids=DECIDED_2["most_ids"]).ok
+    assert state_rows(played_2.refolded()) == played_2.rows()
+
+
+def test_every_outcome_and_reason_is_among_them(played: World, played_2: World) -> None:
+    decisions = [*played.decisions, *played_2.decisions]
+    assert {decision.outcome for decision in decisions} == {*Outcome}
+    # A body too long for a file of text, and a partition of its own, are tested elsewhere.
+    missing = {*Reason} - {decision.reason for decision in decisions}
+    assert missing <= {Reason.OVERSIZE, Reason.WRONG_PARTITION}
+
+
+def test_a_file_of_rules_2_opens_and_audits(tmp_path: Path) -> None:
+    copy = tmp_path / "ledger.db"
+    shutil.copy(HERE / "ledger_of_rules_2.sqlite", copy)
+    with ledger_file.reader(copy) as db:
+        log = [value for _, value in numbered_decisions(db, first=0)]
+    assert audit(log).ok
+    last = decode_decision(log[-1])
+    service = EmbeddedService.open(copy, Settings(), clock=ManualClock(from_iso(last.decided_at)))
+    try:
+        assert service.readiness().ready
+        answer = service.submit_sync("requests", bytes(last.request), 5)
+        assert answer.decision is not None
+        assert decode_decision(answer.decision).outcome is Outcome.REPEATED
     finally:
         service.close_sync()

@@ -1,0 +1,1 @@
+"""The tests; a package, since an engine installs one of this name."""
