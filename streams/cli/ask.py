@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail_unanswered, fail_word
+from streams.cli.printing.exits import Exit, explained, fail, fail_unanswered, fail_word
 from streams.cli.reading.options import DEFAULT_URL, Json, NeighboursOption, UnitOption, Url, Wait
 
 if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from accountant.claims import Claim
     from accountant.policy import Neighbours
+    from accountant.records import Decision
+    from streams.client import Accountant
 
 
 def ask(
@@ -28,6 +33,10 @@ def ask(
     request_id: Annotated[
         str | None, typer.Option("--id", help="UUIDv7 of an earlier attempt, to retry it.")
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what it would be told; ask and write nothing."),
+    ] = False,
     wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
     json: Json = False,
@@ -35,7 +44,8 @@ def ask(
     """Ask whether a mechanism may run once on a dataset.
 
     Exit code 0 if granted, 1 if not. A refusal costs nothing and says what would fit. An id that
-    was granted before is exit code 5: the mechanism does not run a second time for it.
+    was granted before is exit code 5: the mechanism does not run a second time for it. A
+    dry run grants nothing and is never exit code 0: 6 if it would be granted, 1 if not.
     """
     from accountant.claims.text import parse_claim
     from streams.cli.printing.print_decision import tell
@@ -48,6 +58,10 @@ def ask(
         known = ("add_remove", "replace")
         if neighbours is not None and neighbours not in known:
             fail_word("--neighbours", "must be add_remove or replace", neighbours, known)
+        if dry_run:
+            if request_id is not None:
+                fail(Exit.USAGE, "--dry-run excludes --id: it sends nothing")
+            _dry_run(dataset, wanted, unit, cast("Neighbours | None", neighbours), url, json)
         sent_id = request_id or new_id(SystemClock())
         with Accountant(url, wait=wait) as ledger:
             try:
@@ -65,7 +79,45 @@ def ask(
                 # Whether it will be decided is unknown: only the same id is safe to send.
                 again = f"the same command with --id {sent_id}; it is never charged twice"
                 fail_unanswered(error.why, again=again)
-    tell(reply.decision, as_json=json)
+            then = None if json else _then(ledger, dataset, wanted, reply.decision)
+    tell(reply.decision, as_json=json, then=then)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
     raise typer.Exit(Exit.OK if reply.granted else Exit.FAILED)
+
+
+def _dry_run(
+    dataset: str,
+    claim: Claim,
+    unit: str | None,
+    neighbours: Neighbours | None,
+    url: str,
+    json: bool,
+) -> NoReturn:
+    """Print what a request would be told, and end the command."""
+    from accountant.advice.preview import preview
+    from accountant.records.previews import PreviewRequest
+    from streams.cli.printing.dry_run import tell_preview
+    from streams.cli.reading.dataset_reader import opened
+
+    view = opened(dataset, url)
+    policy = view.policy
+    asked = PreviewRequest(claim, unit or policy.unit, neighbours or policy.neighbours)
+    shown = preview(view, asked)
+    tell_preview(shown, as_json=json)
+    raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
+
+
+def _then(ledger: Accountant, dataset: str, claim: Claim, decision: Decision) -> str | None:
+    """Return how many more like a grant would be granted, None where that is not known."""
+    from accountant.advice.preview import more_like
+    from accountant.errors import BudgetError
+    from streams.cli.printing.tables import about_more
+
+    if not decision.granted or decision.totals is None:
+        return None
+    try:
+        view = ledger.dataset(dataset)
+    except BudgetError:  # the grant is to be told whatever becomes of this look
+        return None
+    return None if view is None else about_more(more_like(claim, view, totals=decision.totals))

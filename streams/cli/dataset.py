@@ -178,21 +178,37 @@ def close(
 
 
 @app.command("show")
-def show(name: Name, url: Url = DEFAULT_URL, json: Json = False) -> None:
-    """Show one dataset: its guarantee, what is spent and left, its odometers."""
+def show(
+    name: Name,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLAIM",
+            help="Count how many more such requests fit; of a ledger's file the last grant's.",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Show one dataset: its guarantee, what is spent and left, its odometers.
+
+    And how many more requests like one would be granted.
+    """
+    from accountant.claims.text import parse_claim
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_details
-    from streams.cli.reading.dataset_reader import open_views
+    from streams.cli.reading.dataset_reader import fail_unopened, open_views
 
     with explained(), open_views(url) as views:
+        wanted = None if like is None else parse_claim(like)
         found = views.one(name)
-    if found is None:
-        hint = "`accountant dataset list` shows those there are"
-        fail(Exit.FAILED, f"no dataset {name} was ever opened", hint=hint)
+        if found is None:
+            fail_unopened(name)
+        claim = wanted or views.last_granted(name)
     if json:
         print_json(found)
     else:
-        stdout().print(dataset_details(found))
+        stdout().print(dataset_details(found, like=claim))
 
 
 @app.command("list")

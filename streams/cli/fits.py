@@ -1,9 +1,9 @@
-"""`accountant fits`: how many such requests fit a budget, without any ledger."""
+"""`accountant fits`: how many such requests fit a budget, a new one or what a dataset has left."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from msgspec.structs import replace
@@ -11,20 +11,30 @@ from msgspec.structs import replace
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import Json
-from streams.cli.reading.policy_options import named_options, policy_of, policy_options
+from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.reading.policy_options import (
+    excluded,
+    named_options,
+    policy_of,
+    policy_options,
+)
 
 if TYPE_CHECKING:
     from accountant.advice.choose_filter import FilterChoice
     from accountant.claims import Claim
+    from accountant.views.datasets import DatasetView
 
 
-@policy_options(
-    *("filter", "epsilon", "rho", "delta", "delta_for_claims", *PARAMETERS, "neighbours"),
-    after="claim",
-    filter=f"{', '.join(FILTERS)}; or all, side by side.",
+_OF_A_BUDGET: Final = (
+    *("filter", "epsilon", "rho", "delta", "delta_for_claims"),
+    *(*PARAMETERS, "neighbours"),
 )
+"""The options that describe a budget, if no dataset does."""
+
+
+@policy_options(*_OF_A_BUDGET, after="claim", filter=f"{', '.join(FILTERS)}; or all, side by side.")
 def fits(
+    context: typer.Context,
     claim: Annotated[
         list[str],
         typer.Option(
@@ -33,20 +43,31 @@ def fits(
             "and rounds are counted; 3*pure:0.01 is thrice in each.",
         ),
     ],
+    dataset: Annotated[
+        str | None, typer.Option(help="An open dataset: what is left of its budget.")
+    ] = None,
+    url: Url = DEFAULT_URL,
     json: Json = False,
     **budget: str | None,
 ) -> None:
-    """Print how many such requests fit a new dataset's budget, one after another.
+    """Print how many such requests fit a budget, one after another; nothing is asked or written.
 
-    Exit code 1 if not even one fits, or the filter cannot take the claim.
+    The budget is a new dataset's, of the options, or what is left of an open dataset's. Exit code 1
+    if not even one fits, or the filter cannot take the claim.
     """
     from accountant.advice.choose_filter import choose, choose_all, mix
     from accountant.claims import checked
     from accountant.claims.text import parse_claim
+    from streams.cli.reading.dataset_reader import opened
 
     policy = policy_of(budget)
     with explained():
         wanted = checked(mix([parse_claim(text) for text in claim])).claim
+        if dataset is not None:
+            why = "the budget is what is left of the dataset's"
+            excluded(context, "--dataset", _OF_A_BUDGET, why=why)
+            _print_of_dataset(opened(dataset, url), wanted, json=json)
+            return
         with named_options(*PARAMETERS):
             if policy.filter == "all":
                 _check(policy)
@@ -58,6 +79,35 @@ def fits(
     else:
         _print_one(found[0], wanted, json=json)
     if not any(choice.fit and choice.fit.count != 0 for choice in found):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _print_of_dataset(view: DatasetView, claim: Claim, *, json: bool) -> None:
+    """Print how often a claim fits what a dataset has left, and what a request would be told."""
+    from accountant.advice.choose_filter import FilterChoice
+    from accountant.advice.fit import budget_of, fit
+    from accountant.advice.preview import preview
+    from accountant.records.previews import PreviewRequest
+    from streams.cli.printing.dry_run import tell_preview
+    from streams.cli.printing.output import print_json
+
+    budget, policy = budget_of(view), view.policy
+    found = FilterChoice(name=policy.filter, plan=budget.plan, fit=fit(claim, budget))
+    assert found.fit is not None
+    shown = preview(view, PreviewRequest(claim, policy.unit, policy.neighbours))
+    if json:
+        more = {
+            "dataset": shown.dataset,
+            "sequence": shown.sequence,
+            "reason": shown.reason,
+            "left": shown.left,
+            "largest": shown.fits,
+        }
+        print_json(_row(found, claim) | more)
+    else:
+        _print_one(found, claim, json=False)
+        tell_preview(shown, as_json=False)
+    if found.fit.count == 0:
         raise typer.Exit(Exit.FAILED)
 
 

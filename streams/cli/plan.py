@@ -120,14 +120,9 @@ def _of_file(path: Path | None) -> Budget | None:
 
 def _of_dataset(name: str, url: str) -> Budget:
     from accountant.advice.fit import budget_of
-    from streams.cli.reading.dataset_reader import open_views
+    from streams.cli.reading.dataset_reader import opened
 
-    with open_views(url) as views:
-        found = views.one(name)
-    if found is None:
-        hint = "`accountant dataset list` shows those there are"
-        fail(Exit.FAILED, f"no dataset {name} was ever opened", hint=hint)
-    return budget_of(found)
+    return budget_of(opened(name, url))
 
 
 def _print_json(

@@ -40,6 +40,8 @@ class Exit(IntEnum):
     """Someone must act: a refused start, wrong topics, a damaged or locked file, the clock."""
     REPEATED = 5
     """The id was granted before: the mechanism must not run a second time for it."""
+    WOULD_GRANT = 6
+    """A dry run would be granted; nothing was, so the mechanism must not run."""
     INTERRUPTED = 130
     PIPE = 141
     """Who read the output went away, as in `accountant log export | head`."""

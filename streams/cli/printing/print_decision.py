@@ -10,8 +10,12 @@ if TYPE_CHECKING:
     from accountant.records import Decision
 
 
-def tell(decision: Decision, *, as_json: bool) -> None:
-    """Print a decision; where that fails, say on stderr that it was made, with its id."""
+def tell(decision: Decision, *, as_json: bool, then: str | None = None) -> None:
+    """Print a decision; where that fails, say on stderr that it was made, with its id.
+
+    Args:
+        then: what people are told besides.
+    """
     from accountant.records import encode
     from accountant.records.served import served
     from streams.cli.printing.output import stdout, write_lines
@@ -23,6 +27,8 @@ def tell(decision: Decision, *, as_json: bool) -> None:
         else:
             for line in explain(decision):
                 stdout().print(line, soft_wrap=True)
+            if then is not None:
+                stdout().print(f"  then  {then}", soft_wrap=True)
     except OSError as error:
         discard_output()
         name = id_of(decision)

@@ -12,6 +12,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from accountant.advice.preview import more_like
+from accountant.claims import Claim
+from accountant.claims.text import claim_text
 from accountant.policy import guarantee_of
 from accountant.records import Decision, FieldError
 from accountant.records.outcomes import Outcome, Reason
@@ -39,6 +42,11 @@ _DECIDED_BEFORE = {
     Outcome.EXPIRED: "was it decided in time? `accountant log export",
     Outcome.CONFLICT: "the id is another request's: `accountant log export",
 }
+
+
+def meaning(reason: Reason | None) -> str | None:
+    """Return what a reason means and what to do, None where its name says it."""
+    return None if reason is None else _MEANS.get(reason)
 
 
 def guarantee(view: DatasetView) -> str:
@@ -94,13 +102,24 @@ def _count(view: DatasetView, outcome: Outcome) -> str:
     return str(count) if count or Outcome.OPENED in view.outcomes else "–"
 
 
+def about_more(count: int | None) -> str:
+    """Return how many more requests like one would be granted, as people say it."""
+    if count is None:
+        return "any number more like this"
+    return f"about {count:,} more like this" if count else "no more like this"
+
+
 def odometers(readings: dict[str, str], separator: str = "\n") -> str:
     """Return the odometers' readings, one a line."""
     return separator.join(f"{name} {short(value, 4)}" for name, value in readings.items()) or "–"
 
 
-def dataset_details(view: DatasetView) -> RenderableType:
-    """Return all there is to see of one dataset."""
+def dataset_details(view: DatasetView, *, like: Claim | None = None) -> RenderableType:
+    """Return all there is to see of one dataset.
+
+    Args:
+        like: count how many more requests of this claim would be granted.
+    """
     policy = view.policy
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
@@ -121,6 +140,9 @@ def dataset_details(view: DatasetView) -> RenderableType:
         ("budget is to last until", view.horizon_ends_at or "–"),
         ("state", state_of(view, "open")),
     ]
+    if like is not None:
+        count = about_more(more_like(like, view))
+        rows.append(("a request fits", f"{count}: {claim_text(like)}"))
     for label, value in rows:
         grid.add_row(label, value)
     return Group(Text(view.dataset, style="bold"), grid)

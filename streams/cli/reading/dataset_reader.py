@@ -5,13 +5,18 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+import msgspec
+
+from accountant.claims import Claim
 from accountant.errors import LogDamaged
 from accountant.records import decode_snapshot
 from accountant.records.inputs import is_name
+from accountant.records.outcomes import Outcome
 from accountant.views.datasets import DatasetView, view_of_snapshot
 from accountant.views.follow import counted, decode_line, fold_run, runs
+from streams.cli.printing.exits import Exit, fail
 from streams.cli.reading.decoding import decoded
 
 if TYPE_CHECKING:
@@ -24,6 +29,15 @@ if TYPE_CHECKING:
 
 _AT_A_TIME: Final = 20_000  # the longer a dataset's run, the less of it is decoded whole
 _SNAPSHOT: Final = b'{"type":"snapshot"'
+
+
+class _Asked(msgspec.Struct):
+    """The part of a request that tells its cost."""
+
+    claim: Claim
+
+
+_decode_asked: Final = msgspec.json.Decoder(_Asked).decode
 
 
 class Views(AbstractContextManager["Views"]):
@@ -42,6 +56,13 @@ class Views(AbstractContextManager["Views"]):
         Raises: Unavailable, Refused, LogDamaged.
         """
         raise NotImplementedError
+
+    def last_granted(self, name: str) -> Claim | None:
+        """Return the claim of the last grant on a dataset that `one` has read, None if not known.
+
+        Raises: LogDamaged.
+        """
+        return None
 
     def close(self) -> None:
         """Let go of the ledger."""
@@ -64,6 +85,7 @@ class _FileViews(Views):
         self._read = -1
         self._views: dict[str, DatasetView] = {}
         self._rows: dict[bytes, bytes] = {}  # that agree with them
+        self._granted: dict[str, tuple[int, bytes]] = {}  # the last grant's number and request
 
     def read(self) -> list[DatasetView]:
         return self._shown("ORDER BY key", ())
@@ -71,8 +93,16 @@ class _FileViews(Views):
     def one(self, name: str) -> DatasetView | None:
         if not is_name(name):
             return None
-        found = _FileViews(self._path, only=name)._shown("WHERE key = ?", (name.encode(),))
+        alone = _FileViews(self._path, only=name)
+        found = alone._shown("WHERE key = ?", (name.encode(),))
+        self._granted.update(alone._granted)
         return found[0] if found else None
+
+    def last_granted(self, name: str) -> Claim | None:
+        if name not in self._granted:
+            return None
+        number, request = self._granted[name]
+        return decoded(number, request, _decode_asked).claim
 
     def _shown(self, which: str, bindings: tuple[bytes, ...]) -> list[DatasetView]:
         """Return the datasets that have a row, as the log has them at the same moment.
@@ -115,6 +145,8 @@ class _FileViews(Views):
             if self._within in value:
                 line = decoded(number, value, decode_line)
                 if line.dataset is not None:
+                    if self._within and line.outcome is Outcome.GRANTED:
+                        self._granted[line.dataset] = number, bytes(line.request)
                     yield counted(line, value, usage=False)
 
     def _view(self, key: bytes, value: bytes) -> DatasetView:
@@ -169,3 +201,18 @@ def open_views(url: str) -> Views:
     from streams.client import Accountant
 
     return _ClientViews(Accountant(url))
+
+
+def opened(name: str, url: str) -> DatasetView:
+    """Return one dataset as it stands; end the command if it was never opened."""
+    with open_views(url) as views:
+        found = views.one(name)
+    if found is None:
+        fail_unopened(name)
+    return found
+
+
+def fail_unopened(name: str) -> NoReturn:
+    """End the command for a dataset that was never opened."""
+    hint = "`accountant dataset list` shows those there are"
+    fail(Exit.FAILED, f"no dataset {name} was ever opened", hint=hint)

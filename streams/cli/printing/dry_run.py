@@ -1,0 +1,41 @@
+"""What a request would be told, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from streams.cli.printing.output import print_json, short, stdout
+from streams.cli.printing.tables import about_more, meaning
+
+if TYPE_CHECKING:
+    from accountant.advice.preview import Preview
+
+
+def tell_preview(shown: Preview, *, as_json: bool) -> None:
+    """Print what a request would be told; the first words say that nothing was asked."""
+    if as_json:
+        print_json(shown)
+        return
+    for line in _lines(shown):
+        stdout().print(line, soft_wrap=True)
+
+
+def _lines(shown: Preview) -> list[Text]:
+    word, style = ("granted", "green") if shown.granted else ("refused", "red")
+    head = Text("would be ").append(word, style=style)
+    if shown.reason is not None:
+        head.append(f" ({shown.reason})")
+    lines = [head.append("; nothing was asked or written")]
+    if (means := meaning(shown.reason)) is not None:
+        lines.append(Text(f"  {means}"))
+    for label, amounts in (("cost", shown.cost), ("asked", shown.asked), ("left", shown.left)):
+        if amounts:
+            said = ", ".join(f"{name} {short(amounts[name])}" for name in shown.left)
+            lines.append(Text(f"  {label:<6}{said}"))
+    if shown.granted:
+        lines.append(Text(f"  then  {about_more(shown.more)}", style="bold"))
+    elif shown.fits is not None:
+        lines.append(Text(f"  fits  {shown.fits}", style="bold"))
+    return lines

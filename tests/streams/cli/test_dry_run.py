@@ -1,0 +1,128 @@
+"""Prices before they are paid: dry runs, what still fits a dataset, and how many more like this."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.streams.cli.test_serve import serving
+
+ASK = ("ask", "census", "gaussian:sigma=20,sensitivity=1", "--analyst", "ana")
+
+
+@pytest.fixture
+def served(opened):
+    """The address of a door to the same file, without which every command reads the file."""
+    with serving(opened) as (address, _):
+        yield address
+
+
+def test_a_dry_run_tells_the_price_and_writes_nothing(opened):
+    before = opened("log", "export").out
+    done = opened(*ASK, "--dry-run")
+    assert (done.code, done.err) == (6, "")
+    assert done.out.startswith("would be granted; nothing was asked or written")
+    assert "cost  rho 0.00125" in done.out
+    dry = opened(*ASK, "--dry-run", "--json").json
+    assert opened("log", "export").out == before
+    granted = opened(*ASK, "--json").json
+    assert dry["cost"] == granted["cost"]
+    assert dry["left"] == granted["left"]
+    assert (dry["granted"], dry["sequence"]) == (True, granted["sequence"] - 1)
+
+
+def test_a_dry_run_that_would_be_refused_says_what_would_fit(opened):
+    done = opened("ask", "census", "pure:1", "--analyst", "ana", "--dry-run")
+    assert done.code == 1
+    assert "would be refused (exhausted)" in done.out
+    assert "fits  pure:" in done.out
+
+
+def test_a_dry_run_obeys_the_cap(accountant):
+    accountant("dataset", "open", "census", "--filter", "basic", "--epsilon", "1")
+    dry = accountant("ask", "census", "pure:0.5", "--analyst", "ana", "--dry-run", "--json")
+    assert (dry.code, dry.json["reason"], dry.json["fits"]) == (1, "above_cap", "pure:0.1")
+
+
+def test_a_dry_run_takes_the_unit_it_is_told(opened):
+    dry = opened(*ASK, "--dry-run", "--json", "--unit", "household")
+    assert (dry.code, dry.json["reason"]) == (1, "unit_mismatch")
+
+
+@pytest.mark.parametrize("door", [False, True])
+def test_a_grant_says_how_many_more_like_it(request, opened, door):
+    more = ()
+    if door:
+        more = ("--url", request.getfixturevalue("served"))
+    done = opened(*ASK, *more)
+    assert done.code == 0, done.err
+    counted = opened("fits", "--dataset", "census", "--claim", ASK[2], "--json", *more).json
+    assert counted["fits"] > 5
+    assert f"then  about {counted['fits']} more like this" in done.out
+    dry = opened(*ASK, "--dry-run", "--json", *more).json
+    assert dry["more"] == counted["fits"] - 1
+
+
+def test_the_last_one_says_that_no_more_fits(accountant):
+    opening = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
+    accountant("dataset", "open", "census", *opening)
+    done = accountant("ask", "census", "pure:0.6", "--analyst", "ana")
+    assert (done.code, "then  no more like this" in done.out) == (0, True)
+    free = accountant("ask", "census", "pure:0", "--analyst", "ana")
+    assert "then  any number more like this" in free.out
+
+
+def test_a_dry_run_sends_no_id(opened):
+    done = opened(*ASK, "--dry-run", "--id", "01a1aaaa-aaaa-7aaa-8aaa-aaaaaaaaaaaa")
+    assert (done.code, "--dry-run excludes --id" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ask", "sensus", "pure:0.1", "--analyst", "ana", "--dry-run"),
+        ("fits", "--dataset", "sensus", "--claim", "pure:0.1"),
+    ],
+)
+def test_a_dataset_never_opened_is_told_by_its_name(opened, command):
+    done = opened(*command)
+    assert done.code == 1
+    assert "no dataset sensus was ever opened" in done.err
+
+
+def test_what_is_left_of_a_dataset_is_counted(opened):
+    whole = opened("fits", "--epsilon", "1", "--delta", "1e-6", "--claim", "pure:0.01")
+    assert opened("fits", "--dataset", "census", "--claim", "pure:0.01").out.split()[0] == "487"
+    assert whole.out == "487\n"
+    opened("ask", "census", "40*pure:0.01", "--analyst", "ana")
+    left = opened("fits", "--dataset", "census", "--claim", "pure:0.01")
+    assert (left.code, left.out.split()[0]) == (0, "447")
+    assert "then  about 446 more like this" in left.out
+    none = opened("fits", "--dataset", "census", "--claim", "pure:1", "--json")
+    assert (none.code, none.json["fits"], none.json["reason"]) == (1, 0, "exhausted")
+    assert none.json["largest"].startswith("pure:0.")
+    opened("dataset", "close", "census")
+    closed = opened("fits", "--dataset", "census", "--claim", "pure:0.01", "--json")
+    assert (closed.code, closed.json["fits"], closed.json["reason"]) == (1, 0, "closed")
+
+
+def test_a_dataset_excludes_a_budget(opened):
+    done = opened("fits", "--dataset", "census", "--epsilon", "1", "--claim", "pure:0.01")
+    assert (done.code, "--dataset excludes --epsilon" in done.err) == (2, True)
+
+
+def test_show_tells_how_many_more_like_the_last_grant(opened):
+    assert "more like this" not in opened("dataset", "show", "census").out
+    opened("ask", "census", "pure:0.02", "--analyst", "ana")
+    opened("ask", "census", "pure:0.01", "--analyst", "ana")
+    opened("ask", "census", "pure:1", "--analyst", "ana")
+    shown = opened("dataset", "show", "census").out
+    left = opened("fits", "--dataset", "census", "--claim", "pure:0.01", "--json").json["fits"]
+    assert f"about {left} more like this: pure:0.01" in shown
+    other = opened("dataset", "show", "census", "--like", "pure:0.1").out
+    fits = opened("fits", "--dataset", "census", "--claim", "pure:0.1", "--json").json["fits"]
+    assert f"about {fits} more like this: pure:0.1" in other
+
+
+def test_show_tells_of_a_claim_through_a_door(opened, served):
+    shown = opened("dataset", "show", "census", "--url", served, "--like", "pure:0.01").out
+    assert "about 487 more like this: pure:0.01" in shown
