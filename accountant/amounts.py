@@ -25,6 +25,7 @@ INFINITE: Final = math.inf
 
 _WIRE = re.compile(r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,40})?(?:e-?[0-9]{1,2})?")
 _MAX_CHARACTERS = 64
+WIRE_PATTERN: Final = _WIRE.pattern
 SMALLEST: Final = Decimal("1e-40")
 LARGEST: Final = Decimal("1e9")
 

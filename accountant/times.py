@@ -12,6 +12,8 @@ _LENGTH: Final = len("2026-11-21T10:00:00.012Z")
 # A UUID of version 7 begins with its time in milliseconds, 48 bits.
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
+ID_PATTERN: Final = _UUID7.pattern
+
 
 @lru_cache(maxsize=4096)
 def iso(at: int) -> str:

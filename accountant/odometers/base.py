@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import Decimal
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -24,6 +24,8 @@ Read = Callable[[tuple[Units, ...]], float]
 
 ULPS_UP = 1 + 1e-14
 """A factor that exceeds the error of a dozen correctly rounded or 1-ulp float operations."""
+
+LEAST_PARAMETER: Final = Decimal("1e-25")
 
 _APART = "apart_"
 
@@ -209,6 +211,6 @@ def parameter(text: str, field: str) -> float:
     Raises: RequestInvalid: it is not between 1e-25 and 1e9.
     """
     value = parse(text, field=field)
-    if value < Decimal("1e-25"):
+    if value < LEAST_PARAMETER:
         raise RequestInvalid(field, "must be between 1e-25 and 1e9", text)
     return float(value)

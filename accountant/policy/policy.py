@@ -28,6 +28,8 @@ MOST_ALERTS: Final = 20
 MOST_ODOMETERS: Final = 8
 _HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+HORIZON_PATTERN: Final = _HORIZON.pattern
+UNIT_PATTERN: Final = _UNIT.pattern
 
 
 class Policy(

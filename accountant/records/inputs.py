@@ -246,6 +246,10 @@ def _name_to_use(text: str) -> str:
     return f"use {name}" if len(name) <= _LONGEST_NAME and is_name(name) else ""
 
 
+NAME_PATTERN: Final = _NAME.pattern
+"""The grammar of names, for those who state it elsewhere."""
+
+
 @lru_cache(maxsize=65_536)
 def is_name(text: str) -> bool:
     """Tell whether a text may name a dataset, an analyst or an owner."""

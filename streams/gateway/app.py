@@ -12,8 +12,9 @@ from streams.gateway.context import Context
 from streams.gateway.datasets import list_datasets, show_dataset, show_decision, show_usage
 from streams.gateway.events import stream_events
 from streams.gateway.host_header import host_check
+from streams.gateway.methods import answer_head
 from streams.gateway.monitoring import monitoring
-from streams.gateway.openapi import describe_bodies, openapi_config
+from streams.gateway.openapi import openapi_config
 from streams.gateway.page import page
 from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS
@@ -58,5 +59,4 @@ def create_app(
         request_max_body_size=settings.most_body,
         logging_config=None,
     )
-    describe_bodies(app)
-    return app
+    return answer_head(app)

@@ -1,54 +1,19 @@
-"""The OpenAPI document: bodies described by the wire types themselves."""
+"""Where the OpenAPI document is served, and which body an operation takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import Any, ClassVar, cast
 
-import msgspec
-from litestar import Litestar
+from litestar import Request
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import (
-    OpenAPIMediaType,
-    OpenAPIResponse,
-    Operation,
-    RequestBody,
-    Schema,
-)
+from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 
-from accountant.advice.preview import Preview
-from accountant.records import Amend, Close, Decision, MechanismRequest, Open
-from accountant.records.previews import PreviewRequest
-from accountant.views.datasets import DatasetView
-from accountant.views.usage import UsageView
-from streams.gateway.problems import JSON, Problem
-
-_TYPES: Final = (
-    *(MechanismRequest, Open, Amend, Close, PreviewRequest),
-    *(Decision, Preview, DatasetView, UsageView, Problem),
-)
-_REFERENCES, _COMPONENTS = msgspec.json.schema_components(
-    [type_ for type_ in _TYPES if type_ is not Decision and type_ is not Problem],
-    ref_template="#/components/schemas/{name}",
-)
-
-
-def _body(name: str) -> RequestBody:
-    schema = cast(Schema, {"$ref": f"#/components/schemas/{name}"})
-    return RequestBody(content={JSON: OpenAPIMediaType(schema=schema)}, required=True)
-
-
-_RESPONSES: Final = {
-    "200": "the decision: granted, refused, repeated, expired, opened, amended or closed",
-    "202": "not decided in time: look at Location, or send the same bytes again",
-    "400": "the body is not JSON; nothing was appended",
-    "409": "the id was used for another body; the decision says for what outcome",
-    "413": "the body is too long",
-    "415": "the body is not declared as plain JSON",
-    "422": "a field breaks its rule",
-    "503": "nothing can be decided now: retry with the same bytes after Retry-After seconds",
-}
+from accountant.records import encode
+from streams.gateway.contract import described, reference
+from streams.gateway.problems import JSON
 
 
 @dataclass
@@ -56,10 +21,9 @@ class _Submission(Operation):
     takes: ClassVar[str]
 
     def __post_init__(self) -> None:
-        self.request_body = _body(self.takes)
-        self.responses = {
-            status: OpenAPIResponse(description=what) for status, what in _RESPONSES.items()
-        }
+        schema = cast(Schema, reference(self.takes))
+        content = {JSON: OpenAPIMediaType(schema=schema)}
+        self.request_body = RequestBody(content=content, required=True)
 
 
 class RequestOperation(_Submission):
@@ -86,25 +50,26 @@ class CloseOperation(_Submission):
     takes = "Close"
 
 
-@dataclass
-class PreviewOperation(Operation):
+class PreviewOperation(_Submission):
     """POST /datasets/{dataset}/preview."""
 
-    def __post_init__(self) -> None:
-        self.request_body = _body("PreviewRequest")
-        whys = {status: _RESPONSES[status] for status in ("413", "415", "422")}
-        whys |= {
-            "400": "the body is not JSON",
-            "404": "the dataset was never opened",
-            "503": "nothing can be read now: retry after Retry-After seconds",
-        }
-        self.responses = {
-            status: OpenAPIResponse(description=what) for status, what in whys.items()
-        }
-        told = cast(Schema, {"$ref": "#/components/schemas/Preview"})
-        self.responses["200"] = OpenAPIResponse(
-            description="what the request would be told", content={JSON: OpenAPIMediaType(told)}
-        )
+    takes = "PreviewRequest"
+
+
+class _Document(JsonRenderPlugin):
+    """Serves the document, made once."""
+
+    _made: bytes | None = None
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
+        if self._made is None:
+            self._made = encode(described(openapi_schema))
+        return self._made
+
+
+def _operation_id(handler: HTTPRouteHandler, _method: object, _path: object) -> str:
+    """Return the handler's name: what a generated client calls its function."""
+    return handler.handler_name
 
 
 def openapi_config(version: str) -> OpenAPIConfig:
@@ -115,11 +80,7 @@ def openapi_config(version: str) -> OpenAPIConfig:
         version=version,
         description="Decides differentially private requests, each exactly once.",
         path="/schema",
-        render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        render_plugins=[_Document(path="/openapi.json")],
+        operation_id_creator=_operation_id,
+        use_handler_docstrings=True,
     )
-
-
-def describe_bodies(app: Litestar) -> None:
-    """Add the wire types to the document, which is otherwise made from the handlers."""
-    components = app.openapi_schema.components
-    components.schemas.update(cast(dict[str, Schema], _COMPONENTS))

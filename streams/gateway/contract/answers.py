@@ -1,0 +1,189 @@
+"""What each operation of the door answers: every status, its body and its headers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from streams.gateway.contract.schemas import JsonSchema, components, reference
+from streams.gateway.problems import JSON
+
+_TEXT: Final[JsonSchema] = {"type": "string"}
+
+
+class Answer(NamedTuple):
+    """One status of one operation.
+
+    Attributes:
+        description: when it is answered.
+        body: the schema of its body.
+        headers: its headers, with their descriptions.
+        media_types: of the body.
+    """
+
+    description: str
+    body: JsonSchema
+    headers: Mapping[str, str] = MappingProxyType({})
+    media_types: tuple[str, ...] = (JSON,)
+
+
+def _problem(description: str, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): what for name, what in headers.items()}
+    return Answer(description, reference("Problem"), named)
+
+
+_AGAIN: Final = "seconds after which to try again"
+_WHERE: Final = "where the decision is, for as long as its id is remembered"
+_BUSY: Final = _problem("the ledger cannot be reached, or has no room", Retry_After=_AGAIN)
+_BROKEN: Final = _problem("a field breaks its rule")
+_UNKNOWN: Final = _problem("no such dataset was ever opened")
+_QUERY: Final = _problem("a parameter is missing, or given in another form or more than once")
+
+# Of every operation.
+_ALWAYS: Final = {
+    "421": _problem("the Host header names another machine than this one"),
+    "500": _problem("the door failed: its log says how"),
+}
+_SUBMITTED: Final = {
+    "200": Answer(
+        "the decision: granted, refused, repeated, expired, opened, amended or closed",
+        reference("Decision"),
+        {"Content-Location": _WHERE},
+    ),
+    "202": Answer(
+        "not decided in time: look at Location, or send the same bytes again",
+        reference("Pending"),
+        {"Location": _WHERE, "Retry-After": _AGAIN},
+    ),
+    "400": _problem("the body is not JSON; nothing was appended"),
+    "409": Answer(
+        "the id was used for another body; the decision says for what outcome",
+        reference("Decision"),
+        {"Content-Location": _WHERE},
+    ),
+    "413": _problem("the body is too long"),
+    "415": _problem("the body is not declared as plain JSON"),
+    "422": _problem("a field breaks its rule; with a decision where one was made"),
+    "503": _problem(
+        "nothing can be decided now: retry with the same bytes after Retry-After seconds",
+        Retry_After=_AGAIN,
+    ),
+}
+_READY: Final = reference("Readiness")
+
+
+def _found(what: str, kind: str) -> Answer:
+    return Answer(what, reference(kind))
+
+
+def _list_of(what: str, kind: str) -> Answer:
+    return Answer(what, {"type": "array", "items": reference(kind)})
+
+
+# By the names of the handlers; an operation that takes a body and is not here answers a decision.
+ANSWERS: Final[dict[str, dict[str, Answer]]] = {
+    "list_datasets": {
+        "200": _list_of("the datasets, by name", "DatasetView"),
+        "400": _QUERY,
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
+    "show_dataset": {
+        "200": _found("the dataset", "DatasetView"),
+        "404": _UNKNOWN,
+        "503": _BUSY,
+    },
+    "show_usage": {
+        "200": _list_of("a row for each analyst", "UsageView"),
+        "404": _UNKNOWN,
+        "503": _BUSY,
+    },
+    "show_decision": {
+        "200": _found("the decision", "Decision"),
+        "400": _QUERY,
+        "404": _problem("not among the recent decisions"),
+        "503": _BUSY,
+    },
+    "stream_events": {
+        "200": Answer("server-sent events", _TEXT, media_types=("text/event-stream",)),
+        "400": _QUERY,
+        "503": _BUSY,
+    },
+    "preview_request": {
+        "200": _found("what the request would be told", "Preview"),
+        "400": _problem("the body is not JSON"),
+        "404": _UNKNOWN,
+        "413": _SUBMITTED["413"],
+        "415": _SUBMITTED["415"],
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
+    "healthz": {"200": _found("the process answers", "Alive")},
+    "readyz": {
+        "200": Answer("ready", _READY),
+        "503": Answer("not ready, for these reasons", _READY),
+    },
+    "metrics": {
+        "200": Answer(
+            "every metric, in the format that Accept asks for",
+            _TEXT,
+            media_types=("text/plain", "application/openmetrics-text"),
+        )
+    },
+}
+_PARAMETERS: Final = {
+    ("path", "dataset"): reference("Name"),
+    ("path", "request_id"): reference("RequestId"),
+    ("query", "analyst"): reference("Name"),
+}
+_PREFER: Final = {
+    "name": "Prefer",
+    "in": "header",
+    "description": "how long to wait for the decision, in seconds: wait=5",
+    "schema": {"type": "string", "examples": ["wait=5"]},
+}
+
+
+def described(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document that Litestar makes of the handlers, with what they take and answer."""
+    document["components"] = {"schemas": components()}
+    for item in document["paths"].values():
+        for operation in item.values():
+            _describe(operation)
+    return document
+
+
+def _describe(operation: dict[str, Any]) -> None:
+    name = operation["operationId"]
+    text = inspect.cleandoc(operation.get("description", ""))
+    operation["summary"] = text.partition("\n")[0].rstrip(".") or name
+    operation["description"] = text
+    for parameter in operation.get("parameters", []):
+        schema = _PARAMETERS.get((parameter["in"], parameter["name"]))
+        if schema is not None:
+            parameter["schema"] = schema
+    answers = ANSWERS.get(name)
+    if answers is None and "requestBody" in operation:
+        operation.setdefault("parameters", []).append(_PREFER)
+        answers = _SUBMITTED
+    if answers is None:
+        # An operation that is not described here keeps what its handler says of it.
+        return
+    operation["responses"] = {
+        status: _response(answer) for status, answer in sorted((answers | _ALWAYS).items())
+    }
+
+
+def _response(answer: Answer) -> dict[str, Any]:
+    response: dict[str, Any] = {
+        "description": answer.description,
+        "content": {media_type: {"schema": answer.body} for media_type in answer.media_types},
+    }
+    if answer.headers:
+        response["headers"] = {
+            name: {"description": what, "required": True, "schema": _TEXT}
+            for name, what in answer.headers.items()
+        }
+    return response

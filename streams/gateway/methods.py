@@ -1,0 +1,68 @@
+"""HEAD wherever GET is answered, and an Allow header that names every method of its path."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from litestar import Litestar
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+
+_LEFT: Final[Message] = {"type": "http.disconnect"}
+_ALLOW: Final = b"allow"
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def answer_head(app: Litestar) -> Litestar:
+    """Return the application, which answers HEAD from now on.
+
+    A route for each GET by hand would be forgotten with the next one. Below every route HEAD
+    is GET: the server sends no body, and a stream ends after its headers.
+    """
+    methods = {route.path: route.methods for route in app.routes}
+    app.asgi_handler = cast(ASGIApp, _Methods(app.asgi_handler, methods))
+    return app
+
+
+class _Methods:
+    def __init__(self, app: ASGIApp, methods: dict[str, set[str]]) -> None:
+        self._app = app
+        self._methods = methods
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_head = scope["method"] == "HEAD"
+        asked = cast(HTTPScope, scope | {"method": "GET"} if is_head else scope)
+        has_begun = False
+
+        async def received() -> Message:
+            # A stream that nobody hears ends as for a client that has left.
+            return _LEFT if is_head and has_begun else await receive()
+
+        async def sent(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                message["headers"] = self._with_allowed(asked, list(message["headers"]))
+            elif is_head:
+                message = message | {"body": b""}
+            await send(message)
+
+        await self._app(asked, received, sent)
+
+    def _with_allowed(self, scope: HTTPScope, headers: Headers) -> Headers:
+        """Return the headers with what Allow ought to be.
+
+        Litestar leaves out of a path's OPTIONS what was registered after its first handler.
+        """
+        allowed = dict(headers).get(_ALLOW)
+        if allowed is None:
+            return headers
+        known = self._methods.get(scope.get("path_template", ""))
+        methods = known or set(allowed.decode().split(", "))
+        if "GET" in methods:
+            methods = methods | {"HEAD"}
+        others = [(name, value) for name, value in headers if name != _ALLOW]
+        return [*others, (_ALLOW, ", ".join(sorted(methods)).encode())]

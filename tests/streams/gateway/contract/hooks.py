@@ -1,0 +1,185 @@
+"""What schemathesis is told beside the document, and nothing else.
+
+Formats: a decimal is text, whose bounds JSON Schema cannot state; the document has them beside
+each format (`x-minimum` and its kin), and values are made from there.
+
+One hook, of requests that ought to be accepted, sees to
+1. the time in an id (`issued_now`);
+2. rules between fields (`mended`), each in a function of its own. A rule that is not here is
+   found as a failure, since the door refuses what the document allows;
+3. whole numbers: for JSON Schema 3.0 is an integer, the door takes 3 alone (`whole`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from decimal import Decimal
+from typing import Any
+
+import schemathesis
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.hooks import HookContext
+
+from accountant.filters import FILTERS
+from accountant.times import uuid7
+
+Fields = dict[str, Any]
+
+BOUNDED = json.loads(os.environ["CONTRACT_AMOUNTS"])
+"""The schemas of the document that have bounds beside them."""
+ISSUED = int(os.environ["CONTRACT_ISSUED"])
+"""The ledger's time, milliseconds since 1970."""
+
+
+def decimals(schema: Fields) -> st.SearchStrategy[str]:
+    """Return texts of the amounts that a schema allows, its bounds among them."""
+    least = Decimal(schema["x-minimum"])
+    most = Decimal(schema.get("x-maximum", schema.get("x-exclusive-maximum")))
+    fixed = [least] + ([most] if "x-maximum" in schema else []) + [Decimal(0)] * schema["x-zero"]
+    exponents = st.integers(least.adjusted() + 1, most.adjusted() - 1)
+    digits = st.integers(1, 99)
+    between = st.builds(lambda d, e: Decimal(d).scaleb(e - 1), digits, exponents)
+    return (st.sampled_from(fixed) | between).flatmap(lambda value: st.sampled_from(_forms(value)))
+
+
+def _forms(value: Decimal) -> list[str]:
+    """Return the ways to write a decimal."""
+    sign, digits, exponent = value.as_tuple()
+    assert not sign
+    assert isinstance(exponent, int)
+    plain = f"{value:f}"
+    number = "".join(map(str, digits))
+    forms = [f"{number}e{exponent}"] if abs(exponent) < 100 and len(number) < 10 else []
+    whole, _, fraction = plain.partition(".")
+    if len(whole) < 10 and len(fraction) <= 40:
+        forms += [plain, f"{plain}e0", f"{plain}e-00"]
+    return forms
+
+
+for _schema in BOUNDED:
+    schemathesis.openapi.format(_schema["format"], decimals(_schema))
+
+
+def issued_now(body: Fields) -> None:
+    """Give a body an id of the ledger's time and of its own, lest all others are conflicts."""
+    body["request_id"] = uuid7(ISSUED, hashlib.sha256(json.dumps(body).encode()).digest()[:10])
+
+
+def mend_claim(claim: Fields, *, levels: int = 3) -> None:
+    """Mend a claim and those within it, three levels of batches at most."""
+    noise_near_sensitivity(claim)
+    if "times" in claim:
+        claim["times"] = min(claim["times"], 30)  # those of all levels are multiplied
+    if levels == 0 and claim["type"] in {"repeat", "all_of"}:
+        claim.clear()
+        claim.update(type="pure", epsilon="0.1")
+    for part in [*claim.get("claims", []), *([claim["claim"]] if "claim" in claim else [])]:
+        mend_claim(part, levels=levels - 1)
+
+
+def noise_near_sensitivity(claim: Fields) -> None:
+    """Keep the cost of noise, a ratio of fields, within the bounds of epsilon and rho."""
+    for noise in {"scale", "sigma", "variance"} & set(claim):
+        claim[noise] = "0.5"
+        claim["sensitivity"] = "0.25" if Decimal(claim["sensitivity"]) else "0"
+    if "previous" in claim:
+        claim["previous"] = "0.75"  # above the variance after it
+
+
+def increasing(texts: list[str]) -> list[str]:
+    """Return amounts in order, each once."""
+    values = {Decimal(text): text for text in texts}
+    return [values[value] for value in sorted(values)]
+
+
+def alerts_increase(fields: Fields) -> None:
+    if fields.get("alert_at"):
+        fields["alert_at"] = increasing(fields["alert_at"])
+
+
+def fields_of_the_filter(policy: Fields) -> None:
+    """Keep the one budget and the parameters that the filter reads, and give what it needs."""
+    kind = FILTERS[policy.setdefault("filter", "zcdp_tight")]
+    given = [name for name in kind.budget_fields if policy.get(name) is not None]
+    keep = given[0] if given else kind.budget_fields[0]
+    for name in {"epsilon", "rho"} - {keep}:
+        policy.pop(name, None)
+    policy.setdefault(keep, "1")
+    if policy[keep] is None:
+        policy[keep] = "1"
+    for other in FILTERS.values():
+        for name in set(other.parameters) - set(kind.parameters):
+            policy.pop(name, None)
+    for name, parameter in kind.parameters.items():
+        policy.setdefault(name, parameter.example)
+
+
+def amounts_of_the_filter(policy: Fields) -> None:
+    """Give the filter a budget, a delta and orders that go together."""
+    policy["epsilon" if policy.get("epsilon") else "rho"] = "1"
+    policy["delta"] = "1e-6"
+    policy.pop("delta_for_claims", None)
+    if "delta_ex_post" in policy:
+        policy["delta_ex_post"] = "1e-7"
+    if "orders" in policy:
+        policy["orders"] = ["22", "40"]
+        if "weights" in policy:
+            policy["weights"] = ["0.5", "0.5"]
+    if "order" in policy:
+        policy["order"] = "22"
+
+
+def odometers_differ(policy: Fields) -> None:
+    """Name each type of odometer once, with a delta below 1/e as those of 2016 need.
+
+    Those of one combination share less than all of delta.
+    """
+    if policy.get("odometers") is None:
+        return
+    policy["odometers"] = list({each["type"]: each for each in policy["odometers"]}.values())
+    for odometer in policy["odometers"]:
+        for each in [odometer, *odometer.get("odometers", [])]:
+            if "delta" in each:
+                each["delta"] = "1e-7"
+
+
+def whole(value: Any) -> Any:
+    """Return a copy of JSON with its whole numbers written without a point."""
+    if isinstance(value, dict):
+        return {name: whole(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def mended(given: Fields) -> Fields:
+    """Return a body that obeys the rules between its fields."""
+    body: Fields = whole(given)
+    if "request_id" in body:
+        issued_now(body)
+    alerts_increase(body)
+    if "claim" in body:
+        mend_claim(body["claim"])
+    if "policy" in body:
+        for mend in (
+            fields_of_the_filter,
+            amounts_of_the_filter,
+            odometers_differ,
+            alerts_increase,
+        ):
+            mend(body["policy"])
+    return body
+
+
+@schemathesis.hook
+def before_call(_context: HookContext, case: schemathesis.Case, _kwargs: Fields) -> None:
+    """Mend what ought to be accepted; what ought to be refused stays as it is."""
+    if case.meta is None or case.meta.generation.mode is not GenerationMode.POSITIVE:
+        return
+    if isinstance(case.body, dict):
+        case.body = mended(case.body)
+        if "dataset" in case.path_parameters and "dataset" in case.body:
+            case.path_parameters["dataset"] = case.body["dataset"]

@@ -1,0 +1,181 @@
+"""The document against the door: what schemathesis cannot ask for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.amounts import parse
+from accountant.claims.fields import check_delta, check_epsilon, check_noise, check_rate, check_rho
+from accountant.errors import RequestInvalid
+from accountant.filters.renyi import parse_order
+from accountant.odometers.base import checked_delta, parameter
+from accountant.policy import Policy, check_alerts, resolve
+from accountant.records.inputs import is_name
+from accountant.times import issued_at
+from streams.gateway.contract.answers import ANSWERS
+from streams.gateway.contract.schemas import components
+from tests.streams.gateway.door import Door, TestClock, amending, new_id
+
+SCHEMAS = components()
+AMOUNTS = sorted(name for name, schema in SCHEMAS.items() if "x-minimum" in schema)
+
+
+def _budget(text: str) -> None:
+    resolve(Policy(filter="basic", epsilon=text))
+
+
+def _budget_rho(text: str) -> None:
+    resolve(Policy(filter="zcdp", rho=text))
+
+
+CHECKS: dict[str, Callable[[str], object]] = {
+    "Delta": lambda text: check_delta(text, "delta"),
+    "Epsilon": lambda text: check_epsilon(text, "epsilon"),
+    "EpsilonBudget": _budget,
+    "Noise": lambda text: check_noise(text, "scale"),
+    "OdometerDelta": checked_delta,
+    "OdometerParameter": lambda text: parameter(text, "r"),
+    "Order": lambda text: parse_order(text, field="order"),
+    "Rate": lambda text: check_rate(text, "rate"),
+    "Ratio": lambda text: check_alerts((text,), field="alert_at"),
+    "Rho": lambda text: check_rho(text, "rho"),
+    "RhoBudget": _budget_rho,
+    "Sensitivity": lambda text: parse(text, field="sensitivity"),
+}
+
+
+def document(door: Door) -> dict[str, Any]:
+    found: dict[str, Any] = door.http.get("/schema/openapi.json").json()
+    return found
+
+
+def schema_of(whole: dict[str, Any], schema: dict[str, Any]) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(
+        {**schema, "components": whole["components"]}, validate_formats=True
+    )
+
+
+def is_taken(check: Callable[[str], object], text: str) -> bool:
+    try:
+        check(text)
+    except RequestInvalid:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", AMOUNTS)
+@given(number=st.decimals(0, 2), exponent=st.integers(-42, 10), data=st.data())
+def test_the_bounds_beside_an_amount_are_those_of_its_check(
+    name: str, number: Decimal, exponent: int, data: st.DataObject
+) -> None:
+    schema = SCHEMAS[name]
+    least = Decimal(schema["x-minimum"])
+    most = Decimal(schema.get("x-maximum", schema.get("x-exclusive-maximum")))
+    near = st.sampled_from([least, most, Decimal(0), least * Decimal("0.9"), most * Decimal("1.1")])
+    value = data.draw(near | st.just(round(number, 6).scaleb(exponent)))
+    text = f"{value:f}"
+    allowed = least <= value <= most and (value < most or "x-maximum" in schema)
+    allowed = allowed or (not value and schema["x-zero"])
+    if re.search(schema["pattern"], text) is None:
+        allowed = False
+    assert is_taken(CHECKS[name], text) == allowed
+
+
+@given(st.from_regex(SCHEMAS["Name"]["pattern"]) | st.text(max_size=4))
+def test_names_and_ids_are_what_the_processor_takes(text: str) -> None:
+    for name, check in (("Name", is_name), ("RequestId", lambda t: issued_at(t) is not None)):
+        is_valid = jsonschema_rs.validator_for(SCHEMAS[name]).is_valid(text)
+        assert is_valid == bool(check(text)), name
+
+
+def test_every_operation_states_each_status_and_its_body(door: Door) -> None:
+    for path, item in document(door)["paths"].items():
+        for method, operation in item.items():
+            known = operation["operationId"] in ANSWERS or "requestBody" in operation
+            assert known, f"streams/gateway/contract/answers.py: what {path} answers"
+            assert {"421", "500"} <= set(operation["responses"]), (method, path)
+            for answer in operation["responses"].values():
+                assert all(content["schema"] for content in answer["content"].values())
+
+
+def test_every_route_of_the_door_is_in_the_document(door: Door) -> None:
+    described = set(document(door)["paths"])
+    of_the_app = {"/requests", "/datasets", "/events", "/healthz", "/readyz", "/metrics"}
+    assert of_the_app <= described
+
+
+def test_events_are_what_the_document_says(door: Door) -> None:
+    whole = document(door)
+    decision = schema_of(whole, {"$ref": "#/components/schemas/Decision"})
+    alert = schema_of(whole, {"$ref": "#/components/schemas/Alert"})
+    kinds = {"decision": decision, "alert": alert}
+    seen: list[str] = []
+    with door.http.stream("GET", "/events") as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        lines = response.iter_lines()
+        assert next(lines).startswith(":")
+        for _ in range(6):
+            door.ask()
+        event = ""
+        for line in lines:
+            if line.startswith("event: "):
+                event = line[7:]
+            elif line.startswith("data: "):
+                kinds[event].validate(json.loads(line[6:]))
+                seen.append(event)
+            if set(seen) == set(kinds):
+                break
+    wrong = door.http.get("/events?crossed=maybe")
+    stated = whole["paths"]["/events"]["get"]["responses"][str(wrong.status_code)]
+    (content,) = stated["content"].values()
+    schema_of(whole, content["schema"]).validate(wrong.json())
+
+
+def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response]]:
+    """Return an answer of each kind that a test can have, with its operation."""
+    asked = door.ask()
+    where = asked.headers["content-location"]
+    sent = json.loads(asked.request.content)
+    again = door.post("/requests", sent)
+    other = door.post("/requests", sent | {"purpose": "another"})
+    ahead = door.ask(request_id=new_id(clock, ahead_ms=400_000))
+    one = "/datasets/{dataset}/requests/{request_id}"
+    return [
+        ("post", "/requests", asked),
+        ("post", "/requests", again),
+        ("post", "/requests", other),
+        ("post", "/requests", ahead),
+        ("post", "/requests", door.ask(claim={"type": "pure", "epsilon": "1"})),
+        ("post", "/requests", door.post("/requests", b"no json")),
+        ("post", "/requests", door.post("/requests", sent, content_type="text/plain")),
+        ("post", "/requests", door.ask(purpose="x" * 70_000)),
+        ("post", "/datasets/{dataset}/amend", door.post("/datasets/census/amend", amending(clock))),
+        ("get", one, door.http.get(where)),
+        ("get", one, door.http.get(where.partition("?")[0])),
+        ("get", "/datasets/{dataset}", door.http.get("/datasets/census")),
+        ("get", "/datasets/{dataset}", door.http.get("/datasets/nowhere")),
+        ("get", "/datasets/{dataset}/usage", door.http.get("/datasets/census/usage")),
+        ("get", "/healthz", door.http.get("/healthz", headers={"host": "evil.example"})),
+    ]
+
+
+def test_answers_are_what_the_document_says(door: Door, clock: TestClock) -> None:
+    whole = document(door)
+    statuses = set()
+    for method, path, response in answers(door, clock):
+        statuses.add(response.status_code)
+        stated = whole["paths"][path][method]["responses"][str(response.status_code)]
+        media_type = response.headers["content-type"].partition(";")[0]
+        schema_of(whole, stated["content"][media_type]["schema"]).validate(response.json())
+        assert set(stated.get("headers", {})) <= {name.title() for name in response.headers}
+    assert statuses == {200, 400, 404, 409, 413, 415, 421, 422}
