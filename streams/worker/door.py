@@ -17,6 +17,7 @@ from accountant.views.usage import Rows, views_of
 from streams.errors import Refused
 from streams.gateway.connections import BoundedServer
 from streams.gateway.host_header import host_check
+from streams.gateway.contract.methods import answer_head
 from streams.gateway.monitoring import monitoring
 from streams.gateway.problems import JSON, problem
 from streams.logs import get_logger
@@ -76,10 +77,12 @@ class WorkerDoor:
             shown = await asyncio.to_thread(_shown, view, rows)
             return Response(shown, media_type=JSON)
 
-        app = Litestar(
-            [*monitoring(make_registry(source, *more), readiness), datasets, dataset],
-            before_request=host_check(host),
-            openapi_config=None,
+        app = answer_head(
+            Litestar(
+                [*monitoring(make_registry(source, *more), readiness), datasets, dataset],
+                before_request=host_check(host),
+                openapi_config=None,
+            )
         )
         self._server = _Server(app, host=host, port=port)
         self._where = f"{host}:{port}"

@@ -145,6 +145,7 @@ _EVERYWHERE: Final[dict[str, JsonSchema]] = {
     "reason": _NOTE,
     "alert_at": _listed("Ratio", MOST_ALERTS),
     "horizon": reference("Horizon"),
+    "most_per_request": reference("Ratio"),
     "totals": _TOTALS,
     "spent_ratio": _RATIO,
     "hash": reference("Hash"),
@@ -278,5 +279,5 @@ def _never_null(schema: JsonSchema) -> JsonSchema:
     schema = {key: value for key, value in schema.items() if key != "default"}
     if _NULL not in schema.get("anyOf", ()):
         return schema
-    (inner,) = [each for each in schema["anyOf"] if each != _NULL]
+    inner: JsonSchema = next(each for each in schema["anyOf"] if each != _NULL)
     return inner

@@ -118,10 +118,12 @@ def fields_of_the_filter(policy: Fields) -> None:
 
 
 def amounts_of_the_filter(policy: Fields) -> None:
-    """Give the filter a budget, a delta and orders that go together."""
+    """Give the filter a budget, a delta, a cap and orders that go together."""
     policy["epsilon" if policy.get("epsilon") else "rho"] = "1"
     policy["delta"] = "1e-6"
     policy.pop("delta_for_claims", None)
+    if policy.get("most_per_request") is not None:
+        policy["most_per_request"] = "0.1"  # times the budget it is an amount above 0
     if "delta_ex_post" in policy:
         policy["delta_ex_post"] = "1e-7"
     if "orders" in policy:
@@ -163,7 +165,10 @@ def mended(given: Fields) -> Fields:
     alerts_increase(body)
     if "claim" in body:
         mend_claim(body["claim"])
-    if "policy" in body:
+    if body.get("type") == "amend" and body.get("policy") is not None:
+        for name in ("alert_at", "horizon", "most_per_request"):  # the policy holds them
+            body.pop(name, None)
+    if body.get("policy") is not None:
         for mend in (
             fields_of_the_filter,
             amounts_of_the_filter,

@@ -5,10 +5,24 @@ from __future__ import annotations
 from typing import Final, cast
 
 from litestar import Litestar
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.enums import ScopeType
+from litestar.types import (
+    ASGIApp,
+    HTTPReceiveMessage,
+    HTTPResponseBodyEvent,
+    HTTPScope,
+    Message,
+    Receive,
+    Scope,
+    Send,
+)
 
-_LEFT: Final[Message] = {"type": "http.disconnect"}
 _ALLOW: Final = b"allow"
+_NO_BODY: Final[HTTPResponseBodyEvent] = {
+    "type": "http.response.body",
+    "body": b"",
+    "more_body": False,
+}
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -19,7 +33,7 @@ def answer_head(app: Litestar) -> Litestar:
     A route for each GET by hand would be forgotten with the next one. Below every route HEAD
     is GET: the server sends no body, and a stream ends after its headers.
     """
-    methods = {route.path: route.methods for route in app.routes}
+    methods = {route.path: {str(each) for each in route.methods} for route in app.routes}
     app.asgi_handler = cast(ASGIApp, _Methods(app.asgi_handler, methods))
     return app
 
@@ -30,27 +44,34 @@ class _Methods:
         self._methods = methods
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == ScopeType.HTTP:
+            await self._answer(scope, receive, send)
+        else:
             await self._app(scope, receive, send)
-            return
+
+    async def _answer(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         is_head = scope["method"] == "HEAD"
-        asked = cast(HTTPScope, scope | {"method": "GET"} if is_head else scope)
+        asked = scope | {"method": "GET"} if is_head else scope
         has_begun = False
 
-        async def received() -> Message:
+        async def received() -> HTTPReceiveMessage:
             # A stream that nobody hears ends as for a client that has left.
-            return _LEFT if is_head and has_begun else await receive()
+            if is_head and has_begun:
+                return {"type": "http.disconnect"}
+            return cast(HTTPReceiveMessage, await receive())
 
         async def sent(message: Message) -> None:
             nonlocal has_begun
             if message["type"] == "http.response.start":
                 has_begun = True
                 message["headers"] = self._with_allowed(asked, list(message["headers"]))
-            elif is_head:
-                message = message | {"body": b""}
-            await send(message)
+                await send(message)
+                if is_head:
+                    await send(_NO_BODY)
+            elif not is_head:
+                await send(message)
 
-        await self._app(asked, received, sent)
+        await self._app(asked, cast(Receive, received), sent)
 
     def _with_allowed(self, scope: HTTPScope, headers: Headers) -> Headers:
         """Return the headers with what Allow ought to be.

@@ -12,7 +12,8 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 
 from accountant.records import encode
-from streams.gateway.contract import described, reference
+from streams.gateway.contract.answers import described
+from streams.gateway.contract.schemas import reference
 from streams.gateway.problems import JSON
 
 

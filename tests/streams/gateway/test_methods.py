@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from streams.gateway.events import MOST_STREAMS
+from tests.streams.gateway.door import Door
+
+GET_ROUTES = [
+    "/",
+    "/datasets",
+    "/datasets?limit=0",
+    "/datasets/census",
+    "/datasets/nowhere",
+    "/datasets/census/usage",
+    "/datasets/census/requests/none?analyst=ana",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/schema/openapi.json",
+]
+
+
+@pytest.mark.parametrize("path", GET_ROUTES)
+def test_head_is_answered_as_get_without_a_body(lasting_door: Door, path: str) -> None:
+    got, head = lasting_door.http.get(path), lasting_door.http.head(path)
+    assert (head.status_code, head.content) == (got.status_code, b"")
+    apart = {"date"} if path != "/metrics" else {"date", "content-length"}  # metrics move on
+    assert {name: head.headers[name] for name in head.headers if name not in apart} == {
+        name: got.headers[name] for name in got.headers if name not in apart
+    }
+
+
+def test_every_get_route_of_the_document_answers_head(lasting_door: Door) -> None:
+    paths = lasting_door.http.get("/schema/openapi.json").json()["paths"]
+    for path, item in paths.items():
+        named = path.replace("{dataset}", "census").replace("{request_id}", "none")
+        status = lasting_door.http.head(named).status_code
+        assert (status == 405) == ("get" not in item), path
+
+
+def test_head_of_a_stream_ends_and_keeps_no_place(door: Door) -> None:
+    for _ in range(MOST_STREAMS + 1):
+        head = door.http.head("/events")
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-type"].startswith("text/event-stream")
+
+
+def test_allow_names_every_method_of_a_path(lasting_door: Door) -> None:
+    for path, allowed in {
+        "/datasets": "GET, HEAD, OPTIONS, POST",
+        "/requests": "OPTIONS, POST",
+        "/datasets/census": "GET, HEAD, OPTIONS",
+    }.items():
+        assert lasting_door.http.options(path).headers["allow"] == allowed
+        wrong = lasting_door.http.delete(path)
+        assert (wrong.status_code, wrong.headers["allow"]) == (405, allowed)
+    assert lasting_door.http.head("/requests").status_code == 405
