@@ -12,6 +12,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters import Filter
 
 _NOTHING: Final = 0
+_MOST_KNOWN: Final = 64  # prices: thousands of policies may each keep so many
 
 
 class CappedFilter:
@@ -22,6 +23,9 @@ class CappedFilter:
 
     Args:
         ratio: in (0, 1], as text.
+
+    Attributes:
+        known: answers of `admits`, by the address of the price, which each of them holds.
     """
 
     def __init__(self, kind: Filter, capacity: tuple[Units, ...], ratio: str) -> None:
@@ -30,21 +34,34 @@ class CappedFilter:
         self._empty: tuple[Units, ...] = (_NOTHING,) * len(kind.sums)
         self.most = math.floor(Fraction(ratio) * int(capacity[0]))
         self.needs = kind.needs
+        self.known: dict[int, tuple[Price, bool]] = {}
 
     def admits(self, price: Price) -> bool:
         """Tell whether a request of this price is within the cap."""
+        # Equal claims share a price, and the answer depends on nothing else. Each entry holds its
+        # price, so that no other object can have that id meanwhile.
+        known = self.known.get(id(price))
+        if known is not None:
+            return known[1]
+        admitted = self._is_within(price)
+        if len(self.known) >= _MOST_KNOWN:
+            self.known.clear()
+        self.known[id(price)] = price, admitted
+        return admitted
+
+    def _is_within(self, price: Price) -> bool:
         alone = self._alone(price)
         return alone is not None and alone <= self.most
 
     def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
         """Tell whether such a request would be granted: it fits, and is within the cap."""
-        return self._kind.fits(capacity, spent, price) and self.admits(price)
+        return self._kind.fits(capacity, spent, price) and self._is_within(price)
 
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> int | None:
         """Return how many such requests fit one after another, None if any number does."""
-        return self._kind.count(capacity, spent, price) if self.admits(price) else 0
+        return self._kind.count(capacity, spent, price) if self._is_within(price) else 0
 
     def excess(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
