@@ -17,6 +17,7 @@ from accountant.claims.text import parse_claim
 from accountant.policy import guarantee_of
 from accountant.policy.compiled import CompiledPolicy
 from streams.cli.printing.output import short
+from streams.cli.printing.tables import most_per_request
 
 TYPICAL: Final = (
     "pure:0.01",
@@ -69,6 +70,7 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
         ("alerts", ", ".join(f"{at} at {short(of)}" for at, of in thresholds(plan).items())),
         ("odometers", _odometers(plan) or "none"),
         ("horizon", policy.horizon or "–"),
+        ("one request", most_per_request(policy)),
         ("a refusal", "is the end" if policy.halt_on_refusal is True else "costs nothing"),
     ]
     grid = Table.grid(padding=(0, 2))

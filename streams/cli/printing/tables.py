@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from msgspec import UNSET
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,7 +16,7 @@ from rich.text import Text
 from accountant.advice.preview import more_like
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
-from accountant.policy import guarantee_of
+from accountant.policy import Policy, guarantee_of
 from accountant.records import Decision, FieldError
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
@@ -102,6 +103,14 @@ def _count(view: DatasetView, outcome: Outcome) -> str:
     return str(count) if count or Outcome.OPENED in view.outcomes else "–"
 
 
+def most_per_request(policy: Policy) -> str:
+    """Return how much of the budget one request may take."""
+    ratio = policy.most_per_request
+    if ratio is UNSET or Decimal(ratio) == 1:
+        return "may take all that is left"
+    return f"may take {ratio} of the budget"
+
+
 def about_more(count: int | None) -> str:
     """Return how many more requests like one would be granted, as people say it."""
     if count is None:
@@ -133,6 +142,7 @@ def dataset_details(view: DatasetView, *, like: Claim | None = None) -> Renderab
         *((f"  {name} left", amount) for name, amount in view.left.items()),
         ("odometers", odometers(view.odometers)),
         ("mechanisms", str(view.totals["mechanisms"])),
+        ("one request", most_per_request(policy)),
         ("alerts at", ", ".join(policy.alert_at) or "none"),
         ("alerts crossed", ", ".join(view.crossed) or "none"),
         ("opened", view.opened_at),
