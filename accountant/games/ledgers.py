@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from msgspec import UNSET
+
 from accountant.amounts import Units, units_down
 from accountant.claims import Claim, checked
 from accountant.claims.price import price
@@ -14,6 +16,7 @@ from accountant.games.optimal_stopping import Move
 from accountant.games.pairs import Pair
 from accountant.odometers import Odometer, Reader, sums_of
 from accountant.policy import Policy, filter_of, parse_budget
+from accountant.policy.cap import CappedFilter
 
 Totals = tuple[Units, ...]
 
@@ -43,7 +46,7 @@ class Offer:
 
 
 class FilterLedger:
-    """The filter of a policy with its budget, in the same integers as a dataset's ledger.
+    """The filter of a policy with budget and cap, in the same integers as a dataset's ledger.
 
     Attributes:
         guarantee: the policy's promise.
@@ -56,10 +59,15 @@ class FilterLedger:
         self.capacity: Totals = self.kind.capacity(budget)
         self.guarantee = self.kind.guarantee(budget)
         self.start: Totals = (0,) * len(self.kind.sums)
+        ratio = policy.most_per_request
+        self._cap = None if ratio is UNSET else CappedFilter(self.kind, self.capacity, str(ratio))
 
     def charge(self, spent: Totals, claim: Claim) -> Totals | None:
-        """Return the spent totals after the claim, None if the filter refuses it."""
-        return self.kind.charge(self.capacity, spent, price(checked(claim), self.kind.needs))
+        """Return the spent totals after the claim, None if the filter or its cap refuses it."""
+        asked = price(checked(claim), self.kind.needs)
+        if self._cap is not None and not self._cap.admits(asked):
+            return None
+        return self.kind.charge(self.capacity, spent, asked)
 
     def moves(self, spent: Totals, offers: Sequence[Offer]) -> list[Move[Totals]]:
         """Return the offers that the filter admits."""

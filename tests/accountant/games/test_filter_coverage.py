@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from scipy.optimize import minimize_scalar
 
 from accountant.filters import FILTERS
@@ -71,6 +73,22 @@ def test_no_adversary_gets_beyond_the_guarantee(attack: Attack) -> None:
 def test_the_other_order_of_the_neighbours_alone_gains_no_more(attack: Attack) -> None:
     most = promised(attack, attack.epsilon)
     assert attack.solve(swapped=True).value <= most * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("attack", [case for case in CASES if str(case.id).endswith("-0")])
+def test_a_cap_takes_from_what_an_adversary_can_do_and_adds_nothing(attack: Attack) -> None:
+    """Whoever is capped plays one of the strategies of whoever is not."""
+    free = FilterLedger(attack.policy)
+    capped = replace(attack, policy=structs.replace(attack.policy, most_per_request="0.3"))
+    ledger = FilterLedger(capped.policy)
+    largest = [free.most(free.start, ending.claims) for ending in attack.endings]
+    allowed = [ledger.most(ledger.start, ending.claims) for ending in attack.endings]
+    assert any(most is not None for most in largest)
+    for most, less in zip(largest, allowed, strict=True):
+        assert less is None or (most is not None and less < most)
+    value = capped.solve().value
+    assert 0 <= value <= attack.solve().value * (1 + 1e-12)
+    assert value <= promised(attack, attack.epsilon) * (1 + 1e-12)
 
 
 def check_by_simulation(solution: Solution[Totals], most: float) -> None:
