@@ -16,17 +16,27 @@ from streams.logs import get_logger
 
 _log = get_logger(__name__)
 JSON = "application/json"
+PROBLEM_JSON = "application/problem+json"
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
     """The body of every answer that is no decision.
 
+    The first four members are those of RFC 9457.
+
     Attributes:
-        error: a code. `message`: the same in words.
+        type: names the kind of problem; it is a name alone, and nothing is served there.
+        title: the kind in words, the same each time. `status`: the status of the answer.
+        detail: what is wrong this time.
+        error: the kind as a code. `message`: the same as `detail`.
         field, rule, value: which rule is broken, and by what.
         decision: the decision in the log, where there is one.
     """
 
+    type: str
+    title: str
+    status: int
+    detail: str
     error: str
     message: str
     field: str | None = None
@@ -44,8 +54,16 @@ def problem(
     **more: Any,
 ) -> Response[bytes]:
     """Return the answer that tells of a problem."""
-    body = encode(Problem(error, message, **more))
-    return Response(body, status_code=status, media_type=JSON, headers=headers)
+    told = Problem(
+        type=f"/problems/{error}",
+        title=error.replace("_", " ").capitalize(),
+        status=status,
+        detail=message,
+        error=error,
+        message=message,
+        **more,
+    )
+    return Response(encode(told), status_code=status, media_type=PROBLEM_JSON, headers=headers)
 
 
 def _invalid(_request: Request[Any, Any, Any], error: RequestInvalid) -> Response[bytes]:

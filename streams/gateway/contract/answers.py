@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from streams.gateway.contract.schemas import JsonSchema, components, reference
-from streams.gateway.problems import JSON
+from streams.gateway.problems import JSON, PROBLEM_JSON
 
 _TEXT: Final[JsonSchema] = {"type": "string"}
 
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 def _problem(description: str, **headers: str) -> Answer:
     named = {name.replace("_", "-"): what for name, what in headers.items()}
-    return Answer(description, reference("Problem"), named)
+    return Answer(description, reference("Problem"), named, (PROBLEM_JSON,))
 
 
 _AGAIN: Final = "seconds after which to try again"

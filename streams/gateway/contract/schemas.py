@@ -181,6 +181,10 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "partition_sequence": _COUNT,
         "request": {"description": "the input, verbatim"},
     },
+    "Problem": {
+        "type": {"format": "uri-reference"},
+        "status": _between(400, 599),
+    },
     "Preview": {"reason": {}, "more": _COUNT},
     "First": {"partition_sequence": _COUNT, "reason": {}},
 }

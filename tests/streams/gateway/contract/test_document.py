@@ -179,3 +179,18 @@ def test_answers_are_what_the_document_says(door: Door, clock: TestClock) -> Non
         schema_of(whole, stated["content"][media_type]["schema"]).validate(response.json())
         assert set(stated.get("headers", {})) <= {name.title() for name in response.headers}
     assert statuses == {200, 400, 404, 409, 413, 415, 421, 422}
+
+
+def test_a_problem_has_the_members_of_rfc_9457_beside_its_own(door: Door, clock: TestClock) -> None:
+    told = 0
+    for _, _, response in answers(door, clock):
+        problem = response.json()
+        if "error" not in problem or response.status_code < 400:
+            continue
+        told += 1
+        assert response.headers["content-type"] == "application/problem+json"
+        assert problem["status"] == response.status_code
+        assert problem["type"] == f"/problems/{problem['error']}"
+        assert problem["title"]
+        assert problem["detail"] == problem["message"]
+    assert told >= 7
