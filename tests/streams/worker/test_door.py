@@ -52,6 +52,8 @@ async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -
         shown = (await client.get("/datasets/adult")).json()
         listed = (await client.get("/datasets")).json()
         missing = await client.get("/datasets/nowhere")
+        head = await client.head("/datasets")
+    assert (head.status_code, head.content) == (200, b"")
     assert shown["dataset"]["outcomes"] == {"opened": 1, "granted": 2}
     assert [(use["analyst"], use["spent"]) for use in shown["usage"]] == [
         ("ana", "0.1"),

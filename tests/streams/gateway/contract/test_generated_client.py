@@ -1,0 +1,58 @@
+"""A client that openapi-python-client makes of the document, used against a running gateway."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streams.clock import SystemClock
+from tests.streams.gateway.door import Door, new_id
+
+_PROGRAM = Path(__file__).with_name("generated_program.py")
+
+
+@pytest.mark.slow
+def test_a_client_made_from_the_document_opens_asks_and_lists(file: Path, tmp_path: Path) -> None:
+    clock = SystemClock()
+    document = tmp_path / "openapi.json"
+    with Door(file, clock) as door:
+        document.write_bytes(door.http.get("/schema/openapi.json").content)
+        made = subprocess.run(
+            [
+                str(Path(sys.executable).with_name("openapi-python-client")),
+                *("generate", "--path", str(document), "--meta", "none"),
+                *("--output-path", str(tmp_path / "door_client")),
+            ],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
+        # The generator leaves out what it does not understand, and says so.
+        assert "Unable to" not in made.stdout, made.stdout
+        ids = [new_id(clock) for _ in range(3)]
+        used = subprocess.run(
+            [sys.executable, str(_PROGRAM), door.url, *ids],
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": str(tmp_path), "NO_PROXY": "*"},
+        )
+        spent = door.http.get("/datasets/census").json()["totals"]["epsilon"]
+    assert used.returncode == 0, used.stderr
+    assert json.loads(used.stdout) == {
+        "opened": "opened",
+        "previewed": True,
+        "granted": True,
+        "cost": {"epsilon": "0.4", "delta": "0"},
+        "repeated": [False, True],
+        "refused": [False, "exhausted", "pure:0.6"],
+        "broken": ["Problem", "claim.epsilon", 422],
+        "listed": ["census", {"epsilon": "0.6", "delta": "0"}],
+        "usage": ["ana", "0.4"],
+        "unknown": ["Problem", "Unknown dataset"],
+    }
+    assert spent == "0.4"
