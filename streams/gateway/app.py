@@ -9,12 +9,12 @@ from litestar.datastructures import State
 from prometheus_client import CollectorRegistry
 
 from streams.gateway.context import Context
+from streams.gateway.contract.methods import answer_head
+from streams.gateway.contract.openapi import openapi_config
 from streams.gateway.datasets import list_datasets, show_dataset, show_decision, show_usage
 from streams.gateway.events import stream_events
 from streams.gateway.host_header import host_check
-from streams.gateway.contract.methods import answer_head
 from streams.gateway.monitoring import monitoring
-from streams.gateway.contract.openapi import openapi_config
 from streams.gateway.page import page
 from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS

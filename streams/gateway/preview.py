@@ -8,8 +8,8 @@ from litestar.params import FromPath
 from accountant.records import encode
 from accountant.records.previews import check_preview
 from streams.gateway.context import HttpRequest, context_of
-from streams.gateway.datasets import _never_opened
 from streams.gateway.contract.openapi import PreviewOperation
+from streams.gateway.datasets import _never_opened
 from streams.gateway.problems import JSON
 from streams.gateway.submit import _wrong_content
 

@@ -15,7 +15,12 @@ from accountant.records.inputs import Checked, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.served import served
 from streams.gateway.context import HttpRequest, context_of
-from streams.gateway.contract.openapi import AmendOperation, CloseOperation, OpenOperation, RequestOperation
+from streams.gateway.contract.openapi import (
+    AmendOperation,
+    CloseOperation,
+    OpenOperation,
+    RequestOperation,
+)
 from streams.gateway.prefer import wait_of
 from streams.gateway.problems import JSON, problem
 

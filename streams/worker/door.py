@@ -16,8 +16,8 @@ from accountant.views.datasets import DatasetView
 from accountant.views.usage import Rows, views_of
 from streams.errors import Refused
 from streams.gateway.connections import BoundedServer
-from streams.gateway.host_header import host_check
 from streams.gateway.contract.methods import answer_head
+from streams.gateway.host_header import host_check
 from streams.gateway.monitoring import monitoring
 from streams.gateway.problems import JSON, problem
 from streams.logs import get_logger
