@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, cast
 
 import faust
 from faust.app.base import BootStrategy
@@ -57,6 +58,20 @@ class _Host(FaustWorker):
         settings: Settings = cast("App", self.app).settings_of_worker
         configure(settings)
 
+    def execute_from_commandline(self) -> NoReturn:
+        app = cast("App", self.app)
+        app.let_go = self._let_go
+        try:
+            super().execute_from_commandline()
+        except SystemExit:
+            if app.refused is not None:
+                raise SystemExit(f"error: {app.refused}") from app.refused
+            raise
+
+    def _let_go(self) -> None:
+        # As SIGTERM does: the loop is closed only after every service has stopped.
+        self._signal_stop_future = asyncio.ensure_future(self.stop(), loop=self.loop)
+
 
 class App(faust.App):
     """A Faust app that keeps nothing on disk.
@@ -65,12 +80,26 @@ class App(faust.App):
         worker: the partitions.
         read_side: the tables, None where the settings switch them off.
         settings_of_worker: what it was built from.
+        refused: why the worker may not run, None as long as it may.
+        let_go: what stops the process in order, known as soon as the process runs.
     """
 
     BootStrategy = _Boot
     worker: Worker
     settings_of_worker: Settings
     read_side: ReadSide | None = None
+    refused: Refused | None = None
+    let_go: Callable[[], None] | None = None
+
+    def refuse(self, error: Refused) -> None:
+        """End the worker in order for a reason that a person must act on.
+
+        Raised to Faust instead, it would be called a crash of the program.
+        """
+        if self.let_go is None:
+            raise error
+        self.refused = error
+        self.let_go()
 
     async def on_first_start(self) -> None:
         """Make no data directories: a container may be read-only."""
@@ -175,8 +204,12 @@ def _host(app: App, worker: Worker, door: WorkerDoor) -> None:
         """Runs the processors and the worker's own /metrics, /healthz and /readyz."""
 
         async def on_start(self) -> None:
-            await door.start()
-            await worker.start()
+            try:
+                await door.start()
+            except Refused as error:
+                app.refuse(error)
+            else:
+                await worker.start()
 
         @Service.task
         async def _watch(self) -> None:
@@ -187,7 +220,9 @@ def _host(app: App, worker: Worker, door: WorkerDoor) -> None:
                     raise
                 # Faust takes a cancelled task for finished work: the loss would go unnoticed.
                 raise LedgerFault("the worker was cancelled") from None
-            if not self.should_stop:
+            except Refused as error:
+                app.refuse(error)
+            if not self.should_stop and app.refused is None:
                 raise LedgerFault("the worker ended and gave no reason")
 
         async def on_stop(self) -> None:
@@ -213,8 +248,8 @@ def run_worker(settings: Settings) -> int:
     try:
         host.execute_from_commandline()  # ends by SystemExit, as commands do
     except SystemExit as end:
-        if isinstance(end.__context__, Refused):
-            raise end.__context__ from None
+        if app.refused is not None:
+            raise app.refused from None
         return int(end.code or 0)
 
 

@@ -270,3 +270,30 @@ async def test_readyz_says_that_the_broker_is_away_and_that_it_is_back(
         await until("ready again", lambda: worker.get("/readyz")[0] == 200, worker.log)
         assert worker.process.poll() is None
         assert worker.stop() == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["accountant", "worker"], ["faust", "-A", "streams.app", "worker"]]
+)
+def test_a_worker_without_topics_says_in_one_line_what_to_run(
+    broker: LocalBroker, application: str, command: list[str]
+) -> None:
+    program, *arguments = command
+    done = subprocess.run(
+        [Path(sys.executable).with_name(program), *arguments],
+        env={
+            **os.environ,
+            "ACCOUNTANT_URL": f"kafka://{broker.bootstrap}",
+            "ACCOUNTANT_TOPIC_PREFIX": f"{application}.",
+            "ACCOUNTANT_METRICS_PORT": "0",
+        },
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == (4 if program == "accountant" else 1), done.stderr
+    *before, last = done.stderr.splitlines()
+    assert last.startswith("error: missing topics: ")
+    assert last.endswith("Run `accountant topics create`")
+    for word in ("missing topics", "crash", "Traceback", "Reraising"):
+        assert not [line for line in before if word.lower() in line.lower()], done.stderr
