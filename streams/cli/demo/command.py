@@ -39,12 +39,17 @@ def demo(
     requests: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="Requests of the week.")
     ] = 400,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Show each decision, and the budgets each evening."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Replay a week of five analysts' requests on three datasets, then audit the log.
 
-    Uses an embedded ledger in a temporary file unless told otherwise. With --json the last
-    line is one object: requests, granted, refused (by reason), audit, seconds.
+    Uses an embedded ledger in a temporary file unless told otherwise. Shows the budgets as the
+    week leaves them, and what became of the requests. With --json the last line is one object:
+    requests, granted, refused (by reason), audit, seconds.
     """
     from streams.cli.demo import week
     from streams.cli.demo.screen import Screen
@@ -55,7 +60,7 @@ def demo(
     console = stdout()
     started = time.perf_counter()
     asks = week(requests)
-    screen = Screen(console, requests)
+    screen = Screen(console, requests, verbose=verbose)
     # A ledger that others use gets datasets of its own; names are never used twice.
     suffix = (
         "" if url is None and file is None else f"-{time.time_ns() // 1_000_000 & 0xFFFFFF:06x}"
@@ -119,7 +124,7 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
 async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None:
     from accountant.records.outcomes import Outcome
     from streams.cli.demo.replay import open_datasets, replay
-    from streams.cli.printing.output import progress, stdout
+    from streams.cli.printing.output import progress
     from streams.client import AsyncAccountant
 
     async with AsyncAccountant(where) as ledger:
@@ -128,12 +133,13 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
                 fail(Exit.FAILED, f"{decision.dataset} cannot be opened: {decision.reason}")
         names = {opening.dataset + suffix for opening in _openings()}
         day = asks[0].day
-        with progress(console=stdout(), wanted=not screen.every_line) as bars:
+        # Lines on standard output and a bar on standard error would draw over one another.
+        with progress(wanted=not screen.verbose) as bars:
             task = bars.add_task("deciding", total=len(asks))
             async for batch in replay(ledger, asks, suffix):
-                if batch[0].ask.day != day:
+                if screen.verbose and batch[0].ask.day != day:
                     await _show(ledger, names, screen, day)
-                    day = batch[0].ask.day
+                day = batch[0].ask.day
                 screen.decided(batch)
                 bars.advance(task, len(batch))
         await _show(ledger, names, screen, day)

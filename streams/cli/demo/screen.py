@@ -1,4 +1,4 @@
-"""What the demo shows: decisions as they come, budgets beside odometers, a summary."""
+"""What the demo shows: budgets beside odometers, a summary; asked for, each decision."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ class Screen:
     Attributes:
         outcomes: how many requests had each outcome.
         reasons: why requests were refused.
-        every_line: each decision is shown, not only the days.
+        verbose: the days are shown, and of a week that is not too long each decision.
     """
 
-    def __init__(self, console: Console, requests: int) -> None:
+    def __init__(self, console: Console, requests: int, *, verbose: bool) -> None:
         self.outcomes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self._console = console
-        self.every_line = requests <= _MOST_LINES
+        self.verbose = verbose
+        self._every_line = requests <= _MOST_LINES
+        self._refusal: Decided | None = None
         self._day = -1
 
     def decided(self, batch: Sequence[Decided]) -> None:
@@ -51,10 +53,14 @@ class Screen:
             self.outcomes[decision.outcome] += 1
             if decision.outcome is Outcome.REFUSED and decision.reason is not None:
                 self.reasons[decision.reason] += 1
+                if decision.fits and self._refusal is None:
+                    self._refusal = Decided(ask, decision)
+            if not self.verbose:
+                continue
             if ask.day != self._day:
                 self._day = ask.day
                 self._console.print(Rule(f"[bold]{DAYS[ask.day]}", style="dim", align="left"))
-            if self.every_line:
+            if self._every_line:
                 self._line(Decided(ask, decision))
 
     def budgets(self, views: Sequence[DatasetView], title: str) -> None:
@@ -103,12 +109,19 @@ class Screen:
             "ok": f"ok: {audited} decisions, each decided again; chain and sums agree",
             "skipped": "skipped: a gateway does not serve the whole log",
         }.get(audit, audit)
+        if self._refusal is not None:
+            ask, decision = self._refusal
+            asked = f"{ask.analyst} asked {ask.dataset} {claim_text(ask.claim)}"
+            grid.add_row("such as", f"{asked}; would fit: {decision.fits}")
         grid.add_row("audit", Text(told, style=style))
         grid.add_row("seconds", f"{seconds:.1f}")
         grid.add_row("ledger", where)
-        self._console.print(Rule("[bold]The week", style="dim", align="left"))
+        if self.verbose:
+            self._console.print(Rule("[bold]The week", style="dim", align="left"))
         self._console.print(grid)
         self._console.print(
             "[dim]The guarantee is the policy's constant. An odometer may stand above it: it may "
             "be read at any time, and promises more.[/]"
         )
+        if not self.verbose:
+            self._console.print("[dim]--verbose shows each decision, and each evening's budgets[/]")

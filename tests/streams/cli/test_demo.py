@@ -6,8 +6,21 @@ from accountant.claims import checked
 from streams.cli.demo import DATASETS, week
 
 
+def test_a_person_sees_one_table_and_what_became_of_the_requests(accountant):
+    done = accountant("demo", COLUMNS="80")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert len(lines) <= 35, done.out
+    assert done.out.count("guarantee, filter") == 1
+    for name in ("census", "clinic", "shop"):
+        assert sum(line.startswith(f"  {name} ") for line in lines) == 1, done.out
+    assert "would fit: " in done.out
+    assert "ok: 404 decisions, each decided again" in done.out
+    assert "--verbose" in lines[-1]
+
+
 def test_the_week_is_decided_shown_and_audited(accountant):
-    done = accountant("demo", "--json")
+    done = accountant("demo", "--verbose", "--json")
     assert done.code == 0, done.err
     result = done.json
     assert set(result) >= {"requests", "granted", "refused", "audit", "seconds"}
