@@ -140,15 +140,20 @@ def say() -> None:
         f"""ledger http://{address("LEDGER")}, Prometheus http://{address("PROMETHEUS")}, \
 Alertmanager http://{address("ALERTMANAGER")}
 
-In another terminal, to use a budget up and then close the dataset:
+In another terminal, to use a budget up and see the alert (40 s at most; as one block):
 
     export ACCOUNTANT_URL=http://{address("LEDGER")}
     .venv/bin/accountant dataset open statistics.census --filter basic --epsilon 1 \\
         --most-per-request 1
-    .venv/bin/accountant ask statistics.census pure:1 --analyst ana
+    while .venv/bin/accountant ask statistics.census pure:0.25 --analyst ana; do :; done
+    until curl -s http://{address("ALERTMANAGER")}/api/v2/alerts | \\
+        grep PrivacyBudgetExhausted; do sleep 1; done
+
+Then close the dataset, which ends the alert (within another minute):
+
     .venv/bin/accountant dataset close statistics.census
 
-Alerts, as they are delivered to the webhook (within 40 s; an end within another minute):
+Alerts, as they are delivered to the webhook:
 
 """
     )
