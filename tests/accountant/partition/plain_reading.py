@@ -227,6 +227,14 @@ class Plain:
         self.decided_at = max(self.decided_at, min(append_time, clock + LEAD))
         self.next[source] = offset + 1
 
+    def reset_clock(self, at: int, note: str) -> bytes:
+        """Return the bytes of a `clock_reset`: the only decision by which the clock falls."""
+        # Whole seconds at or below the floor are forgotten, and do not come back with a lower one.
+        gone = (self.floor + 1) // 1000 * 1000
+        self.ids = {key: each for key, each in self.ids.items() if each[0] >= gone}
+        self.decided_at, self.floor = at, at + self.genesis.skew_ms
+        return self.record(None, "clock_reset", {"note": note}, None)
+
     def unsound(
         self, origin: tuple[str, int], reason: str, value: bytes | None, body: str | None
     ) -> bytes:
@@ -487,7 +495,11 @@ class Plain:
         }
 
     def record(
-        self, origin: tuple[str, int], outcome: str, fields: dict[str, Any], body: str | None
+        self,
+        origin: tuple[str, int] | None,
+        outcome: str,
+        fields: dict[str, Any],
+        body: str | None,
     ) -> bytes:
         """Return a decision, its fields in the order of the reference, chained to the last."""
         self.sequence += 1
@@ -506,12 +518,15 @@ class Plain:
         pieces = [f"{text(name)}:{text(each)}" for name, each in whole.items()]
         if body is not None:
             pieces.append(f'"request":{body}')
-        source = {
-            "topic": origin[0],
-            "partition": self.genesis.partition,
-            "offset": origin[1],
-        }
-        pieces.append(f'"source":{text(source)}')
+        if origin is not None:
+            source = {
+                "topic": origin[0],
+                "partition": self.genesis.partition,
+                "offset": origin[1],
+            }
+            pieces.append(f'"source":{text(source)}')
+        if "note" in fields:
+            pieces.append(f'"note":{text(fields["note"])}')
         value = f"{{{','.join(pieces)}}}".encode()
         self.head = "sha256:" + hashlib.sha256(value).hexdigest()
         return value

@@ -104,6 +104,24 @@ def test_what_becomes_of_ids(ahead: World) -> None:
     check_everywhere(ahead)
 
 
+def test_a_forgotten_owners_record_that_follows_a_decision_acts_once(ahead: World) -> None:
+    ahead.now += YEARS
+    follows = ahead.ledger().sequence
+    named = ahead.admin("amend", alert_at=["0.5"], follows=follows)
+    free = ahead.admin("amend", horizon="P9D")
+    assert ahead.send("admin", named).outcome is Outcome.AMENDED
+    assert ahead.send("admin", free).outcome is Outcome.AMENDED
+    ahead.now += 2 * WINDOW
+    ahead.ask("pure:0.1")  # raises the floor above both ids
+    ahead.now -= YEARS + 2 * WINDOW
+    reset(ahead)
+    ahead.now += YEARS
+    again = ahead.send("admin", named)
+    assert (again.outcome, again.reason) == (Outcome.REFUSED, Reason.OUT_OF_DATE)
+    assert ahead.send("admin", free).outcome is Outcome.AMENDED  # names none: acts again
+    check_everywhere(ahead)
+
+
 def test_a_batch_and_a_small_table_agree_too() -> None:
     world = World(most_ids=20, batch=3)
     world.open(**ONE)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from accountant.partition import Partition
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.draft import Draft, genesis_decision
+from accountant.partition.operate import reset_clock
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
 from accountant.replay.refold import state_rows
@@ -218,6 +219,17 @@ class Pair:
             self.check(rows)
         return values
 
+    def reset_clock(self, back: int) -> None:
+        """Set the clock of both back by so many milliseconds and compare."""
+        self.clock = at = self.plain.decided_at - back
+        draft = Draft(self.state)
+        mine = reset_clock(draft, at, "it was ahead")
+        theirs = self.plain.reset_clock(at, "it was ahead")
+        assert mine.value == theirs
+        rows = draft.rows()
+        draft.absorb()
+        self.check(rows)
+
     def check(self, rows: list[tuple[bytes, bytes]]) -> None:
         """Check that what was absorbed, and its rows, are what the plain reading has come to."""
         state, plain = self.state, self.plain
@@ -278,3 +290,19 @@ def test_every_record_and_the_state_are_those_of_a_plain_reading(
         if fails:
             pair.batch(steps, commits=False)
         pair.batch(steps, commits=True)
+
+
+BACK = st.one_of(st.integers(1, 2_000), st.integers(1, 2 * GENESIS.window_ms))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=10), BACK), min_size=1, max_size=5))
+def test_a_clock_set_back_is_read_alike_and_what_follows_it_too(
+    history: list[tuple[list[Step], int]],
+) -> None:
+    pair = Pair()
+    pair.batch(OPENINGS, commits=True)
+    for steps, back in history:
+        pair.batch(steps, commits=True)
+        pair.reset_clock(back)
+    pair.batch([step for steps, _ in history for step in steps], commits=True)
