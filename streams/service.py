@@ -35,10 +35,12 @@ class Readiness:
     Attributes:
         ready: all that this process is responsible for works.
         reasons: of each part that does not, in words, naming what to do.
+        notes: what does not work and keeps no request from being decided, in words.
     """
 
     ready: bool
     reasons: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 class Service(Protocol):
@@ -73,7 +75,7 @@ class Service(Protocol):
         ...
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        """Return who has used a dataset since this process began to look, by analyst."""
+        """Return who has used a dataset, by analyst: of an index since its log began."""
         ...
 
     def events(self) -> AsyncIterator[Decision]:

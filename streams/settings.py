@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
@@ -126,6 +127,9 @@ class Settings(BaseSettings):
         ge=0,
         le=10_000,
         description="most pairs of dataset and analyst shown as metrics; 0 shows none",
+    )
+    index: Path | None = Field(
+        None, description="file of the index of usage [beside the ledger's file]"
     )
     batch: int = Field(2_000, ge=1, le=10_000, description="most records a transaction")
     wait_seconds: float = Field(

@@ -22,6 +22,7 @@ from streams.cli import (
     plan,
     serve,
     topics,
+    usage,
     watch,
     worker,
 )
@@ -88,6 +89,7 @@ _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
 
 app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
+app.command("usage", rich_help_panel=_USE)(usage.usage)
 app.command("watch", rich_help_panel=_USE)(watch.watch)
 app.add_typer(log.app, name="log", rich_help_panel=_USE)
 app.command("audit", rich_help_panel=_USE)(audit.audit)

@@ -1,12 +1,15 @@
-"""Lookup of single decisions in a ledger's file, beside its writer."""
+"""Reading decisions in a ledger's file beside its writer: one by one, or slice by slice."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import apsw
 
+from streams.embedded.ledger_file import numbered_decisions, reader
 from streams.errors import Unavailable
 
 
@@ -36,3 +39,32 @@ class DecisionReader:
             if self._db is not None:
                 self._db.close()
                 self._db = None
+
+
+class LogSlices:
+    """The log in a ledger's file, read slice by slice beside its writer."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open = contextlib.ExitStack()
+        with self._translated():
+            self._db = self._open.enter_context(reader(path))
+
+    def read(self, first: int, most: int) -> Sequence[bytes]:
+        """Return decisions from number `first` on.
+
+        Raises: Unavailable, Refused: the file cannot be read.
+        """
+        with self._translated():
+            return [value for _, value in numbered_decisions(self._db, first=first, most=most)]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._open.close()
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise Unavailable(f"{self._path} cannot be read: {error}") from error

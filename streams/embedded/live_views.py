@@ -1,4 +1,4 @@
-"""Views of the datasets that this process decides, and of their usage, for its gateway."""
+"""Views of the datasets that this process decides, for its gateway."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import msgspec
 
 from accountant.ledger import Ledger
 from accountant.views.datasets import DatasetView, view_of_ledger
-from accountant.views.usage import UsageView, views_of
 from streams.metrics.live_ledgers import LiveLedgers
 
 
@@ -41,10 +40,6 @@ class LiveViews:
         """Return one dataset, None if no partition of this process has it."""
         ledger = self._live_ledgers.ledger(name)
         return None if ledger is None else self._view(ledger, self._live_ledgers.requests_on(name))
-
-    def usage(self, dataset: str) -> list[UsageView]:
-        """Return a dataset's usage by analyst, since this process began to count."""
-        return views_of(dataset, self._live_ledgers.rows(dataset))
 
     def _view(self, ledger: Ledger, counted: Mapping[tuple[str, str | None], int]) -> DatasetView:
         name = ledger.dataset

@@ -24,13 +24,14 @@ from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_outbox import Outbox
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
-from streams.embedded.decision_reader import DecisionReader
+from streams.embedded.decision_reader import DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.live_views import LiveViews
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
+from streams.index import By, UsageReader, UsageRow, index_path
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
@@ -65,8 +66,9 @@ class EmbeddedService:
         self._reader = DecisionReader(file.path)
         self.alert_counts = AlertCounts()
         self._outbox = self._make_outbox(settings)
+        self._usage = UsageReader(lambda: LogSlices(file.path), index_path(file.path, settings))
         self.live_ledgers = LiveLedgers(
-            clock, lags=self._lags, usage=True, analysts=settings.metrics_analysts
+            clock, lags=self._lags, analysts=settings.metrics_analysts, index=self._usage
         )
         self.views = LiveViews(self.live_ledgers)
 
@@ -207,8 +209,14 @@ class EmbeddedService:
         return None if view is None else await asyncio.to_thread(preview, view, asked)
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        self._check_readable()
-        return await asyncio.to_thread(self.views.usage, dataset)
+        upto = self._check_readable()
+        rows = await asyncio.to_thread(self._usage.rows, dataset, "analyst", upto)
+        return [row.view() for row in rows]
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return who used a dataset, by analyst, purpose, day or month."""
+        upto = self._check_readable()
+        return await asyncio.to_thread(self._usage.rows, dataset, by, upto)
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
@@ -218,7 +226,8 @@ class EmbeddedService:
 
     def readiness(self) -> Readiness:
         reasons = self._writer.reasons
-        return Readiness(ready=not reasons, reasons=reasons)
+        notes = [] if self._usage.trouble is None else [self._usage.trouble]
+        return Readiness(ready=not reasons, reasons=reasons, notes=notes)
 
     def publish_address(self, address: str) -> None:
         """Write into the lock's file at which address this process answers HTTP."""
@@ -230,6 +239,8 @@ class EmbeddedService:
 
     def close_sync(self) -> None:
         """Do as `close` does, blocking this thread."""
+        # Before the writer, whose connection tidies up as the last one that is closed.
+        self._usage.close()
         self._writer.stop()
         self._close_readers()
         self._lock.release()
@@ -244,9 +255,12 @@ class EmbeddedService:
     async def close(self) -> None:
         await asyncio.to_thread(self.close_sync)
 
-    def _check_readable(self) -> None:
-        if self._writer.partition is None:
+    def _check_readable(self) -> int:
+        """Return the number of the last decision that readers see."""
+        partition = self._writer.partition
+        if partition is None:
             raise Unavailable("; ".join(self._writer.reasons))
+        return partition.sequence
 
     def _begun(self, partition: Partition) -> None:
         self._send_alerts(self._crossings.begin(partition.ledgers))
@@ -255,6 +269,7 @@ class EmbeddedService:
         records = [encoded for _, encoded in committed.records]
         if self._events.heard:
             self._events.send([encoded.decision for encoded in records])
+        self._usage.wake()
         self._send_alerts(self._crossings.take(records, committed.partition.ledgers))
 
     def _send_alerts(self, alerts: list[Alert]) -> None:

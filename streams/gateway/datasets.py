@@ -18,6 +18,7 @@ from accountant.records.served import served
 from accountant.views.datasets import DatasetView
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.problems import JSON, problem
+from streams.index import BYS, Indexed
 
 _SLICE: Final = 200  # datasets encoded at a turn of the loop: well below a millisecond
 _MOST: Final = 10_000
@@ -93,12 +94,27 @@ async def show_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response
 
 
 @get("/datasets/{dataset:str}/usage", tags=["datasets"])
-async def show_usage(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Return who used a dataset since this process began to look."""
+async def show_usage(
+    request: HttpRequest,
+    dataset: FromPath[str],
+    by: Annotated[
+        str,
+        QueryParameter(description="what the rows are by", schema_extra={"enum": list(BYS)}),
+    ] = "analyst",
+) -> Response[bytes]:
+    """Return who used a dataset, by analyst, purpose, day or month."""
     service = context_of(request).service
+    known = next((each for each in BYS if each == by), None)
+    if known is None:
+        raise RequestInvalid("by", f"must be one of {', '.join(BYS)}", by)
     if await service.dataset(dataset) is None:
         return _never_opened(dataset)
-    return _json(await service.usage(dataset))
+    if known == "analyst":
+        return _json(await service.usage(dataset))
+    if not isinstance(service, Indexed):
+        raise RequestInvalid("by", "must be analyst: this door keeps no index", by)
+    rows = await service.usage_by(dataset, known)
+    return _json([row.named(known) for row in rows])
 
 
 @get("/datasets/{dataset:str}/requests/{request_id:str}", tags=["requests"])

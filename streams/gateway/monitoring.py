@@ -38,7 +38,10 @@ def monitoring(
         Of a ledger on Kafka: whether this gateway follows the decisions, whoever makes them.
         """
         state = readiness()
-        body = encode({"ready": state.ready, "reasons": list(state.reasons)})
+        told: dict[str, object] = {"ready": state.ready, "reasons": list(state.reasons)}
+        if state.notes:
+            told["notes"] = list(state.notes)
+        body = encode(told)
         return Response(body, media_type=JSON, status_code=200 if state.ready else 503)
 
     @get("/metrics", tags=["monitoring"], sync_to_thread=True)

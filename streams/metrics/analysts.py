@@ -1,4 +1,4 @@
-"""Who uses what, where a setting asks for it: at most so many series, the first that came."""
+"""Who uses what, where a setting asks for it, at most so many series; and how its index is."""
 
 from __future__ import annotations
 
@@ -33,3 +33,19 @@ def analyst_families(snapshot: Snapshot) -> Iterator[Metric]:
         value=snapshot.analysts_left_out,
     )
     yield from (requests, spent, left_out)
+
+
+def index_families(snapshot: Snapshot) -> Iterator[Metric]:
+    """Return the families of the index of usage, none where this process keeps none."""
+    if snapshot.index is None:
+        return
+    yield GaugeMetricFamily(
+        "privacy_usage_index_behind",
+        "Decisions that the index of usage has not taken in.",
+        value=snapshot.index.behind,
+    )
+    yield GaugeMetricFamily(
+        "privacy_usage_index_trouble",
+        "1 while the index of usage cannot be kept in its file.",
+        value=snapshot.index.trouble is not None,
+    )

@@ -11,9 +11,10 @@ from accountant.partition import Partition
 from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import Rows
 from streams.clock import Clock, SystemClock
+from streams.index import UsageReader
 from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
-from streams.metrics.snapshot import Snapshot
-from streams.metrics.usage import LiveUsage, uses_of
+from streams.metrics.snapshot import AnalystUse, Snapshot
+from streams.metrics.usage import LiveUsage, uses_of, uses_of_rows
 from streams.processing.observers import Committed, Lag
 
 
@@ -32,6 +33,7 @@ class LiveLedgers:
             know; while not, it is not ready.
         usage: keep who used what, for `rows`; costs a microsecond or two a decision.
         analysts: show so many pairs of dataset and analyst as metrics, too; 0 shows none.
+        index: where the pairs are read instead, of a log of one partition.
     """
 
     def __init__(
@@ -43,13 +45,17 @@ class LiveLedgers:
         is_sound: Callable[[int], bool] = lambda _: True,
         usage: bool = False,
         analysts: int = 0,
+        index: UsageReader | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._lags = lags
         self._all_partitions = partitions
         self._is_sound = is_sound
         self._analysts = analysts
-        self._usage = LiveUsage(every=usage, shown=analysts) if usage or analysts else None
+        self._index = index
+        counts = usage or analysts or index is not None
+        in_memory = 0 if index is not None else analysts
+        self._usage = LiveUsage(every=usage, shown=in_memory) if counts else None
         self._held: dict[int, Partition] = {}
         self._unheld: dict[int, set[str]] = {}  # datasets of partitions gone with a fault
         self._gone: set[int] = set()
@@ -114,7 +120,8 @@ class LiveLedgers:
 
     def snapshot(self) -> Snapshot:
         lags = self._lags()  # before the lock: what it calls may have one of its own
-        shown, left_out = None, 0
+        shown: list[AnalystUse] | None = None
+        left_out = 0
         with self._counting:
             self._count_all()
             partitions = {
@@ -123,9 +130,17 @@ class LiveLedgers:
             }
             counted = [each.counts() for each in self._counters.values()]
             held = [partition.ledgers.copy() for partition in self._held.values()]
-            if self._usage is not None and self._analysts:
-                shown, left_out = self._usage.shown()
+            if self._usage is not None and self._analysts and self._index is None:
+                pairs, left_out = self._usage.shown()
+                shown = uses_of(pairs)
             at = self._clock.now()
+        state = None
+        if self._index is not None:  # not under the lock: it waits for a file
+            upto = max((each.sequence for each in partitions.values()), default=-1)
+            state = self._index.state(upto)
+            if self._analysts:
+                rows, left_out = self._index.first_analysts(self._analysts, upto) or (None, 0)
+                shown = None if rows is None else uses_of_rows(rows)
         return Snapshot(
             at=at,
             ledgers=_together(held),
@@ -133,8 +148,9 @@ class LiveLedgers:
             all_partitions=self._all_partitions,
             requests=requests_of(counted),
             lags=lags,
-            analysts=None if shown is None else uses_of(shown),
+            analysts=shown,
             analysts_left_out=left_out,
+            index=state,
         )
 
     def requests(self) -> Mapping[Kind, int]:

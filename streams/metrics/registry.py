@@ -14,7 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from accountant.records import RULES
-from streams.metrics.analysts import analyst_families
+from streams.metrics.analysts import analyst_families, index_families
 from streams.metrics.datasets import DatasetCollector
 from streams.metrics.partitions import partition_families
 from streams.metrics.requests import request_families
@@ -36,6 +36,7 @@ class _LedgerCollector(Collector):
         yield from self._datasets.collect(snapshot)
         yield from request_families(snapshot)
         yield from analyst_families(snapshot)
+        yield from index_families(snapshot)
         yield from partition_families(snapshot)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from accountant.ledger import Ledger
+from streams.index import IndexState
 from streams.metrics.histogram import Buckets
 from streams.processing.observers import Lag
 
@@ -74,6 +75,7 @@ class Snapshot:
         lags: how far behind the inputs are, as far as is known.
         analysts: None unless they were asked for.
         analysts_left_out: decisions on requests of analysts that are not shown.
+        index: None where this process keeps none.
     """
 
     at: int
@@ -84,6 +86,7 @@ class Snapshot:
     lags: Sequence[Lag] = ()
     analysts: Sequence[AnalystUse] | None = field(default=None)
     analysts_left_out: int = 0
+    index: IndexState | None = None
 
 
 class MetricsSource(Protocol):

@@ -11,6 +11,7 @@ from accountant.ledger import Ledger
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome
 from accountant.views.usage import Rows, Unit, Usage, UsageTable, Vacancies
+from streams.index import UsageRow
 from streams.metrics.snapshot import AnalystUse
 
 
@@ -34,6 +35,21 @@ def uses_of(pairs: Iterable[Pair]) -> list[AnalystUse]:
             outcomes={granted: use.granted, refused: use.refused},
         )
         for dataset, analyst, use in pairs
+    ]
+
+
+def uses_of_rows(rows: Iterable[UsageRow]) -> list[AnalystUse]:
+    """Return rows of an index by analyst as a scrape shows them."""
+    granted, refused = Outcome.GRANTED.value, Outcome.REFUSED.value
+    return [
+        AnalystUse(
+            dataset=row.dataset,
+            analyst=row.key,
+            unit=row.unit,
+            spent=row.spent,
+            outcomes={granted: row.granted, refused: row.refused},
+        )
+        for row in rows
     ]
 
 

@@ -12,6 +12,7 @@ from accountant.records import Genesis
 from accountant.records.inputs import Input
 from accountant.replay.refold import Refold
 from accountant.views.datasets import UNKNOWN
+from accountant.views.usage import views_of
 from streams.embedded.live_views import LiveViews
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
@@ -101,7 +102,7 @@ def test_views_are_of_the_last_commit(live_ledgers: Fixture, clock: TestClock) -
     later = LiveViews(made).dataset("census")
     assert later is not None
     assert (later.left["epsilon"], later.outcomes["granted"]) == ("0.7", 3)
-    assert [(each.analyst, each.granted) for each in LiveViews(made).usage("census")] == [
+    assert [(each.analyst, each.granted) for each in views_of("census", made.rows("census"))] == [
         ("ana", 3)
     ]
 
@@ -243,11 +244,11 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
         made.halted(0, fault)
     else:
         made.dropped(0, fault)
-    assert [used.analyst for used in views.usage("census")] == ["ana"]
+    assert [used.analyst for used in views_of("census", made.rows("census"))] == ["ana"]
     assert views._made
     made.dropped(0, None)
     made.dropped(0, fault)  # of its task, which ends after it was let go
-    assert views.usage("census") == []
+    assert views_of("census", made.rows("census")) == []
     assert made.snapshot().analysts == []
     assert views.datasets() == {}
     assert not views._made
@@ -262,7 +263,7 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
 
 def test_no_analyst_is_shown_unless_asked_for(live_ledgers: Fixture) -> None:
     made, _, registry = live_ledgers
-    assert [used.analyst for used in LiveViews(made).usage("census")] == ["ana"]
+    assert [used.analyst for used in views_of("census", made.rows("census"))] == ["ana"]
     names = {sample.name for metric in registry.collect() for sample in metric.samples}
     assert not [name for name in names if "analyst" in name]
 
@@ -330,5 +331,5 @@ def test_only_the_partitions_of_a_broker_that_does_not_answer_are_not_ready(
 def test_an_owner_is_no_analyst(live_ledgers: Fixture, clock: TestClock) -> None:
     made, state, _ = live_ledgers
     commit(made, state, clock, opening(clock))
-    (used,) = LiveViews(made).usage("census")
+    (used,) = views_of("census", made.rows("census"))
     assert (used.analyst, used.refused) == ("ana", 0)

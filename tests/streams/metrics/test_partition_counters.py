@@ -13,6 +13,7 @@ from accountant.partition.draft import genesis_decision
 from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
 from accountant.replay.refold import Refold
+from accountant.views.usage import views_of
 from streams.embedded.live_views import LiveViews
 from streams.errors import Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
@@ -105,7 +106,7 @@ def with_datasets(clock: TestClock, count: int) -> LiveLedgers:
     "ask",
     [
         lambda made: LiveViews(made).dataset("d0"),
-        lambda made: LiveViews(made).usage("d0"),
+        lambda made: views_of("d0", made.rows("d0")),
         lambda made: made._counters[0].view(),
     ],
     ids=["dataset", "usage", "partitions"],

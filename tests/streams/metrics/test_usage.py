@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.views.usage import MOST_ANALYSTS, OTHERS, Vacancies
-from streams.embedded.live_views import LiveViews
+from accountant.views.usage import MOST_ANALYSTS, OTHERS, Vacancies, views_of
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.usage import LiveUsage
 from tests.accountant.world import World
@@ -36,13 +35,13 @@ def test_analysts_beyond_the_most_are_counted_together(clock: TestClock) -> None
             bodies = [request(clock, analyst=name, claim=claim) for name in names[i : i + 500]]
             commit(made, state, clock, *bodies)
     commit(made, state, clock, request(clock, analyst=names[-1], dataset="adult"))
-    used = LiveViews(made).usage("census")
+    used = views_of("census", made.rows("census"))
     assert len(used) == MOST_ANALYSTS + 1
     assert {(each.granted, each.refused, each.spent) for each in used[:-1]} == {(1, 1, "0.0001")}
     others = used[-1]
     assert (others.analyst, others.granted, others.refused) == (OTHERS, 3, 3)
     assert (others.spent, others.sequence) == ("0.0003", 2 * len(names) + 1)
-    assert [each.analyst for each in LiveViews(made).usage("adult")] == [
+    assert [each.analyst for each in views_of("adult", made.rows("adult"))] == [
         names[-1]
     ]  # each dataset its own
     left_out = 2 * len(names) + 1 - 4
@@ -92,7 +91,7 @@ def test_pairs_that_move_away_give_their_place_to_the_next_that_comes(
     made.dropped(0, None)
     # What was left out is a counter, which never falls.
     assert shown(made) == {(here, "ana"): 2, ("", ""): 3}
-    assert LiveViews(made).usage(away) == []
+    assert views_of(away, made.rows(away)) == []
     ask(1, "ana", "dan", "eve", "fay")
     now = {(here, "ana"): 3, (here, "dan"): 1, (here, "eve"): 1}
     assert shown(made) == now | {("", ""): 4}

@@ -1,0 +1,83 @@
+"""Who used a dataset, wherever the ledger is; an index is read, and never written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from streams.cli.printing.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from streams.index import By, UsageIndex
+
+_HTTP_S: Final = 30.0
+
+
+def usage_rows(url: str, dataset: str, by: By) -> list[dict[str, Any]]:
+    """Return the rows of a dataset; its key is under the name of what it is.
+
+    Raises: Unavailable, Refused, LogDamaged.
+    """
+    from streams.address import ledger_url
+
+    if ledger_url(url).kind == "http":
+        return _asked(url, dataset, by)
+    with contextlib.closing(_indexed(url)) as index, index.at_last() as rows:
+        if not rows.knows(dataset):
+            fail(Exit.FAILED, f"no dataset {dataset} was ever opened")
+        return [row.named(by) for row in rows.usage(dataset, by)]
+
+
+def _indexed(url: str) -> UsageIndex:
+    """Return an index of this process alone that has taken in the whole log."""
+    from streams.cli.reading.log_reader import SqliteLog, log_source
+    from streams.embedded.decision_reader import LogSlices
+    from streams.index import UsageIndex, index_path
+    from streams.settings import load
+
+    source = log_source(url)
+    if isinstance(source, SqliteLog):
+        index = UsageIndex.temporary(index_path(source.path, load()))
+        with contextlib.closing(LogSlices(source.path)) as log:
+            index.catch_up(log)
+        return index
+    index = UsageIndex.temporary()
+    for part in source.parts():
+        index.catch_up(_Streamed(part.values), partition=part.number)
+    return index
+
+
+class _Streamed:
+    """A log that is read once, from its first decision on."""
+
+    def __init__(self, values: Iterator[bytes]) -> None:
+        self._values = values
+
+    def read(self, first: int, most: int) -> list[bytes]:
+        """Return the next decisions; `first` is asked for in order."""
+        return list(islice(self._values, most))
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def _asked(url: str, dataset: str, by: By) -> list[dict[str, Any]]:
+    import httpx
+
+    from streams.errors import Unavailable
+
+    where = f"{url.rstrip('/')}/datasets/{quote(dataset, safe='')}/usage"
+    try:
+        answer = httpx.get(where, params={"by": by}, timeout=_HTTP_S)
+        body = answer.json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise Unavailable(f"{url} does not answer: {error}") from error
+    if answer.status_code == 200:
+        return list(body)
+    message = str(body.get("message", answer.status_code)) if isinstance(body, dict) else where
+    if answer.status_code == 503:
+        raise Unavailable(message)
+    return fail(Exit.FAILED if answer.status_code == 404 else Exit.USAGE, message)

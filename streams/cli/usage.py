@@ -1,0 +1,125 @@
+"""`accountant usage`: who used a dataset, by analyst, purpose, day or month."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import DEFAULT_URL, Json, Url
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class _By(StrEnum):
+    ANALYST = "analyst"
+    PURPOSE = "purpose"
+    DAY = "day"
+    MONTH = "month"
+
+
+_SHOWN: Final = ("granted", "refused", "spent", "unit", "last_decided_at")
+
+
+def usage(
+    name: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    by: Annotated[_By, typer.Option(help="What each row is of; days and months are in UTC.")] = (
+        _By.ANALYST
+    ),
+    url: Url = DEFAULT_URL,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with a header.")] = False,
+    json: Json = False,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a Parquet file (extra `parquet`).")
+    ] = None,
+) -> None:
+    """Show who used a dataset, from its first request on.
+
+    Reads the index that `accountant serve` keeps behind the log, and of the log only what that
+    lacks; without an index, the whole log. Exit code 1 if the dataset was never opened.
+    """
+    from streams.cli.printing.output import stdout
+    from streams.cli.reading.usage_rows import usage_rows
+
+    if csv + json + (parquet is not None) > 1:
+        fail(Exit.USAGE, "--csv, --json and --parquet exclude one another")
+    if parquet is not None:
+        _check_parquet()
+    with explained():
+        rows = usage_rows(url, name, by.value)
+        if parquet is not None:
+            _write_parquet(parquet, by.value, rows)
+        elif csv:
+            _print_csv(by.value, rows)
+        elif json:
+            _print_json(rows)
+        else:
+            stdout().print(_table(name, by.value, rows))
+
+
+def _print_json(rows: Sequence[dict[str, Any]]) -> None:
+    import msgspec
+
+    from streams.cli.printing.output import write_lines
+
+    write_lines([msgspec.json.encode(row) for row in rows])
+
+
+def _columns(by: str) -> tuple[str, ...]:
+    return "dataset", by, *_SHOWN
+
+
+def _print_csv(by: str, rows: Sequence[dict[str, Any]]) -> None:
+    import csv
+
+    writer = csv.DictWriter(sys.stdout, _columns(by), extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    sys.stdout.flush()
+
+
+def _check_parquet() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow") is None:
+        hint = "pip install 'streaming-privacy-accountant[parquet]'"
+        fail(Exit.USAGE, "--parquet needs pyarrow, which is not installed", hint=hint)
+
+
+def _write_parquet(file: Path, by: str, rows: Sequence[dict[str, Any]]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    types = {"granted": pa.int64(), "refused": pa.int64()}
+    # Amounts stay text: a float would round them, and few readers of Parquet have decimals of as
+    # many digits.
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in _columns(by)])
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), file)
+
+
+def _table(name: str, by: str, rows: Sequence[dict[str, Any]]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from streams.cli.printing.output import short
+
+    unit = rows[0]["unit"] if rows else ""
+    table = Table(
+        title=f"{name} by {by}", title_justify="left", header_style="bold", box=SIMPLE_HEAD
+    )
+    table.add_column(by, style="bold", overflow="fold")
+    table.add_column("granted", justify="right")
+    table.add_column("refused", justify="right")
+    table.add_column(f"spent ({unit})" if unit else "spent", justify="right")
+    table.add_column("last decision", overflow="fold")
+    for row in rows:
+        counts = str(row["granted"]), str(row["refused"]), short(row["spent"])
+        table.add_row(Text(row[by]), *counts, row["last_decided_at"])
+    return table

@@ -1,0 +1,84 @@
+"""What an index says at one moment."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+
+from accountant.views.usage import MOST_ANALYSTS, OTHERS
+from streams.index.census import By, UsageRow, by_month, together
+
+TABLES: Final[dict[str, str]] = {"analyst": "analysts", "purpose": "purposes", "day": "days"}
+_ROWS: Final = """
+SELECT name, generation, key, granted, refused, unit, spent, sequence, decided_at
+FROM {table} AS used JOIN datasets ON datasets.number = used.dataset
+"""
+
+
+class Rows:
+    """What an index says at one moment."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def knows(self, dataset: str) -> bool:
+        """Return whether the dataset was ever opened."""
+        query = "SELECT count(*) FROM datasets WHERE name = ?"
+        return bool(self._db.execute(query, (dataset,)).get)
+
+    def usage(self, dataset: str, by: By = "analyst", *, most: int | None = None) -> list[UsageRow]:
+        """Return who used a dataset, in the order of the keys.
+
+        Args:
+            most: so many rows apart, the first that came; all others are one row, called
+                `OTHERS`, at the end.
+        """
+        table = TABLES["day" if by == "month" else by]
+        query = f"{_ROWS.format(table=table)} WHERE name = ? ORDER BY used.number"
+        found = [_row(each) for each in self._db.execute(query, (dataset,))]
+        if by == "month":
+            return by_month(found)
+        apart, rest = found[:most], found[most:] if most is not None else []
+        others = together(rest, OTHERS)
+        apart.sort(key=lambda row: row.key)
+        return apart if others is None else [*apart, others]
+
+    def first_analysts(self, most: int) -> tuple[list[UsageRow], int]:
+        """Return the first pairs of dataset and analyst, and how many requests others made."""
+        query = f"{_ROWS.format(table='analysts')} ORDER BY used.number LIMIT ?"
+        found = [_row(each) for each in self._db.execute(query, (most,))]
+        all_requests = int(self._db.execute("SELECT total(requests) FROM reached").get or 0)
+        return found, all_requests - sum(row.granted + row.refused for row in found)
+
+    def places(self, dataset: str, *, after: int = 0, most: int = 100) -> list[tuple[int, int]]:
+        """Return the numbers of a dataset's decisions: in the dataset, and in its partition.
+
+        Args:
+            after: a number in the dataset; those after it alone.
+        """
+        query = (
+            "SELECT sequence, place FROM places WHERE sequence > ? AND dataset = "
+            "(SELECT number FROM datasets WHERE name = ?) ORDER BY sequence LIMIT ?"
+        )
+        return [(int(a), int(b)) for a, b in self._db.execute(query, (after, dataset, most))]
+
+
+def most_apart(by: By) -> int | None:
+    """Return how many rows a door shows apart: names and purposes are free text."""
+    return MOST_ANALYSTS if by in {"analyst", "purpose"} else None
+
+
+def _row(columns: Any) -> UsageRow:
+    name, generation, key, granted, refused, unit, spent, sequence, decided_at = columns
+    return UsageRow(
+        dataset=name,
+        generation=generation,
+        key=key,
+        granted=granted,
+        refused=refused,
+        unit=unit,
+        spent=spent,
+        sequence=sequence,
+        last_decided_at=decided_at,
+    )

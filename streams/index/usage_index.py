@@ -1,0 +1,306 @@
+"""The SQLite file of an index: rows that can always be made again from the log."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, Self
+
+import apsw
+
+from accountant.amounts import format_units, parse_units
+from accountant.partition import hash_of
+from streams.index.rows import TABLES, Rows
+from streams.index.tallies import Counted, Tallies, count
+
+APPLICATION_ID: Final = 0x50424958  # "PBIX"
+VERSION: Final = 1
+_MAGIC: Final = b"SQLite format 3\x00"
+_BUSY_MS: Final = 1_000
+_SLICE: Final = 1_000  # decisions taken in at a time where nothing else waits
+_USAGE: Final = """
+CREATE TABLE {table} (
+    number INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, key TEXT NOT NULL,
+    granted INTEGER NOT NULL, refused INTEGER NOT NULL, spent TEXT NOT NULL,
+    sequence INTEGER NOT NULL, decided_at TEXT NOT NULL, UNIQUE (dataset, key)
+);
+"""
+_SCHEMA: Final = """
+CREATE TABLE reached (
+    partition INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, head TEXT NOT NULL,
+    log TEXT NOT NULL, requests INTEGER NOT NULL
+);
+CREATE TABLE datasets (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partition INTEGER NOT NULL,
+    unit TEXT NOT NULL, generation INTEGER NOT NULL
+);
+CREATE TABLE places (
+    dataset INTEGER NOT NULL, sequence INTEGER NOT NULL, place INTEGER NOT NULL,
+    PRIMARY KEY (dataset, sequence)
+) WITHOUT ROWID;
+""" + "".join(_USAGE.format(table=table) for table in TABLES.values())
+_ADD: Final = """
+INSERT INTO {table} (dataset, key, granted, refused, spent, sequence, decided_at)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (dataset, key) DO UPDATE SET
+    granted = granted + excluded.granted, refused = refused + excluded.refused,
+    spent = added(spent, excluded.spent),
+    sequence = excluded.sequence, decided_at = excluded.decided_at
+"""
+
+
+class Unfit(Exception):
+    """The file cannot be an index for this process: another program's, or not to be written."""
+
+
+class Log(Protocol):
+    """One partition's log, read beside its writer."""
+
+    def read(self, first: int, most: int) -> Sequence[bytes]:
+        """Return decisions from number `first` on, none where the log ends before it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Moved(Exception):
+    """The index has reached another decision than its reader knows: somebody else wrote to it."""
+
+
+class Reached(NamedTuple):
+    """The last decision of a partition that an index has taken in.
+
+    Attributes:
+        sequence, head: its number and its hash.
+        log: hash of the partition's decision 0.
+    """
+
+    sequence: int
+    head: str
+    log: str
+
+
+NOTHING: Final = Reached(-1, "", "")
+
+
+def is_index(path: Path) -> bool:
+    """Return whether a file begins as those that this program makes, or is missing or empty."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(72)
+    except FileNotFoundError:
+        return True
+    ours = begin[:16] == _MAGIC and begin[68:72] == APPLICATION_ID.to_bytes(4, "big")
+    return not begin or ours
+
+
+class UsageIndex:
+    """An open index. Any thread may call it; calls wait for one another.
+
+    Several processes may have one file open. Each writes rows and place in one transaction, and
+    only where the place is still the one from which it counted.
+    """
+
+    def __init__(self, db: apsw.Connection, *, path: Path | None) -> None:
+        self.path = path
+        self._db = db
+        self._one_at_a_time = threading.Lock()
+        db.set_busy_timeout(_BUSY_MS)
+        db.create_scalar_function("added", _added, 2, deterministic=True)
+        if path is not None:
+            # Before WAL mode, which would keep it out of the file until a checkpoint: by these
+            # bytes another process tells an index from another program's file.
+            if db.pragma("application_id") != APPLICATION_ID:
+                db.pragma("application_id", APPLICATION_ID)
+            db.pragma("journal_mode", "wal")
+        # A power cut may take the last rows and their place together: they are counted again.
+        db.pragma("synchronous", "normal")
+        if db.pragma("user_version") != VERSION:
+            self._make(unless_made=True)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a file, and make it if it is missing.
+
+        Raises:
+            Unfit: it is another program's, or this user cannot write it.
+            apsw.Error: it is damaged, or another process has locked it.
+        """
+        try:
+            if not is_index(path):
+                raise Unfit(f"{path} is not an index made by `accountant`: move it away")
+            db = apsw.Connection(str(path))
+        except (OSError, apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as error:
+            raise Unfit(f"{path} cannot be opened: {error}") from error
+        try:
+            if db.readonly("main"):
+                raise Unfit(f"{path} cannot be written by this user")
+            return cls(db, path=path)
+        except (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as error:
+            with contextlib.suppress(apsw.Error):
+                db.close()
+            raise Unfit(f"{path} cannot be written: {error}") from error
+        except BaseException:
+            with contextlib.suppress(apsw.Error):
+                db.close()
+            raise
+
+    @classmethod
+    def temporary(cls, copied: Path | None = None) -> Self:
+        """Return an index of this process alone, that is gone once it is closed.
+
+        Args:
+            copied: an index to begin with. One that is missing, another program's or damaged is
+                left aside.
+        """
+        db = apsw.Connection("")  # SQLite keeps it in memory, and what is too much in a file
+        if copied is not None and copied.exists() and is_index(copied):
+            with contextlib.suppress(apsw.Error):
+                source = apsw.Connection(str(copied), flags=apsw.SQLITE_OPEN_READONLY)
+                with contextlib.closing(source), db.backup("main", source, "main") as backup:
+                    backup.step()
+        try:
+            return cls(db, path=None)
+        except apsw.Error:  # what was copied is damaged
+            db.close()
+            return cls(apsw.Connection(""), path=None)
+
+    def begin_anew(self) -> None:
+        """Forget everything, in one transaction."""
+        self._make(unless_made=False)
+
+    def _make(self, *, unless_made: bool) -> None:
+        with self._one_at_a_time, _immediate(self._db) as db:
+            if unless_made and db.pragma("user_version") == VERSION:
+                return  # another process was first
+            tables = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+            for (name,) in db.execute(tables).fetchall():
+                db.execute(f'DROP TABLE "{name}"')
+            db.execute(_SCHEMA)
+            db.pragma("user_version", VERSION)
+
+    def reached(self, partition: int = 0) -> Reached:
+        """Return the last decision taken in, `NOTHING` if there is none."""
+        with self._one_at_a_time:
+            return _reached(self._db, partition)
+
+    def catch_up(self, log: Log, *, partition: int = 0) -> None:
+        """Take in a log to its end; begin anew where it is another one. Nobody else writes to it.
+
+        Raises: tallies.LogDiffers, tallies.UnreadableDecision: the log is damaged.
+        """
+        place = self.reached(partition)
+        if place != NOTHING:
+            values = log.read(place.sequence, 1)
+            if not values or hash_of(values[0]) != place.head:
+                self.begin_anew()
+                place = NOTHING
+        while values := log.read(place.sequence + 1, _SLICE):
+            place = self.take(partition, place, values)
+
+    @contextlib.contextmanager
+    def at_last(self) -> Iterator[Rows]:
+        """Read rows of one moment, whatever the index has reached."""
+        with self._one_at_a_time, self._db:  # one transaction, so one moment
+            yield Rows(self._db)
+
+    @contextlib.contextmanager
+    def at(self, reached: Reached, partition: int = 0) -> Iterator[Rows]:
+        """Read rows of one moment, at which the index has reached exactly this decision.
+
+        Raises: Moved: it has not.
+        """
+        with self._one_at_a_time, self._db:  # one transaction, so one moment
+            if _reached(self._db, partition) != reached:
+                raise Moved
+            yield Rows(self._db)
+
+    def take(self, partition: int, after: Reached, values: Sequence[bytes]) -> Reached:
+        """Take in decisions that follow one another; return the last one taken in.
+
+        Args:
+            after: the last one taken in before. Where another process has written meanwhile,
+                nothing is taken in, and what it has reached is returned.
+
+        Raises:
+            tallies.LogDiffers: they do not follow `after`.
+            tallies.UnreadableDecision: one of them cannot be read; none is taken in.
+            apsw.Error.
+        """
+        head = after.head if after.sequence >= 0 else None
+        counted = count(values, after=after.sequence, head=head)
+        with self._one_at_a_time, _immediate(self._db) as db:
+            if (found := _reached(db, partition)) != after:
+                return found
+            reached = Reached(counted.last, counted.head, after.log or hash_of(values[0]))
+            _write(db, partition, counted, reached)
+        return reached
+
+    def close(self) -> None:
+        """Let go of the file. Never raises."""
+        with self._one_at_a_time, contextlib.suppress(apsw.Error):
+            self._db.close()
+
+
+@contextlib.contextmanager
+def _immediate(db: apsw.Connection) -> Iterator[apsw.Connection]:
+    """Run a transaction that holds the right to write from its begin on."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(apsw.Error):
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        raise
+
+
+def _reached(db: apsw.Connection, partition: int) -> Reached:
+    query = "SELECT sequence, head, log FROM reached WHERE partition = ?"
+    found: Any = db.execute(query, (partition,)).fetchone()
+    return NOTHING if found is None else Reached(*found)
+
+
+def _write(db: apsw.Connection, partition: int, counted: Counted, reached: Reached) -> None:
+    db.executemany(
+        "INSERT INTO datasets (name, partition, unit, generation) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (name) DO UPDATE SET generation = excluded.generation, "
+        "unit = CASE excluded.unit WHEN '' THEN unit ELSE excluded.unit END",
+        [(name, partition, *known) for name, known in counted.datasets.items()],
+    )
+    numbers = {
+        name: db.execute("SELECT number FROM datasets WHERE name = ?", (name,)).get
+        for name in counted.datasets
+    }
+    db.executemany(
+        "INSERT OR REPLACE INTO places VALUES (?, ?, ?)",
+        [(numbers[name], sequence, place) for name, sequence, place in counted.places],
+    )
+    for table, tallies in (
+        ("analysts", counted.analysts),
+        ("purposes", counted.purposes),
+        ("days", counted.days),
+    ):
+        db.executemany(_ADD.format(table=table), _added_rows(numbers, tallies))
+    db.execute(
+        "INSERT INTO reached VALUES (?, ?, ?, ?, ?) ON CONFLICT (partition) DO UPDATE SET "
+        "sequence = excluded.sequence, head = excluded.head, "
+        "requests = requests + excluded.requests",
+        (partition, *reached, counted.requests),
+    )
+
+
+def _added_rows(numbers: Mapping[str, Any], tallies: Tallies) -> Iterator[tuple[Any, ...]]:
+    for (dataset, key), tally in tallies.items():
+        sums = tally.granted, tally.refused, format_units(tally.spent)
+        yield numbers[dataset], key, *sums, tally.sequence, tally.decided_at
+
+
+def _added(*amounts: Any) -> str:
+    """Return the exact sum of amounts: SQLite's integers end at 64 bits."""
+    return format_units(sum(map(parse_units, amounts)))

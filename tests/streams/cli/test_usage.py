@@ -1,0 +1,121 @@
+"""`accountant usage`, of a ledger's file with and without an index, and of a server."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from streams.index import UsageIndex
+from tests.streams.cli.conftest import ROOT, environment
+from tests.streams.gateway.door import Door, TestClock
+
+
+def ask_some(command):
+    command("dataset", "open", "plain", "--epsilon", "1", "--filter", "basic")
+    for analyst, purpose, claim in (
+        ("ana", "counts", "pure:0.01"),
+        ("ben", 'a "b", c', "pure:0.025"),
+        ("ana", "counts", "pure:0.0100000000000000000000000000000000000001"),
+        ("ana", "", "pure:5"),
+    ):
+        command("ask", "plain", claim, "--analyst", analyst, "--purpose", purpose)
+
+
+def test_a_ledger_without_an_index_is_counted_from_its_first_decision(opened):
+    ask_some(opened)
+    rows = opened("usage", "plain", "--json").rows
+    assert [(row["analyst"], row["granted"], row["refused"], row["spent"]) for row in rows] == [
+        ("ana", 2, 1, "0.0200000000000000000000000000000000000001"),
+        ("ben", 1, 0, "0.025"),
+    ]
+    rows = opened("usage", "plain", "--by", "purpose", "--json").rows
+    assert {row["purpose"]: row["granted"] for row in rows} == {"": 0, 'a "b", c': 1, "counts": 2}
+    (day,) = opened("usage", "plain", "--by", "day", "--json").rows
+    (month,) = opened("usage", "plain", "--by", "month", "--json").rows
+    assert day["day"].startswith(month["month"])
+    assert day["spent"] == month["spent"] == "0.0450000000000000000000000000000000000001"
+
+
+def test_csv_and_parquet_have_the_same_exact_rows(opened, tmp_path):
+    ask_some(opened)
+    text = opened("usage", "plain", "--by", "purpose", "--csv").out
+    of_csv = list(csv.DictReader(io.StringIO(text)))
+    file = tmp_path / "usage.parquet"
+    assert opened("usage", "plain", "--by", "purpose", "--parquet", str(file)).code == 0
+    of_parquet = [{k: str(v) for k, v in row.items()} for row in pq.read_table(file).to_pylist()]
+    assert of_csv == of_parquet
+    assert [row["purpose"] for row in of_csv] == ["", 'a "b", c', "counts"]
+    assert of_csv[2]["spent"] == "0.0200000000000000000000000000000000000001"
+
+
+def test_the_table_shows_each_row(opened):
+    ask_some(opened)
+    shown = opened("usage", "plain").out
+    assert "plain by analyst" in shown
+    assert any({"ben", "1", "0", "0.025"} <= set(line.split()) for line in shown.splitlines())
+
+
+def test_parquet_without_pyarrow_names_what_to_install(tmp_path):
+    """In an interpreter that finds no pyarrow, as one where the extra is not installed."""
+    hidden = "import sys; sys.modules['pyarrow'] = None; from streams.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "usage", "plain", "--parquet", "x"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "streaming-privacy-accountant[parquet]" in done.stderr
+    assert ROOT.exists()
+
+
+def test_a_dataset_that_nobody_opened_is_code_1(opened):
+    done = opened("usage", "nowhere")
+    assert (done.code, done.out) == (1, "")
+    assert "nowhere" in done.err
+    assert opened("usage", "census", "--csv", "--json").code == 2
+
+
+def test_an_export_is_counted_too(opened, tmp_path):
+    ask_some(opened)
+    file = tmp_path / "log.jsonl"
+    file.write_text(opened("log", "export").out)
+    rows = opened("usage", "plain", "--json").rows
+    index_before = sorted(tmp_path.glob("*.index*"))
+    assert index_before == []  # the command leaves none
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(lines) == 7
+    assert rows[0]["sequence"] == lines[-1]["sequence"]
+
+
+@pytest.mark.parametrize("by", ["analyst", "purpose", "day", "month"])
+def test_a_server_and_its_file_say_the_same(accountant, tmp_path: Path, by: str) -> None:
+    file = tmp_path / "served.db"
+    with Door(file, TestClock()) as door:
+        door.open()
+        for analyst in ("ana", "ben", "ana"):
+            door.ask(analyst=analyst, purpose=f"of {analyst}")
+        told = door.http.get("/datasets/census/usage", params={"by": by}).json()
+        url = str(door.http.base_url).rstrip("/")
+        served = accountant("usage", "census", "--by", by, "--json", "--url", url).rows
+        beside = accountant(
+            "usage", "census", "--by", by, "--json", "--url", f"sqlite:///{file}"
+        ).rows
+        unknown = accountant("usage", "nowhere", "--url", url)
+        assert unknown.code == 1
+        assert door.http.get("/datasets/census/usage", params={"by": "hour"}).status_code == 422
+    assert served == told
+    assert beside == told
+    assert Path(f"{file}.index").exists()
+    index = UsageIndex.open(Path(f"{file}.index"))
+    with index.at_last() as rows:
+        assert len(rows.usage("census", by)) == len(told)  # type: ignore[arg-type]

@@ -1,0 +1,210 @@
+"""What keeps an index behind a log: it goes on, begins anew, and is done without."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from streams.errors import Unavailable
+from streams.index import BYS, Follower
+from streams.index.rows import Rows
+from tests.accountant.world import World
+from tests.streams.index.logs import ListedLog, busy_world, end_of, filled, recounted, said
+
+LONG_S = 30.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db.index"
+
+
+@contextlib.contextmanager
+def following(log: ListedLog, path: Path) -> Iterator[Follower]:
+    follower = Follower(lambda: log, path)
+    try:
+        yield follower
+    finally:
+        follower.close()
+
+
+def check(follower: Follower, log: list[bytes]) -> None:
+    def all_of(rows: Rows) -> dict[str, object]:
+        return {by: said(rows, "adult", by) for by in BYS}
+
+    found = follower.read(end_of(log), all_of, wait=LONG_S)
+    assert found == {by: recounted(log, "adult", by) for by in BYS}
+
+
+def test_it_takes_in_what_is_there_and_what_comes(path: Path) -> None:
+    whole = busy_world().log
+    log = ListedLog(whole[:20])
+    with following(log, path) as follower:
+        follower.wake()
+        check(follower, whole[:20])
+        log.values += whole[20:]
+        follower.wake()
+        check(follower, whole)
+        assert follower.trouble is None
+
+
+def test_the_next_goes_on_where_the_last_one_was(path: Path) -> None:
+    whole = busy_world().log
+    with following(ListedLog(whole[:20]), path) as follower:
+        check(follower, whole[:20])
+
+    log = ListedLog(whole)
+    with following(log, path) as follower:
+        check(follower, whole)
+    # It reads decision 0, which tells a log, and the one that the index had reached; none between.
+    assert sorted(set(log.firsts))[:3] == [0, 19, 20]
+
+
+@pytest.mark.parametrize("shorter", [False, True])
+def test_it_begins_anew_where_the_log_has_another_decision_there(path: Path, shorter: bool) -> None:
+    filled(path, busy_world().log).close()
+    other = World()
+    other.open("adult", epsilon="1", filter="basic")
+    for number in range(5 if shorter else 200):
+        other.ask("pure:0.001", dataset="adult", analyst=f"b{number % 3}")
+    with following(ListedLog(other.log), path) as follower:
+        check(follower, other.log)
+
+
+def test_it_begins_anew_where_the_log_is_replaced_meanwhile(path: Path) -> None:
+    log = ListedLog(busy_world().log)
+    other = World()
+    other.open("adult", epsilon="1", filter="basic")
+    for _ in range(200):
+        other.ask("pure:0.001", dataset="adult")
+    with following(log, path) as follower:
+        check(follower, log.values)
+        log.values = other.log
+        check(follower, other.log)
+
+
+def damage_all(path: Path) -> None:
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(size - 4096))
+
+
+def test_a_damaged_index_is_made_again(path: Path) -> None:
+    whole = busy_world().log
+    filled(path, whole[:20]).close()
+    damage_all(path)
+    with following(ListedLog(whole), path) as follower:
+        check(follower, whole)
+    check_integrity(path)
+
+
+def check_integrity(path: Path) -> None:
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+
+
+def test_a_file_of_another_program_is_done_without_and_said(path: Path) -> None:
+    path.write_text("somebody's notes " * 100)
+    before, whole = path.read_bytes(), busy_world().log
+    with following(ListedLog(whole), path) as follower:
+        check(follower, whole)
+        assert follower.trouble is not None
+        assert "move it away" in follower.trouble
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["directory", "missing directory"])
+def test_a_place_that_cannot_be_written_is_done_without_and_said(path: Path, what: str) -> None:
+    whole = busy_world().log
+    place = path
+    if what == "directory":
+        path.mkdir()
+    else:
+        place = path / "nowhere" / "index"
+    with following(ListedLog(whole), place) as follower:
+        check(follower, whole)
+        assert follower.trouble is not None
+        assert "cannot be opened" in follower.trouble
+
+
+def test_an_index_that_may_only_be_read_is_done_without_and_said(path: Path) -> None:
+    whole = busy_world().log
+    filled(path, whole[:20]).close()
+    if os.geteuid() == 0:
+        # Nothing keeps root from writing but a file system; SQLite looks at these bytes itself:
+        # a file format that it may read and not write.
+        with path.open("r+b") as file:
+            file.seek(18)
+            file.write(b"\x03")
+    else:
+        path.chmod(stat.S_IRUSR)
+    with following(ListedLog(whole), path) as follower:
+        check(follower, whole)
+        assert follower.trouble is not None
+
+
+def test_a_locked_index_is_waited_for_and_said(path: Path) -> None:
+    whole = busy_world().log
+    filled(path, whole[:20]).close()
+    # Of this process' own SQLite: two libraries in one process do not see each other's locks.
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    with following(ListedLog(whole), path) as follower:
+        with pytest.raises(Unavailable, match="BusyError"):
+            follower.read(end_of(whole), lambda rows: rows, wait=3)
+        assert follower.trouble is not None
+        other.execute("ROLLBACK")
+        check(follower, whole)
+        assert follower.trouble is None
+
+
+def test_a_log_that_cannot_be_read_is_tried_again(path: Path) -> None:
+    whole = busy_world().log
+    log = ListedLog(whole)
+    log.fault = Unavailable("the disk is away")
+    with following(log, path) as follower:
+        with pytest.raises(Unavailable, match="the disk is away"):
+            follower.read(end_of(whole), lambda rows: rows, wait=0.5)
+        log.fault = None
+        check(follower, whole)
+
+
+def test_an_unreadable_decision_stops_the_index_before_it(path: Path) -> None:
+    whole = busy_world().log
+    log = ListedLog([*whole[:20], b"{}", *whole[21:]])
+    with following(log, path) as follower:
+        with pytest.raises(Unavailable, match="decision 20 cannot be read"):
+            follower.read(end_of(whole), lambda rows: rows, wait=0.5)
+        log.values = whole
+        check(follower, whole)
+
+
+def test_two_ledgers_with_one_index_do_not_share_it(path: Path) -> None:
+    one, other = busy_world().log, World()
+    other.open("adult", epsilon="1", filter="basic")
+    for number in range(300):
+        other.ask("pure:0.001", dataset="adult", analyst=f"b{number % 3}")
+    logs = ListedLog(one[:40]), ListedLog(other.log[:40])
+    with following(logs[0], path) as first, following(logs[1], path) as second:
+        for end in range(41, 60):
+            for follower, log, whole in (first, logs[0], one), (second, logs[1], other.log):
+                log.values = whole[:end]
+                follower.wake()
+                check(follower, log.values)
+        troubles = [each.trouble for each in (first, second) if each.trouble]
+        assert troubles
+        assert "give each its own" in troubles[0]
+
+
+def test_it_ends_at_once_in_the_middle_of_a_log(path: Path) -> None:
+    whole = busy_world(400).log
+    with following(ListedLog(whole), path) as follower:
+        follower.wake()
+    assert follower._thread is not None
+    assert not follower._thread.is_alive()
