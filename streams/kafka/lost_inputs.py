@@ -122,7 +122,7 @@ async def _span(deployment: Deployment, place: TopicPartition) -> Span:
         await stop(probe)
 
 
-class _NoInputs:
+class NoInputs:
     """The inputs of a journal that is never read from."""
 
     def __getattr__(self, name: str) -> Any:
@@ -138,7 +138,7 @@ async def _decide_lost(
     decision on the last lost offset moves the partition past all of them.
     """
     journal = KafkaJournal(
-        deployment.bootstrap, deployment.application, deployment.topics, partition, _NoInputs()
+        deployment.bootstrap, deployment.application, deployment.topics, partition, NoInputs()
     )
     try:
         await journal.own()

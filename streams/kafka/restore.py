@@ -136,7 +136,7 @@ async def restore(
         held.append(await _compare(deployment, number, copy, values, progress))
     todo = [each.known < copy.total for each, copy in zip(held, copies, strict=True)]
     if any(todo):
-        await _check_no_workers(deployment)
+        await check_no_workers(deployment)
         for copy, each, (number, values) in zip(copies, held, parts(), strict=True):
             if each.known < copy.total:
                 await _write(deployment, number, copy, each, values, progress)
@@ -197,7 +197,7 @@ def _begins(value: bytes, genesis: Genesis) -> bool:
         return False
 
 
-async def _check_no_workers(deployment: Deployment) -> None:
+async def check_no_workers(deployment: Deployment) -> None:
     """Refuse while workers run: a worker that took half a log for the whole would grant again."""
     group = deployment.application
     deadline = time.monotonic() + _GONE_S
