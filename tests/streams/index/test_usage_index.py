@@ -13,7 +13,7 @@ from accountant.partition import hash_of
 from accountant.views.usage import OTHERS
 from streams.index import BYS, UsageIndex
 from streams.index.tallies import LogDiffers, UnreadableDecision
-from streams.index.usage_index import NOTHING, Reached, Unfit
+from streams.index.usage_index import NOTHING, Moved, Reached, Unfit
 from tests.accountant.world import World
 from tests.streams.index.logs import PURPOSES, busy_world, filled, recounted, rows_of, said
 
@@ -183,3 +183,14 @@ def test_a_copy_of_one_process_leaves_the_file_as_it_is(path: Path) -> None:
     copy.take(0, copy.reached(), log[20:])
     assert said(rows_of(copy), "adult", "day") == recounted(log, "adult", "day")
     assert UsageIndex.open(path).reached().sequence == 19
+
+
+def test_a_reader_is_told_where_another_process_has_written(path: Path) -> None:
+    log = busy_world().log
+    index = filled(path, log[:20])
+    known = index.reached()
+    with index.at(known) as rows:
+        assert said(rows, "adult", "day") == recounted(log[:20], "adult", "day")
+    UsageIndex.open(path).take(0, known, log[20:])
+    with pytest.raises(Moved), index.at(known):
+        pass
