@@ -51,7 +51,7 @@ def test_a_ledger_decides_whatever_became_of_its_index(
     elif what == "damaged":
         index.write_bytes(index.read_bytes()[:4096] + b"\xa5" * 8192)
     with Door(file, clock) as door:
-        assert door.ask(analyst="ben")["outcome"] == "granted"
+        assert door.ask(analyst="ben").json()["outcome"] == "granted"
         assert used(door) == {"ana": (1, 0, "0.1"), "ben": (1, 0, "0.1")}
         ready = door.http.get("/readyz")
         assert ready.status_code == 200
