@@ -17,11 +17,12 @@ compile() {
 
 # Without UPGRADE, versions already locked stay; UPGRADE=--upgrade takes the newest.
 UPGRADE=${UPGRADE:-}
+parts="--extra server --extra kafka"
 engines="--extra opendp --extra diffprivlib --extra dp-accounting"
-compile dev.txt --extra local-kafka --extra plots $engines --group dev pyproject.toml
+compile dev.txt $parts --extra local-kafka --extra plots $engines --group dev pyproject.toml
 # The other files agree with dev.txt: what is tested is what is shipped.
-compile runtime.txt --constraint requirements/dev.txt pyproject.toml
+compile runtime.txt --constraint requirements/dev.txt $parts pyproject.toml
 compile build.txt --constraint requirements/dev.txt --group build
 compile lock.txt --group lock
 # SmartNoise pins an older OpenDP, so that it has an environment of its own: decision 0046.
-compile smartnoise.txt $engines --extra smartnoise --group build --group test pyproject.toml
+compile smartnoise.txt $parts $engines --extra smartnoise --group build --group test pyproject.toml

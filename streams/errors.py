@@ -12,6 +12,10 @@ LedgerFault (accountant.errors)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
 from accountant.errors import LedgerFault
 
 
@@ -41,3 +45,46 @@ class ClockOutOfRange(LedgerFault):
 
 class Refused(LedgerFault):
     """The start is refused. The message names the reason and the command to run."""
+
+
+_EXTRAS: Final = {
+    "aiokafka": "kafka",
+    "faust": "kafka,server",
+    "litestar": "server",
+    "mode": "kafka,server",
+    "uvicorn": "server",
+    "matplotlib": "plots",
+    "numpy": "plots",
+    "scipy": "plots",
+}
+
+
+class NotInstalled(Refused):
+    """What was asked for needs an extra; the message says how to install it."""
+
+
+def not_installed(error: ModuleNotFoundError) -> NotInstalled | None:
+    """Return what to say for a module that is missing, None if it is of no extra."""
+    module = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(module)
+    if extra is None:
+        return None
+    return NotInstalled(
+        f"this needs {module}, which is not installed: "
+        f"pip install 'streaming-privacy-accountant[{extra}]'"
+    )
+
+
+@contextmanager
+def extras_named() -> Iterator[None]:
+    """Have an import that fails for want of an extra name that extra.
+
+    Raises: NotInstalled.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        said = not_installed(error)
+        if said is None:
+            raise
+        raise said from error

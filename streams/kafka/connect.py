@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from streams.errors import extras_named
 from streams.service import Service
 from streams.settings import Settings
 
@@ -14,10 +15,11 @@ _LEAST_S: Final = 2.0
 async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
     """Return the service of a ledger on Kafka, connected within `wait` seconds, at least 2.
 
-    Raises: Unavailable: the broker does not answer.
+    Raises: Unavailable: the broker does not answer; NotInstalled: the extra `kafka` is not there.
     """
     # Importing the Kafka client takes a third of a second, which users of other ledgers save.
-    from streams.kafka.deployment import deployment_of
-    from streams.kafka.service import KafkaService
+    with extras_named():
+        from streams.kafka.deployment import deployment_of
+        from streams.kafka.service import KafkaService
 
     return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S))

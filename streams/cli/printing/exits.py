@@ -19,7 +19,7 @@ from accountant.replay.refold import GenesisDiffers
 from accountant.spelling import did_you_mean
 from streams.address import AddressInvalid
 from streams.clock import CLOCK_OUT_OF_RANGE
-from streams.errors import ClockOutOfRange, JournalFault, Refused
+from streams.errors import ClockOutOfRange, JournalFault, Refused, extras_named
 from streams.settings import PREFIX
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def _plain(text: str) -> str:
 def explained() -> Iterator[None]:
     """Turn the errors that are expected of a command into a message and an exit code."""
     try:
-        yield
+        with extras_named():
+            yield
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
     except AddressInvalid as error:

@@ -1,0 +1,98 @@
+"""What a bare installation can do, and what it says of the parts that it leaves out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Refuses the modules of every extra, as an installation does that never had them.
+BARE = """
+import sys
+
+class Bare:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {gone}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Bare())
+"""
+GONE = (
+    "aiokafka", "confluent_kafka", "faust", "litestar", "matplotlib", "mode",
+    "numpy", "opendp", "scipy", "sklearn", "uvicorn", "yaml",
+)  # fmt: skip
+
+
+def bare(code: str, where: Path) -> subprocess.CompletedProcess[str]:
+    program = BARE.format(gone=set(GONE)) + code
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=where, capture_output=True, text=True, timeout=60
+    )
+
+
+def command(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = f"from streams.cli import main; sys.argv = ['accountant', *{list(arguments)}]; main()"
+    return bare(code, where)
+
+
+def test_the_client_and_an_embedded_ledger_need_no_extra(tmp_path: Path) -> None:
+    done = bare(
+        """
+from streams.client import Accountant
+with Accountant("sqlite:///bare.db") as ledger:
+    ledger.open("census", {"epsilon": "1", "delta": "1e-6"}, by="registrar")
+    assert ledger.release("census", "pure:0.01", lambda: 41, analyst="ana") == 41
+    assert [view.dataset for view in ledger.datasets()] == ['census']
+""",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    for arguments in (
+        ("audit", "bare.db"),
+        ("fits", "--epsilon", "1", "--delta", "1e-6", "--claim", "pure:0.1"),
+    ):
+        done = command(tmp_path, *arguments)
+        assert done.returncode == 0, done.stderr
+    assert command(tmp_path, "demo", "--requests", "20").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (("serve",), "server"),
+        (("worker", "--url", "kafka://127.0.0.1:1"), "kafka,server"),
+        (("topics", "check", "--url", "kafka://127.0.0.1:1"), "kafka"),
+        (("dataset", "list", "--url", "kafka://127.0.0.1:1"), "kafka"),
+        (("figures", "--out", "drawn"), "plots"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else value,
+)
+def test_a_part_that_is_missing_is_named_with_its_extra(
+    arguments: tuple[str, ...], extra: str, tmp_path: Path
+) -> None:
+    done = command(tmp_path, *arguments)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert "pip install 'streaming-privacy-accountant[" in done.stderr
+    named = done.stderr.rpartition("[")[2].partition("]")[0]
+    assert set(named.split(",")) <= set(extra.split(","))
+    assert set(named.split(",")) <= set(PROJECT["optional-dependencies"])
+
+
+def test_a_client_names_the_extra_of_an_address(tmp_path: Path) -> None:
+    done = bare(
+        """
+from streams.client import Accountant, Refused
+try:
+    Accountant("kafka://127.0.0.1:1").datasets()
+except Refused as error:
+    print(error)
+""",
+        tmp_path,
+    )
+    assert "streaming-privacy-accountant[kafka]" in done.stdout, done.stderr
