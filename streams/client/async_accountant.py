@@ -178,7 +178,7 @@ class AsyncAccountant(AsyncReleases):
 
     @must_be_awaited
     async def usage(self, dataset: str) -> list[UsageView]:
-        """Return who used a dataset since its door began to look."""
+        """Return who used a dataset: of a file all of it, on Kafka since the door began to look."""
         return await (await self._reached()).usage(dataset)
 
     @must_be_awaited

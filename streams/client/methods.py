@@ -141,7 +141,7 @@ class LedgerMethods(Generic[D_co, R_co]):
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> D_co:
-        """Open a dataset under a policy; the budget is fixed then.
+        """Open a dataset under a policy; the budget is fixed from the first grant on.
 
         Args:
             policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.

@@ -50,7 +50,7 @@ async def submit_request(request: HttpRequest) -> Response[bytes]:
 
 @post("/datasets", operation_class=OpenOperation, status_code=200, tags=["datasets"])
 async def open_dataset(request: HttpRequest) -> Response[bytes]:
-    """Open a dataset under a policy; its budget is fixed from then on."""
+    """Open a dataset under a policy; its budget is fixed from the first grant on."""
     return await _submit(request, "admin", Open)
 
 
@@ -61,7 +61,7 @@ async def open_dataset(request: HttpRequest) -> Response[bytes]:
     tags=["datasets"],
 )
 async def amend_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Change a dataset's alert thresholds or horizon; its budget never changes."""
+    """Change a dataset's thresholds, horizon or cap; or lower its budget before any grant."""
     return await _submit(request, "admin", Amend, dataset)
 
 
