@@ -70,7 +70,8 @@ def fleet(
 def test_each_dataset_has_one_exporter_and_a_killed_worker_leaves_no_series(fleet: Fleet) -> None:
     watch = fleet.watch
     for name in DATASETS:
-        fleet.accountant("dataset", "open", name, "--filter", "basic", "--epsilon", "1")
+        policy = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
+        fleet.accountant("dataset", "open", name, *policy)
     count = "count(dataset:privacy_filter_exporters:count)"
     until("every dataset exported", lambda: watch.value(count) == len(DATASETS))
     until(

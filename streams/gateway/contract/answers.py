@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from streams.gateway.contract.schemas import JsonSchema, components, reference
+from streams.gateway.contract.schemas import USAGE_BY, JsonSchema, components, reference
 from streams.gateway.problems import JSON, PROBLEM_JSON
 
 _TEXT: Final[JsonSchema] = {"type": "string"}
@@ -82,6 +82,8 @@ def _list_of(what: str, kind: str) -> Answer:
     return Answer(what, {"type": "array", "items": reference(kind)})
 
 
+_USAGES: Final = ("UsageView", *(f"UsageBy{by.title()}" for by in USAGE_BY))
+
 # By the names of the handlers; an operation that takes a body and is not here answers a decision.
 ANSWERS: Final[dict[str, dict[str, Answer]]] = {
     "list_datasets": {
@@ -96,8 +98,13 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "show_usage": {
-        "200": _list_of("a row for each analyst", "UsageView"),
+        "200": Answer(
+            "a row for each analyst, purpose, day or month",
+            {"type": "array", "items": {"anyOf": [reference(kind) for kind in _USAGES]}},
+        ),
+        "400": _QUERY,
         "404": _UNKNOWN,
+        "422": _problem("by is none of these; or this door counts by analyst alone"),
         "503": _BUSY,
     },
     "show_decision": {

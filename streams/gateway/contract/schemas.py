@@ -245,6 +245,12 @@ _ANSWERS: Final = (
     Alive,
     Pending,
 )
+USAGE_BY: Final[dict[str, JsonSchema]] = {
+    "purpose": {"type": "string", "maxLength": MOST_PURPOSE},
+    "day": _text(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day of the ledger's clock, in UTC"),
+    "month": _text(r"[0-9]{4}-[0-9]{2}", "a month of the ledger's clock, in UTC"),
+}
+"""What usage is by where it is not by analyst."""
 _ODOMETERS: Final = {kind.__name__ for kind in get_args(AnyOdometer)}
 
 
@@ -261,7 +267,19 @@ def components() -> dict[str, JsonSchema]:
         fields = found[kind.__name__]["properties"]
         for field, schema in fields.items():
             fields[field] = _never_null(schema)
+    for by, rule in USAGE_BY.items():
+        found[f"UsageBy{by.title()}"] = _usage_by(found["UsageView"], by, rule)
     return _PRIMITIVES | found
+
+
+def _usage_by(view: JsonSchema, by: str, rule: JsonSchema) -> JsonSchema:
+    """Return the schema of usage by something else than the analyst."""
+    fields = {name: schema for name, schema in view["properties"].items() if name != "analyst"}
+    required = [by if name == "analyst" else name for name in view["required"]]
+    title = f"UsageBy{by.title()}"
+    what = f"What was asked of one dataset, by {by}."
+    told = {"title": title, "description": what}
+    return view | told | {"properties": {by: rule} | fields, "required": required}
 
 
 def _narrowed(component: str, field: str, schema: JsonSchema) -> JsonSchema:
