@@ -187,10 +187,15 @@ class Follower:
             except LogDiffers as error:
                 self._begin_anew(index, str(error))
                 found = NOTHING
+            is_end = len(values) < _SLICE
             if found.head != hash_of(values[-1]):
-                found = self._place(index, log)  # another process writes to it, too
+                found, is_end = self._place(index, log), False  # another process writes to it, too
             place, self.trouble = found, self._unfit
             self._moved_to(index, place)
+            if is_end:
+                # What has come since has woken this thread again: it waits, to take in many at
+                # once. On a busy ledger each look at the end would find a few more.
+                return place
             self._stopping.wait(_YIELD_S)
         return place
 
