@@ -12,6 +12,7 @@ from accountant.partition.draft import Draft
 from accountant.records import Decision
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome
+from accountant.records.seals import Seal
 from accountant.times import iso
 
 MOST_NOTE: Final = 200
@@ -30,19 +31,47 @@ def reset_clock(draft: Draft, at: int, note: str) -> Encoded:
         note: why, for people.
     Raises: RequestInvalid: the note is empty or too long, or the time is not before the clock's.
     """
-    if not note or len(note) > MOST_NOTE:
-        raise RequestInvalid("reason", f"must be 1 to {MOST_NOTE} characters", note)
+    check_note(note)
     if at >= draft.decided_at:
         rule = f"must be before the last decision's, {iso(draft.decided_at)}"
         raise RequestInvalid("time", rule, iso(at))
     draft.set_back(at, at + draft.partition.genesis.skew_ms)
+    return _append(draft, Outcome.CLOCK_RESET, note)
+
+
+def seal_log(draft: Draft, at: int, note: str, seal: Seal) -> Encoded:
+    """Seal a partition's log, whose beginning is in an archive. Nothing that is spent changes.
+
+    Args:
+        draft: without any decision yet.
+        at: the time, milliseconds since 1970; the partition's, if that is later.
+        note: why, for people.
+        seal: of the partition as it is.
+    Raises: RequestInvalid: the note is empty or too long.
+    """
+    check_note(note)
+    draft.decided_at = max(at, draft.decided_at)
+    return _append(draft, Outcome.SEALED, note, seal)
+
+
+def check_note(note: str) -> None:
+    """Check what a command says of itself in a decision, for people.
+
+    Raises: RequestInvalid.
+    """
+    if not note or len(note) > MOST_NOTE:
+        raise RequestInvalid("reason", f"must be 1 to {MOST_NOTE} characters", note)
+
+
+def _append(draft: Draft, outcome: Outcome, note: str, seal: Seal | None = None) -> Encoded:
     decision = Decision(
         partition_sequence=draft.sequence + 1,
         previous=draft.head,
         decided_at=iso(draft.decided_at),
         floor=iso(draft.floor),
         rules=draft.rules,
-        outcome=Outcome.CLOCK_RESET,
+        outcome=outcome,
         note=note,
+        seal=seal,
     )
     return draft.append(decision, None)

@@ -20,9 +20,10 @@ class Outcome(StrEnum):
     EXPIRED = "expired"
     INVALID = "invalid"
     CLOCK_RESET = "clock_reset"
+    SEALED = "sealed"
 
 
-OPERATED: Final = frozenset({Outcome.CLOCK_RESET})
+OPERATED: Final = frozenset({Outcome.CLOCK_RESET, Outcome.SEALED})
 """Outcomes of decisions that a command writes which owns the partition: no input asks for them, and
 they belong to no dataset."""
 

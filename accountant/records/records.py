@@ -11,6 +11,7 @@ from accountant.errors import MadeByNewer
 from accountant.html_table import table_of
 from accountant.policy import Neighbours, Policy
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.seals import Seal
 
 VERSION: Final = 1
 RULES: Final = 2
@@ -168,6 +169,7 @@ class Decision(
         crossed: the ratios of `alert_at` that this decision is the first to reach.
         fits: the largest claim of the requested kind that would still be granted.
         policy, budget: only of an opening or amendment, resolved and rounded down.
+        seal: what stands for the beginning of the log, of an outcome `sealed`.
         note: why somebody had a command write it, for people; see `outcomes.OPERATED`.
     """
 
@@ -197,6 +199,7 @@ class Decision(
     request: msgspec.Raw = NO_REQUEST
     source: Origin | None = None
     note: str | None = None
+    seal: Seal | None = None
 
     @property
     def granted(self) -> bool:

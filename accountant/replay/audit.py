@@ -16,51 +16,25 @@ from typing import Final
 
 import msgspec
 
-from accountant.claims import checked
-from accountant.claims.price import price
-from accountant.claims.text import parse_claim
-from accountant.errors import RequestInvalid
-from accountant.ledger import Ledger
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
-from accountant.partition.decide import decide
-from accountant.partition.draft import Draft
 from accountant.records import (
     FIRST_RULES,
     RULES,
     VERSION,
     Decision,
     Genesis,
-    Source,
     decode_decision,
     encode,
 )
-from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
-from accountant.replay.sums import Finding, Findings, check_odometers, check_record, same
-from accountant.times import from_iso
+from accountant.replay.decide_again import decided_again
+from accountant.replay.sealed import Sealed, SealedStart, next_seal
+from accountant.replay.sums import Finding, Findings, check_record, same
+from accountant.views.tallies import Counted, add
 
 _FORGET_EVERY: Final = 4096
 _PROGRESS_EVERY: Final = 1000
-# These fields must be equal. Odometers may differ by rounding, `fits` must only fit, and of
-# `error` only the field must be equal: a library may word the rule.
-_DECIDED: Final = (
-    "outcome",
-    "reason",
-    "dataset",
-    "generation",
-    "sequence",
-    "cost",
-    "asked",
-    "totals",
-    "left",
-    "crossed",
-    "first",
-    "policy",
-    "budget",
-    "decided_at",
-    "floor",
-)
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +55,9 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an audit, up to the first disagreement.
 
     Attributes:
-        ok: every record is right.
+        ok: every record from decision 0 on was there, and is right.
+        sealed: number of the seal from which on the records were checked, if the log's beginning
+            is in an archive that was not given. `ok` is false then.
         records: number of right records. `decided_again`: the number of these with a request.
         granted, refused: numbers of requests.
         outcomes, reasons: number of records of each kind.
@@ -99,6 +75,12 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
     head: str
     first_disagreement: Disagreement | None = None
+    sealed: int | None = None
+
+    @property
+    def right(self) -> bool:
+        """Whether every record that was there is right."""
+        return self.first_disagreement is None
 
 
 class _Wrong(Exception):  # brings the first finding from any depth back to `take`
@@ -108,21 +90,36 @@ class _Wrong(Exception):  # brings the first finding from any depth back to `tak
 
 
 class Auditor:
-    """Takes a log record by record, in memory of the size of the ledgers and ids.
+    """Takes a log record by record, in memory of the size of the ledgers, ids and usage.
 
     Attributes:
         partition: the state after the records taken so far, None before the first.
+        counted: the usage in them.
+        first: hash of decision 0.
         disagreement: the first one; the auditor does not check later records.
     """
 
-    def __init__(self, *, genesis: Genesis | None = None, most_ids: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        genesis: Genesis | None = None,
+        most_ids: int | None = None,
+        sealed: Sealed | None = None,
+    ) -> None:
         """Expect a log that begins with `genesis`; None accepts any genesis.
 
         Args:
             most_ids: the most ids that the deciding partition remembered.
+            sealed: the snapshot of a log whose beginning is in an archive; everything before the
+                seal is then believed, if it is what the seal names.
+        Raises: LogDamaged: the snapshot cannot be read.
         """
         self.partition: Partition | None = None
         self.disagreement: Disagreement | None = None
+        self.counted = Counted()
+        self.first = ""
+        self._begin_at = 0  # number of the first record that is checked
+        self._start = None if sealed is None else SealedStart(genesis, sealed, most_ids=most_ids)
         self._genesis = genesis
         self._most_ids = most_ids
         self._outcomes: Counter[str] = Counter()
@@ -133,6 +130,10 @@ class Auditor:
     def records(self) -> int:
         """Number of right records."""
         return self._outcomes.total()
+
+    @property
+    def _next(self) -> int:
+        return self._begin_at + self.records
 
     def take(self, value: bytes) -> bool:
         """Check the next record; return False from the first disagreement on."""
@@ -157,13 +158,16 @@ class Auditor:
         sequence, head = (
             (-1, NO_PREVIOUS) if partition is None else (partition.sequence, partition.head)
         )
+        if self.disagreement is None and self._start is not None:
+            self._disagree("record", "the seal of the snapshot", "the end of the log")
         if self.disagreement is None and partition is None:
             self._disagree("genesis", "decision 0", "an empty log")
         if self.disagreement is None and expected_head not in (None, (sequence, head)):
             assert expected_head is not None
             self._disagree("head", " ".join(map(str, expected_head)), f"{sequence} {head}")
         return AuditReport(
-            ok=self.disagreement is None,
+            ok=self.disagreement is None and not self._begin_at,
+            sealed=self._begin_at or None,
             records=self.records,
             decided_again=self._decided_again,
             granted=self._outcomes[Outcome.GRANTED],
@@ -178,14 +182,21 @@ class Auditor:
 
     def _disagree(self, what: str, expected: str, found: str) -> None:
         self.disagreement = Disagreement(
-            partition_sequence=self.records, what=what, expected=expected, found=found
+            partition_sequence=self._next, what=what, expected=expected, found=found
         )
 
     def _take(self, value: bytes) -> None:
         decision = decode_decision(value)
+        if self._start is not None:
+            self._begin_at = decision.partition_sequence  # of the seal, once that is reached
+            self.partition = self._start.take(value)
+            if self.partition is None:
+                return
+            self.counted, self.first = self._start.counted, str(self._start.first)
+            self._start = None
         partition = self.partition
         previous = NO_PREVIOUS if partition is None else partition.head
-        _insist(same("partition_sequence", self.records, decision.partition_sequence))
+        _insist(same("partition_sequence", self._next, decision.partition_sequence))
         _insist(same("previous", previous, decision.previous))
         _insist(same("version", VERSION, decision.version))
         # Each record is decided again by the rules that it names: one that is only added up could
@@ -203,6 +214,8 @@ class Auditor:
             self._check(partition, decision)
         partition = self.partition
         assert partition is not None
+        self.first = self.first or digest
+        add(self.counted, value)
         apply(partition, decision, digest)
         remember(partition, decision, digest)
         if self.records % _FORGET_EVERY == 0 or len(partition.ids) >= partition.ids.most:
@@ -224,9 +237,22 @@ class Auditor:
         if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
             raise _Wrong("genesis", "one genesis", "another one")
         _insist(check_record(partition, decision))
+        if decision.outcome is Outcome.SEALED:
+            _insist(self._check_seal(partition, decision))
         if bytes(decision.request):
-            _insist(_decide_again(partition, decision))
+            _insist(decided_again(partition, decision))
             self._decided_again += 1
+
+    def _check_seal(self, partition: Partition, decision: Decision) -> Findings:
+        seal = decision.seal
+        if seal is None or not 0 < seal.archived <= partition.sequence:
+            yield Finding("seal", "the last archived decision, one before this", str(seal))
+            return
+        # Whoever reads archive and log as one checks the hash of the last archived decision.
+        before = seal.archived, seal.head
+        due = next_seal(partition, self.counted, self.first, before)
+        for field in seal.__struct_fields__:
+            yield from same(f"seal.{field}", getattr(due, field), getattr(seal, field))
 
 
 def audit(
@@ -236,6 +262,7 @@ def audit(
     genesis: Genesis | None = None,
     most_ids: int | None = None,
     progress: Callable[[int], None] | None = None,
+    sealed: Sealed | None = None,
 ) -> AuditReport:
     """Check one partition's log, given as the bytes of its decisions in order.
 
@@ -245,8 +272,9 @@ def audit(
         genesis: the genesis that decision 0 must have, None if unknown.
         most_ids: the most ids that the deciding partition remembered.
         progress: called with the number of records after every 1,000 records.
+        sealed: as of `Auditor`.
     """
-    auditor = Auditor(genesis=genesis, most_ids=most_ids)
+    auditor = Auditor(genesis=genesis, most_ids=most_ids, sealed=sealed)
     for value in records:
         if not auditor.take(value):
             break
@@ -258,41 +286,3 @@ def audit(
 def _insist(findings: Findings) -> None:
     for finding in findings:
         raise _Wrong(*finding)
-
-
-def _decide_again(partition: Partition, decision: Decision) -> Findings:
-    source = decision.source
-    assert source is not None
-    at = from_iso(decision.decided_at)
-    topic: Source = "admin" if source.topic == "admin" else "requests"
-    draft = Draft(partition, rules=decision.rules)
-    body = bytes(decision.request)
-    ours = decide(draft, Input(topic, source.offset, None, body, at), at).decision
-    for field in _DECIDED:
-        due, found = getattr(ours, field), getattr(decision, field)
-        if due != found:
-            yield Finding(field, str(due), str(found))
-    yield from same("request", bytes(ours.request), body)
-    yield from same(
-        "error.field", ours.error and ours.error.field, decision.error and decision.error.field
-    )
-    ledger = draft.ledgers.get(str(decision.dataset))
-    if ledger is None:
-        yield from same("odometers", None, decision.odometers)
-        yield from same("fits", None, decision.fits)
-        return
-    yield from check_odometers(ledger.plan, ledger.totals, decision.odometers or {})
-    if ours.fits != decision.fits and not _fits(ledger, decision.fits):
-        yield Finding("fits", str(ours.fits), str(decision.fits))
-
-
-def _fits(ledger: Ledger, text: str | None) -> bool:
-    """Return whether the filter would have granted the claim that a refusal offers.
-
-    A search in floats finds that claim, so another machine may offer another last digit.
-    """
-    try:
-        asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs)
-    except RequestInvalid:
-        return False
-    return ledger.plan.offered.fits(ledger.plan.capacity, ledger.spent, asked)

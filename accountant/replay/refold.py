@@ -84,6 +84,14 @@ class Refold:
         self._last: Decision | None = None
         self._next: dict[Source, int] = {}
 
+    @classmethod
+    def going_on(cls, partition: Partition, *, instead_of: Refold | None = None) -> Refold:
+        """Return a refold of the decisions that follow those of a state."""
+        refold = cls(partition.genesis, instead_of=instead_of)
+        refold._partition = partition
+        refold._expected = partition.sequence + 1, partition.head
+        return refold
+
     def take_row(self, key: bytes, value: bytes | None) -> None:
         """Take a record of `state`; a later record of a key replaces an earlier one.
 
@@ -161,9 +169,10 @@ class Refold:
         if self._expected is None and self._row is None:
             self._expected = (0, NO_PREVIOUS)
         if self._expected is not None and (number, decision.previous) != self._expected:
+            where = f"decision {self._expected[0]} after {self._expected[1]} must"
+            why = ", or the snapshot of an archived log is missing" if self._taken == 1 else ""
             raise LogDamaged(
-                f"decision {number} after {decision.previous} stands where decision "
-                f"{self._expected[0]} after {self._expected[1]} must"
+                f"decision {number} after {decision.previous} stands where {where}{why}"
             )
         if number == 0:
             check_genesis(decision.genesis, self._genesis)

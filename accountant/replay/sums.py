@@ -57,6 +57,7 @@ def check_record(partition: Partition, decision: Decision) -> Findings:
         return
     yield from _check_order(partition, decision)
     yield from same("note", None, decision.note)
+    yield from same("seal", None, decision.seal)
     numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
     if numbered:
         ledger = partition.ledgers.get(str(decision.dataset))
@@ -78,10 +79,15 @@ def _check_operated(partition: Partition, decision: Decision) -> Findings:
     if decision.rules < _OPERATED_SINCE:
         yield Finding("rules", f"at least {_OPERATED_SINCE}", str(decision.rules))
     at, floor = from_iso(decision.decided_at), from_iso(decision.floor)
-    if at >= partition.decided_at:
-        yield Finding("decided_at", f"before {partition.decided_at} ms", decision.decided_at)
-    if floor != at + partition.genesis.skew_ms:
-        yield Finding("floor", f"{at + partition.genesis.skew_ms} ms", decision.floor)
+    due = partition.floor
+    if decision.outcome is Outcome.CLOCK_RESET:
+        due = at + partition.genesis.skew_ms
+        if at >= partition.decided_at:
+            yield Finding("decided_at", f"before {partition.decided_at} ms", decision.decided_at)
+    elif at < partition.decided_at:
+        yield Finding("decided_at", f"at least {partition.decided_at} ms", decision.decided_at)
+    if floor != due:
+        yield Finding("floor", f"{due} ms", decision.floor)
     if not decision.note:
         yield Finding("note", "why it was written", "nothing")
     yield from _check_charges_nothing(decision)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained
-from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -31,6 +31,13 @@ def audit(
         str | None,
         typer.Option(help="NUMBER:sha256:... of a decision that must be there, kept elsewhere."),
     ] = None,
+    archive: Archives = None,
+    from_seal: Annotated[
+        bool,
+        typer.Option(
+            "--from-seal", help="Be content with what follows the seal of an archived log."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check a whole decision log, from its first record.
@@ -38,24 +45,27 @@ def audit(
     Checks the chain of hashes, the sequences and the sums, and decides every request again.
     A log alone cannot show that its end is missing: the head is taken from the ledger's state
     where there is one, or from --head. Exit code 1 if a record disagrees; the first is named.
+    Of a log whose beginning was archived, only what follows the seal is checked unless --archive
+    names every archive, in their order; without --from-seal that is exit code 1, too.
     """
     from streams.cli.printing.output import print_json
     from streams.cli.reading.log_reader import log_source
 
     with explained():
         wanted = _parsed(head)
-        reports = audited(log_source(target or url), wanted)
-    ok = bool(reports) and all(report.ok for _, report in reports)
+        reports = audited(log_source(target or url, archive or ()), wanted)
+    right = bool(reports) and all(report.right for _, report in reports)
+    whole = right and all(report.ok for _, report in reports)
     if json:
         partitions = [{"partition": number, "report": report} for number, report in reports]
-        result = "ok" if ok else "failed"
+        result = "ok" if whole else "from the seal on" if right else "failed"
         print_json({"audit": result, "head_given": head is not None, "partitions": partitions})
     else:
         for number, report in reports:
             _show(number, report, head_given=head is not None)
         if not reports:
             typer.echo("the log is empty: there is not even a genesis")
-    if not ok:
+    if not whole and not (right and from_seal):
         raise typer.Exit(Exit.FAILED)
 
 
@@ -78,17 +88,19 @@ def audited(
         for part in source.parts():
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
             held = seen.get(part.number)
-            found: dict[int, str | None] = {at[0]: None for at in (head, held) if at}
+            wanted = [at for at in (held, None if part.sealed else part.archived) if at]
+            found: dict[int, str | None] = {at[0]: None for at in (head, *wanted) if at}
             with counted(bars, part.values, task) as counting:
-                values = _looked_for(found, counting)
-                report = audit_log(values, expected_head=part.head)
+                values = _looked_for(found, counting, part.numbers())
+                report = audit_log(values, expected_head=part.head, sealed=part.sealed)
                 # What lies behind a disagreement, to reach the next part: damage there is told
                 # later.
                 with suppress(Refused):
                     for _ in values:
                         pass
-            if held is not None and found[held[0]] != held[1]:
-                report = _without(report, held, found[held[0]])
+            for at in wanted:
+                if found[at[0]] != at[1]:
+                    report = _without(report, at, found[at[0]])
             reports.append((part.number, report))
             hashes.append(None if head is None else found[head[0]])
     if head is not None and head[1] not in hashes:
@@ -97,11 +109,13 @@ def audited(
     return reports
 
 
-def _looked_for(found: dict[int, str | None], values: Iterable[bytes]) -> Iterator[bytes]:
+def _looked_for(
+    found: dict[int, str | None], values: Iterable[bytes], numbers: Iterable[int]
+) -> Iterator[bytes]:
     """Yield the values, and put the hashes of those whose numbers are in `found` there."""
     from accountant.partition import hash_of
 
-    for number, value in enumerate(values):
+    for number, value in zip(numbers, values, strict=False):
         if number in found:
             found[number] = hash_of(value)
         yield value
@@ -117,9 +131,12 @@ def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> A
 
     from accountant.replay.audit import Disagreement
 
-    if not report.ok:
+    if not report.right:
         return report
     number = head[0]
+    if report.sealed is not None and there is None and number < report.sealed:
+        what = f"decision {number} is in an archive of the log, or was made before its seal"
+        fail(Exit.USAGE, f"--head {number}: {what}", hint="name each archive with --archive FILE")
     ends = f"the log ends at decision {report.sequence} {report.head}, before decision {number}"
     why = "decisions are missing, or the head is another log's"
     missing = Disagreement(
@@ -148,6 +165,16 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from streams.cli.printing.output import stdout
 
     wrong = report.first_disagreement
+    if wrong is None and report.sealed is not None:
+        stdout().print(
+            f"[yellow]right from the seal on[/] partition {number}: {report.records} decisions "
+            f"from decision {report.sealed} on, {report.decided_again} decided again\n"
+            f"   head {report.sequence}:{report.head}\n"
+            "   what is before the seal was not decided again: to check the whole log, name each "
+            "archive with --archive FILE",
+            soft_wrap=True,
+        )
+        return
     if wrong is None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in report.outcomes.items())
         stdout().print(

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streams.cli.archive import archive
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
+from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 
 if TYPE_CHECKING:
     from streams.cli.reading.log_reader import Part
     from streams.kafka.deployment import Deployment
     from streams.kafka.restore import Restored
 
-app = typer.Typer(help="Read the decision log, or restore it.", no_args_is_help=True)
+app = typer.Typer(help="Read the decision log, archive or restore it.", no_args_is_help=True)
+app.command("archive")(archive)
 
 
 @app.command("export")
@@ -26,11 +28,13 @@ def export(
     request_id: Annotated[
         str | None, typer.Option("--id", help="Only the decisions on this request id.")
     ] = None,
+    archives: Archives = None,
 ) -> None:
     """Write the decision log to stdout, one decision a line, byte for byte.
 
     The bytes are those that the chain of hashes covers, so `accountant audit FILE` can check
     an export. On Kafka the partitions follow one another. Exit code 1 if --id finds nothing.
+    A log whose beginning was archived is exported together with its archives.
     """
     from streams.cli.printing.output import counted, progress, stdout, write_lines
     from streams.cli.reading.log_reader import log_source
@@ -38,18 +42,30 @@ def export(
     # A bar between the lines of the log helps nobody.
     bar = progress(wanted=not stdout().is_terminal)
     with explained(), bar as bars:
-        found = 0
-        for part in log_source(url).parts():
+        found, is_cut = 0, False
+        for part in log_source(url, archives or ()).parts():
+            is_cut |= part.sealed is not None
+            if is_cut and request_id is None:
+                fail(
+                    Exit.USAGE,
+                    "the beginning of this log was archived",
+                    hint="name each archive with --archive FILE, in their order",
+                )
             task = bars.add_task(f"partition {part.number}", total=part.total)
             with counted(bars, part.values, task) as values:
-                for value in values if request_id is None else _about(values, request_id):
+                for value in (
+                    values
+                    if request_id is None
+                    else _about(zip(part.numbers(), values, strict=False), request_id)
+                ):
                     write_lines([value])
                     found += 1
     if request_id is not None and not found:
-        fail(Exit.FAILED, f"no decision on request {request_id} is in this log")
+        hint = "--archive FILE looks into an archive, too" if is_cut else None
+        fail(Exit.FAILED, f"no decision on request {request_id} is in this log", hint=hint)
 
 
-def _about(values: Iterable[bytes], request_id: str) -> Iterator[bytes]:
+def _about(values: Iterable[tuple[int, bytes]], request_id: str) -> Iterator[bytes]:
     """Yield the decisions of one partition that are about a request.
 
     Raises: LogDamaged: one that may be cannot be read.
@@ -60,7 +76,7 @@ def _about(values: Iterable[bytes], request_id: str) -> Iterator[bytes]:
     from streams.cli.reading.decoding import decoded
 
     needle = request_id.encode()
-    for number, value in enumerate(values):
+    for number, value in values:
         if needle in value:
             body = bytes(decoded(number, value, decode_decision).request)
             request = msgspec.json.decode(body) if body else {}

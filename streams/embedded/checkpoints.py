@@ -33,10 +33,12 @@ class Checkpoints:
     Args:
         db: the owner's connection; from here on this object makes its checkpoints.
         end: the end of the log; the main file holds all of the log now.
+        begin: number of the first decision of the log's unbroken end.
     """
 
-    def __init__(self, db: apsw.Connection, path: Path, end: End) -> None:
+    def __init__(self, db: apsw.Connection, path: Path, end: End, begin: int = 0) -> None:
         self._path = path
+        self._begin = begin
         self._whole = end[0]  # number of the last decision at the last checkpoint
         self._made = False
         self._mark = self._mark_now()
@@ -75,7 +77,7 @@ class Checkpoints:
 
     def _reads(self, end: End) -> bool:
         """Return whether a new connection, without pages in memory, finds the log's end."""
-        first = max(0, self._whole - _BEFORE)
+        first = max(self._begin, self._whole - _BEFORE)
         db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             last: End | None = None

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import apsw
 
+from streams.embedded.archives.sealed_log import usage_of_seal
 from streams.embedded.ledger_file import numbered_decisions, reader
 from streams.errors import Unavailable
+from streams.index import Beginning
 
 
 class DecisionReader:
@@ -57,6 +59,14 @@ class LogSlices:
         """
         with self._translated():
             return [value for _, value in numbered_decisions(self._db, first=first, most=most)]
+
+    def beginning(self) -> Beginning | None:
+        """Return what stands for the log's beginning, None if that was not archived.
+
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        with self._translated():
+            return usage_of_seal(self._db)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import apsw
 
 from accountant.records import Source
 from accountant.records.inputs import Input
+from accountant.replay.sealed import Sealed
+from streams.embedded.archives.sealed_log import first_kept, read_sealed, write_sealed
 from streams.embedded.checkpoints import NO_END, Checkpoints, End
 from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
 from streams.embedded.ledger_file import (
@@ -75,7 +77,7 @@ class SqliteJournal:
             kept = self._end == NO_END or _holds(db, self._end)
             self._end = _end_of(db)
             db.execute("COMMIT")
-            self._checkpoints = Checkpoints(db, self._path, self._end)
+            self._checkpoints = Checkpoints(db, self._path, self._end, first_kept(db))
             has_wal = wal is not None or db.pragma("journal_mode") != "wal"
             # `kept` is false where a WAL with answered decisions was lost since the last `own`, or
             # an older copy of the file was put back.
@@ -132,6 +134,46 @@ class SqliteJournal:
         except apsw.Error as error:
             raise _translated(error) from error
 
+    async def sealed(self) -> Sealed | None:
+        try:
+            return read_sealed(self._connection)
+        except apsw.Error as error:
+            raise _translated(error) from error
+
+    @property
+    def first_kept(self) -> int:
+        """Number of the first decision that was not archived, 0 where none was."""
+        return first_kept(self._connection)
+
+    def first_since(self, since: int) -> int:
+        """Return the number of the first decision made at or after `since`, at most the last.
+
+        Raises: as `decisions`.
+        """
+        try:
+            return _first_since(self._connection, since)
+        except apsw.Error as error:
+            raise _translated(error) from error
+
+    async def seal(self, commit: Commit, sealed: Sealed, archived: int) -> None:
+        """Commit a seal, and in the same transaction let go of the decisions up to `archived`.
+
+        Raises: as `commit`.
+        """
+        await self._transact(commit, lambda db: write_sealed(db, sealed, archived))
+
+    async def shrink(self) -> None:
+        """Give the disk back what deleted decisions took.
+
+        Raises: Unavailable: the disk has no room for a copy of what is left; nothing is lost.
+        """
+        db = self._connection
+        try:
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except apsw.Error as error:
+            raise _translated(error) from error
+
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._inbox.seek(offsets)
 
@@ -139,6 +181,9 @@ class SqliteJournal:
         return await self._inbox.take(most, wait)
 
     async def commit(self, commit: Commit) -> None:
+        await self._transact(commit, _nothing_else)
+
+    async def _transact(self, commit: Commit, also: Callable[[apsw.Connection], None]) -> None:
         db = self._connection
         try:
             db.execute("BEGIN IMMEDIATE")
@@ -159,6 +204,7 @@ class SqliteJournal:
                 db.executemany("DELETE FROM state WHERE key = ?", deleted)
             if commit.dead_letters:
                 _set_aside(db, commit.dead_letters)
+            also(db)
             db.execute("COMMIT")
             self._version = db.data_version()
             # Check after COMMIT: never acknowledge a decision that a process opening this path
@@ -207,6 +253,10 @@ class SqliteJournal:
         if self._db is None:
             raise Unavailable(f"{self._path} is not open")
         return self._db
+
+
+def _nothing_else(_db: apsw.Connection) -> None:
+    pass
 
 
 def _end_of(db: apsw.Connection) -> End:

@@ -171,7 +171,7 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
         db.close()
         with contextlib.suppress(FileExistsError):
             os.link(new, path)  # unlike a rename, this never replaces another process' file
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except (OSError, apsw.Error) as error:
         raise Refused(f"{path} cannot be made: {error}") from error
     finally:
@@ -192,7 +192,8 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Sync the names in a directory to disk."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

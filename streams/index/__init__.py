@@ -4,10 +4,11 @@ from streams.index.census import BYS, By, Indexed, UsageRow
 from streams.index.follower import Follower
 from streams.index.reader import IndexState, UsageReader, index_path
 from streams.index.rows import most_apart
-from streams.index.usage_index import Log, Reached, UsageIndex
+from streams.index.usage_index import Beginning, Log, Reached, UsageIndex
 
 __all__ = [
     "BYS",
+    "Beginning",
     "By",
     "Follower",
     "IndexState",

@@ -22,9 +22,9 @@ import apsw
 
 from accountant.errors import BudgetError
 from accountant.partition import hash_of
+from accountant.views.tallies import LogDiffers
 from streams.errors import Unavailable
 from streams.index.rows import Rows
-from streams.index.tallies import LogDiffers
 from streams.index.usage_index import (
     NOTHING,
     Log,
@@ -174,6 +174,8 @@ class Follower:
 
     def _catch_up(self, index: UsageIndex, log: Log, place: Reached) -> Reached:
         while not self._stopping.is_set():
+            if place == NOTHING:
+                place = index.begin(self._partition, log)
             values = log.read(place.sequence + 1, _SLICE)
             if not values:
                 found = index.reached(self._partition)

@@ -12,8 +12,8 @@ import apsw
 
 from accountant.amounts import format_units, parse_units
 from accountant.partition import hash_of
+from accountant.views.tallies import Counted, Tallies, count
 from streams.index.rows import TABLES, Rows
-from streams.index.tallies import Counted, Tallies, count
 
 APPLICATION_ID: Final = 0x50424958  # "PBIX"
 VERSION: Final = 1
@@ -62,6 +62,13 @@ class Log(Protocol):
         """Return decisions from number `first` on, none where the log ends before it."""
         ...
 
+    def beginning(self) -> Beginning | None:
+        """Return what stands for the log's beginning, None if that was not archived.
+
+        Raises: LogDamaged.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of it."""
         ...
@@ -85,6 +92,18 @@ class Reached(NamedTuple):
 
 
 NOTHING: Final = Reached(-1, "", "")
+
+
+class Beginning(NamedTuple):
+    """What stands for the beginning of a log that was archived.
+
+    Attributes:
+        counted: the usage in it.
+        reached: the last decision that is counted.
+    """
+
+    counted: Counted
+    reached: Reached
 
 
 def is_index(path: Path) -> bool:
@@ -199,8 +218,26 @@ class UsageIndex:
             if not values or hash_of(values[0]) != place.head:
                 self.begin_anew()
                 place = NOTHING
+        if place == NOTHING:
+            place = self.begin(partition, log)
         while values := log.read(place.sequence + 1, _SLICE):
             place = self.take(partition, place, values)
+
+    def begin(self, partition: int, log: Log) -> Reached:
+        """Take in what stands for the beginning of an archived log; return what is reached.
+
+        Where another process has written meanwhile, nothing is taken in.
+
+        Raises: LogDamaged; apsw.Error.
+        """
+        beginning = log.beginning()
+        if beginning is None:
+            return NOTHING
+        with self._one_at_a_time, _immediate(self._db) as db:
+            if (found := _reached(db, partition)) != NOTHING:
+                return found
+            _write(db, partition, beginning.counted, beginning.reached)
+        return beginning.reached
 
     @contextlib.contextmanager
     def at_last(self) -> Iterator[Rows]:

@@ -107,6 +107,9 @@ class KafkaJournal:
                 return
             start = max(begin, start - _LOOK_BACK)
 
+    async def sealed(self) -> None:
+        """Nothing is archived here."""
+
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         reader = self._opened_reader
         await self._check_inputs(reader, offsets)

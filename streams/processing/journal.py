@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from accountant.records import DECODE_ERRORS, Source, decode_decision
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
+from accountant.replay.sealed import Sealed
 from accountant.times import from_iso
 
 DEAD_LETTER_BYTES: Final = 4096
@@ -80,6 +81,13 @@ class Journal(Protocol):
         Args:
             since: skip decisions made before this time, milliseconds since 1970; an adapter
                 may skip fewer. None for all, from decision 0.
+        """
+        ...
+
+    async def sealed(self) -> Sealed | None:
+        """Return what stands for the beginning of the log, None if that was not archived.
+
+        `decisions` then yields decision 0, and those after the archived ones.
         """
         ...
 

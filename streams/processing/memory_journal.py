@@ -104,6 +104,9 @@ class MemoryJournal:
             if since is None or last or decided_at(value) >= since:
                 yield value
 
+    async def sealed(self) -> None:
+        """Nothing is archived here."""
+
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._next = dict(offsets)
 

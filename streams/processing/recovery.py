@@ -8,6 +8,7 @@ from typing import Final
 from accountant.partition import Partition
 from accountant.records import Genesis
 from accountant.replay.refold import Refold, StateMismatch, state_rows
+from accountant.replay.sealed import SealedRefold
 from streams.logs import get_logger
 from streams.processing.journal import Commit, Journal
 
@@ -31,7 +32,8 @@ async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partiti
         async for key, value in journal.rows():
             refold.take_row(key, value)
             keys.append(key)
-        partition = await _fold(journal, refold, sleep)
+        whole = refold if keys else await _without_rows(journal, genesis, None)
+        partition = await _fold(journal, whole, sleep)
     except StateMismatch as error:
         _log.warning(
             "state_mismatch",
@@ -39,7 +41,7 @@ async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partiti
             why=str(error),
             then="refold from decision 0",
         )
-        partition = await _fold(journal, Refold(genesis, instead_of=refold), sleep)
+        partition = await _fold(journal, await _without_rows(journal, genesis, refold), sleep)
         await _rewrite(journal, partition, keys)
     else:
         if not keys and partition.ledgers:
@@ -47,7 +49,17 @@ async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partiti
     return partition
 
 
-async def _fold(journal: Journal, refold: Refold, sleep: Sleep) -> Partition:
+async def _without_rows(
+    journal: Journal, genesis: Genesis, instead_of: Refold | None
+) -> Refold | SealedRefold:
+    """Return a refold of the whole log, or of what an archive has left of it."""
+    sealed = await journal.sealed()
+    if sealed is None:
+        return Refold(genesis, instead_of=instead_of)
+    return SealedRefold(genesis, sealed, instead_of=instead_of)
+
+
+async def _fold(journal: Journal, refold: Refold | SealedRefold, sleep: Sleep) -> Partition:
     taken = 0
     async for value in journal.decisions(refold.start):
         refold.take_decision(value)

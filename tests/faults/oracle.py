@@ -202,7 +202,7 @@ class _Chain:
             assert decision["outcome"] == "genesis", at
             return
         assert decision["outcome"] != "genesis", at
-        if decision["outcome"] == "clock_reset":  # a command wrote it: no input, no charge
+        if decision["outcome"] in {"clock_reset", "sealed"}:  # by a command: no input, no charge
             assert not decision.keys() & {"source", "sequence", "dataset", "cost", "totals"}, at
             self.verdict.decisions.append(decision)
             return

@@ -133,11 +133,27 @@ class _FileViews(Views):
         """
         from streams.embedded.ledger_file import numbered_decisions
 
+        if self._read < 0:
+            self._begin(db)
         lines = self._counted(numbered_decisions(db, first=self._read + 1))
         while found := runs(islice(lines, _AT_A_TIME)):
             for name, run in found.items():
                 for view in fold_run(self._views.get(name), run):
                     self._views[name] = view
+
+    def _begin(self, db: apsw.Connection) -> None:
+        """Begin with the snapshot of a log whose beginning was archived."""
+        from accountant.replay.sealed import partition_row
+        from streams.embedded.archives.sealed_log import read_sealed
+
+        sealed = read_sealed(db)
+        if sealed is None:
+            return
+        for value in sealed.state[:-1]:
+            if self._within in value:
+                row = decoded(0, value, decode_snapshot)
+                self._views[row.dataset] = view_of_snapshot(row)
+        self._read = partition_row(sealed).partition_sequence
 
     def _counted(self, values: Iterable[tuple[int, bytes]]) -> Iterator[CountedDecision]:
         for number, value in values:

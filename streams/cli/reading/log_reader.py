@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import chain, count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aiokafka import TopicPartition
 
     from accountant.records import PartitionRow
+    from accountant.replay.sealed import Sealed
     from streams.kafka.deployment import Deployment
     from streams.kafka.wire.reader import StableReader
 
@@ -34,12 +35,22 @@ class Part(NamedTuple):
         values: the bytes of its decisions, to be read before the next part is asked for.
         total: how many they are, if that is known.
         head: number and hash of the last one as `state` has them, if that is known.
+        sealed: what stands for decisions that are in an archive which was not given.
+        archived: number and hash of the last decision in an archive, as the log's seal has them.
     """
 
     number: int
     values: Iterator[bytes]
     total: int | None = None
     head: tuple[int, str] | None = None
+    sealed: Sealed | None = None
+    archived: tuple[int, str] | None = None
+
+    def numbers(self) -> Iterator[int]:
+        """Yield the number that each value must have."""
+        if self.sealed is None or self.archived is None:
+            return count()
+        return chain([0], count(self.archived[0] + 1))
 
 
 class LogSource(Protocol):
@@ -64,12 +75,19 @@ class LogSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SqliteLog(LogSource):
-    """The log in an embedded ledger's file, read beside its writer."""
+    """The log in an embedded ledger's file, read beside its writer.
+
+    Args:
+        archives: of its beginning, all of them in their order, or none.
+    """
 
     path: Path
+    archives: tuple[Path, ...] = ()
 
     def parts(self) -> Iterator[Part]:
         from accountant.records import decode_partition_row, partition_row_key
+        from streams.cli.reading.archives import joined
+        from streams.embedded.archives.sealed_log import read_seal
         from streams.embedded.ledger_file import (
             ROWS,
             decoded_row,
@@ -82,25 +100,44 @@ class SqliteLog(LogSource):
         with reader(self.path) as db, db:  # one transaction, so one moment: a writer may be at work
             last = db.execute("SELECT max(sequence) FROM decisions").get
             rows: list[Any] = db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
+            found = read_seal(db)
         head = None
         for row in rows:
             decoded = decoded_row(key, sound_row(*row), decode_partition_row)
             head = decoded.partition_sequence, decoded.head
         # What is appended from now on is left out, so that the count is right.
-        count = 0 if last is None else int(last) + 1
-        yield Part(0, read_decisions(self.path, most=count), count, head)
+        total = 0 if last is None else int(last) + 1
+        if found is None:
+            if self.archives:
+                fail(Exit.USAGE, f"nothing of {self.path} was archived: leave --archive out")
+            yield Part(0, read_decisions(self.path, most=total), total, head)
+            return
+        sealed, seal = found
+        archived = seal.archived, seal.head
+        there = total - seal.archived  # without the archived ones, but with decision 0
+        if self.archives:
+            rest = read_decisions(self.path, first=seal.archived + 1, most=there - 1)
+            values = joined(self.archives, rest, _MOST_LINE)
+            yield Part(0, values, total, head, archived=archived)
+        else:
+            values = read_decisions(self.path, most=there)
+            yield Part(0, values, there, head, sealed, archived)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog(LogSource):
-    """JSON lines, as `log export` and `decide` write them, one partition after another."""
+    """JSON lines, as `log export`, `log archive` and `decide` write them, perhaps compressed.
+
+    One partition after another.
+    """
 
     path: Path
 
     def parts(self) -> Iterator[Part]:
+        from streams.cli.reading.archives import opened
         from streams.cli.reading.json_lines import read_lines
 
-        with self.path.open("rb") as file:
+        with opened(self.path) as file:
             lines = _numbered(read_lines(file, _MOST_LINE))
             for number, group in groupby(lines, key=lambda pair: pair[0]):
                 yield Part(number, (line for _, line in group))
@@ -196,11 +233,22 @@ def _values(runner: asyncio.Runner, records: AsyncIterator[Any]) -> Iterator[byt
         yield from fetched
 
 
-def log_source(address: str) -> LogSource:
+def log_source(address: str, archives: Sequence[Path] = ()) -> LogSource:
     """Return the log that a path or an address names.
 
+    Args:
+        archives: of the beginning of a ledger's file, in their order.
     Raises: AddressInvalid: it names none; NoSuchLedger, Refused: of an address; FileNotFoundError.
     """
+    source = _source(address)
+    if not archives:
+        return source
+    if not isinstance(source, SqliteLog):
+        fail(Exit.USAGE, "--archive goes with a ledger's file: --url sqlite:///FILE")
+    return replace(source, archives=tuple(archives))
+
+
+def _source(address: str) -> LogSource:
     from streams.address import ledger_url
     from streams.settings import load
 
@@ -230,7 +278,10 @@ def _of_file(path: Path) -> LogSource:
         begin = file.read(len(_SQLITE))
         is_sqlite = begin == _SQLITE
         if not is_sqlite:
-            begin += file.read(_MOST_LINE)
+            from streams.cli.reading.archives import opened
+
+            with opened(path) as lines:
+                begin = lines.read(_MOST_LINE)
     if not is_sqlite and not _was_log(begin):
         hint = "a ledger's file, or what `accountant log export` or `accountant decide` wrote"
         fail(Exit.USAGE, f"{path} is not a decision log", hint=hint)

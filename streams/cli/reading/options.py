@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,15 @@ LogUrl = Annotated[
         "--url",
         envvar="ACCOUNTANT_URL",
         help="The ledger: sqlite:///FILE or kafka://HOST:PORT.",
+    ),
+]
+Archives = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--archive",
+        help="An archive of the log's beginning; all of them, in their order.",
+        dir_okay=False,
+        exists=True,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]

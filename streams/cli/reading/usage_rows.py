@@ -60,6 +60,9 @@ class _Streamed:
         """Return the next decisions; `first` is asked for in order."""
         return list(islice(self._values, most))
 
+    def beginning(self) -> None:
+        """Nothing of it was archived."""
+
     def close(self) -> None:
         """There is nothing to let go of."""
 

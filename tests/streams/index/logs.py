@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from accountant.partition.operate import reset_clock
-from streams.index import UsageIndex
+from streams.index import Beginning, UsageIndex
 from streams.index.rows import Rows
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
@@ -20,8 +20,9 @@ PURPOSES = ("", "a,b", 'say "x"\nno\x00w', "α: β@γ", "(others)")
 class ListedLog:
     """A log in memory; it may grow, or be another one, while somebody follows it."""
 
-    def __init__(self, values: Sequence[bytes]) -> None:
+    def __init__(self, values: Sequence[bytes], begin: Beginning | None = None) -> None:
         self.values = list(values)
+        self.begin = begin
         self.fault: Exception | None = None
         self.firsts: list[int] = []
 
@@ -30,6 +31,9 @@ class ListedLog:
             raise self.fault
         self.firsts.append(first)
         return self.values[first : first + most]
+
+    def beginning(self) -> Beginning | None:
+        return self.begin
 
     def close(self) -> None:
         """There is nothing to let go of."""

@@ -10,9 +10,9 @@ import apsw
 import pytest
 
 from accountant.partition import hash_of
+from accountant.views.tallies import LogDiffers, UnreadableDecision
 from accountant.views.usage import OTHERS
 from streams.index import BYS, UsageIndex
-from streams.index.tallies import LogDiffers, UnreadableDecision
 from streams.index.usage_index import NOTHING, Moved, Reached, Unfit
 from tests.accountant.world import World
 from tests.streams.index.logs import PURPOSES, busy_world, filled, recounted, rows_of, said

@@ -120,6 +120,25 @@ def count(values: Iterable[bytes], *, after: int, head: str | None) -> Counted:
     return counted
 
 
+def add(counted: Counted, value: bytes) -> None:
+    """Add the next decision of a whole log, whose chain somebody else checks; without its place.
+
+    Raises: DECODE_ERRORS.
+    """
+    _add(counted, _decode_line(value))
+    counted.places.clear()
+
+
+def add_place(counted: Counted, value: bytes) -> None:
+    """Add the place of a decision, and nothing else.
+
+    Raises: DECODE_ERRORS.
+    """
+    line = _decode_line(value)
+    if line.dataset is not None and line.sequence is not None:
+        counted.places.append((line.dataset, line.sequence, line.partition_sequence))
+
+
 def _add(counted: Counted, line: Line) -> None:
     dataset, sequence = line.dataset, line.sequence
     # Decisions without a dataset, such as a reset of the clock, or without a number in it, such

@@ -1,0 +1,80 @@
+"""Decide a request of a log once more, and compare."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from accountant.claims import checked
+from accountant.claims.price import price
+from accountant.claims.text import parse_claim
+from accountant.errors import RequestInvalid
+from accountant.ledger import Ledger
+from accountant.partition import Partition
+from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
+from accountant.records import Decision, Source
+from accountant.records.inputs import Input
+from accountant.replay.sums import Finding, Findings, check_odometers, same
+from accountant.times import from_iso
+
+# These fields must be equal. Odometers may differ by rounding, `fits` must only fit, and of
+# `error` only the field must be equal: a library may word the rule.
+_DECIDED: Final = (
+    "outcome",
+    "reason",
+    "dataset",
+    "generation",
+    "sequence",
+    "cost",
+    "asked",
+    "totals",
+    "left",
+    "crossed",
+    "first",
+    "policy",
+    "budget",
+    "decided_at",
+    "floor",
+)
+
+
+def decided_again(partition: Partition, decision: Decision) -> Findings:
+    """Yield the findings about a decision on a request, which is decided once more.
+
+    By the rules that it names, from the log's requests alone.
+    """
+    source = decision.source
+    assert source is not None
+    at = from_iso(decision.decided_at)
+    topic: Source = "admin" if source.topic == "admin" else "requests"
+    draft = Draft(partition, rules=decision.rules)
+    body = bytes(decision.request)
+    ours = decide(draft, Input(topic, source.offset, None, body, at), at).decision
+    for field in _DECIDED:
+        due, found = getattr(ours, field), getattr(decision, field)
+        if due != found:
+            yield Finding(field, str(due), str(found))
+    yield from same("request", bytes(ours.request), body)
+    yield from same(
+        "error.field", ours.error and ours.error.field, decision.error and decision.error.field
+    )
+    ledger = draft.ledgers.get(str(decision.dataset))
+    if ledger is None:
+        yield from same("odometers", None, decision.odometers)
+        yield from same("fits", None, decision.fits)
+        return
+    yield from check_odometers(ledger.plan, ledger.totals, decision.odometers or {})
+    if ours.fits != decision.fits and not _fits(ledger, decision.fits):
+        yield Finding("fits", str(ours.fits), str(decision.fits))
+
+
+def _fits(ledger: Ledger, text: str | None) -> bool:
+    """Return whether the filter would have granted the claim that a refusal offers.
+
+    A search in floats finds that claim, so another machine may offer another last digit.
+    """
+    try:
+        asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs)
+    except RequestInvalid:
+        return False
+    return ledger.plan.offered.fits(ledger.plan.capacity, ledger.spent, asked)

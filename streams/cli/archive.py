@@ -1,0 +1,138 @@
+"""`accountant log archive`: move the beginning of a ledger's log into a compressed file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
+
+if TYPE_CHECKING:
+    from streams.embedded.archives.archive import Archived
+    from streams.settings import Settings
+
+
+def archive(
+    file: Annotated[Path, typer.Argument(help="The archive to make, as census-2026.jsonl.gz.")],
+    before: Annotated[
+        str,
+        typer.Option(
+            help="Archive what was decided before this time, as 2026-10-01 or "
+            "2026-10-01T12:00:00Z, in UTC."
+        ),
+    ],
+    reason: Annotated[
+        str, typer.Option(help="Why, for people; kept for ever, 1 to 200 characters.")
+    ],
+    url: LogUrl = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Move the beginning of a stopped ledger's log into a compressed file, for ever.
+
+    Audits the whole log, writes the file, then seals the ledger by one decision that holds the
+    hashes of what was archived, and of the state and the usage; then gives the disk back what the
+    archived decisions took. Nothing that was spent changes. Keep the archive: without it,
+    `accountant audit` can only check the log from the seal on.
+    """
+    from streams.address import ledger_url
+    from streams.cli.printing.output import print_json
+    from streams.settings import load
+
+    with explained():
+        at = _parsed(before)
+        where = ledger_url(url)
+        if where.kind == "kafka":
+            hint = "tiered storage (docs/operating.md, Archives)"
+            fail(Exit.USAGE, "on Kafka the broker keeps old decisions", hint=hint)
+        if where.kind != "sqlite":
+            fail(Exit.USAGE, "a gateway archives no log", hint="--url sqlite:///FILE")
+        done, trouble = _archived(load(url=url), Path(where.target), file, at, reason)
+    if json:
+        print_json(_fields(file, done) | ({} if trouble is None else {"size_kept": trouble}))
+        return
+    earlier = "--archive EACH-EARLIER-ONE " if done.first else ""
+    typer.echo(
+        f"decisions {done.first} to {done.last} are in {file}, {done.bytes:,} bytes\n"
+        f"   head {done.last}:{done.head}\n"
+        f"the seal is decision {done.seal.partition_sequence}; {done.kept} decisions stay in the "
+        f"ledger\n   head {done.seal.partition_sequence}:sha256:{done.seal.digest.hex()}\n"
+        f"to check the whole log: accountant audit --url {url} {earlier}--archive {file}"
+    )
+    if trouble is not None:
+        typer.echo(f"the ledger's file keeps its size for now: {trouble}", err=True)
+
+
+def _fields(file: Path, done: Archived) -> dict[str, Any]:
+    return {
+        "file": str(file),
+        "bytes": done.bytes,
+        "first": done.first,
+        "last": done.last,
+        "head": done.head,
+        "kept": done.kept,
+        "seal": done.seal.partition_sequence,
+        "seal_hash": f"sha256:{done.seal.digest.hex()}",
+    }
+
+
+def _parsed(text: str) -> int:
+    """Return a day or a time as milliseconds since 1970.
+
+    Raises: RequestInvalid.
+    """
+    from datetime import UTC, datetime
+
+    from accountant.errors import RequestInvalid
+
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        rule = "must be a day or a time, as 2026-10-01 or 2026-10-01T12:00:00Z"
+        raise RequestInvalid("--before", rule, text) from None
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+    return int(at.timestamp() * 1000)
+
+
+def _archived(
+    settings: Settings, ledger: Path, file: Path, before: int, note: str
+) -> tuple[Archived, str | None]:
+    """Archive; return what was done, and why the ledger's file keeps its size, if it does."""
+    from accountant.partition.operate import check_note
+    from streams.cli.printing.output import progress
+    from streams.client.connect import check_there
+    from streams.clock import CheckedClock, SystemClock
+    from streams.embedded.archives.archive import archive as archive_log
+    from streams.embedded.file_ownership import stopped_ledger
+    from streams.errors import JournalFault
+
+    check_note(note)
+    check_there(ledger)
+    clock, target = SystemClock(), file.absolute()
+
+    async def work() -> tuple[Archived, str | None]:
+        try:
+            done = await archive_log(
+                journal,
+                ledger,
+                genesis,
+                CheckedClock(clock, settings.most_ahead_ms),
+                target,
+                before=before,
+                note=note,
+                progress=lambda what, count: bars.update(task, description=what, completed=count),
+            )
+            try:
+                await journal.shrink()
+            except JournalFault as error:
+                return done, str(error)
+            return done, None
+        finally:
+            await journal.drop()
+
+    with stopped_ledger(ledger, settings, clock.now()) as (journal, genesis), progress() as bars:
+        task = bars.add_task("reading", total=None)
+        return asyncio.run(work())

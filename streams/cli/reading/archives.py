@@ -1,0 +1,48 @@
+"""Archives that `log archive` wrote, and the log that goes on where they end."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+_GZIP: Final = b"\x1f\x8b"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file of JSON lines, compressed or not.
+
+    Raises: OSError; Refused: it is cut or damaged.
+    """
+    from streams.errors import Refused
+
+    with path.open("rb") as raw:
+        is_compressed = raw.read(len(_GZIP)) == _GZIP
+        raw.seek(0)
+        if not is_compressed:
+            yield raw
+            return
+        try:
+            with gzip.GzipFile(fileobj=raw) as file:
+                yield cast("BinaryIO", file)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise Refused(f"{path} is damaged: {error}") from error
+
+
+def joined(archives: Sequence[Path], rest: Iterator[bytes], most: int) -> Iterator[bytes]:
+    """Yield the decisions of archives, in the order in which they were made, then the rest.
+
+    Args:
+        most: longest line.
+    Raises: OSError, Refused.
+    """
+    from streams.cli.reading.json_lines import read_lines
+
+    for path in archives:
+        with opened(path) as file:
+            yield from read_lines(file, most)
+    yield from rest

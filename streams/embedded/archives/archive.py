@@ -1,0 +1,228 @@
+"""Move the beginning of a stopped ledger's log into a compressed file, and seal the log.
+
+What a crash leaves, step by step: before the file has its name, nothing but a temporary file; after
+that, an archive that nothing needs, the ledger as it was; after the one transaction that writes the
+seal and its snapshot and deletes what is archived, the sealed ledger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+from accountant.errors import LogDamaged, RequestInvalid
+from accountant.partition import NO_PREVIOUS, Partition, hash_of
+from accountant.partition.draft import Draft
+from accountant.partition.operate import seal_log
+from accountant.records import Genesis, decode_decision
+from accountant.records.decided import Encoded
+from accountant.replay.audit import Auditor
+from accountant.replay.sealed import Sealed, SealedStart, next_seal, sealed_state, sealed_usage
+from accountant.times import iso
+from streams.clock import CheckedClock
+from streams.embedded.journal import SqliteJournal
+from streams.embedded.ledger_file import read_decisions, sync_directory
+from streams.errors import Refused
+from streams.processing.journal import Commit
+from streams.processing.recovery import recovered
+
+_PARTIAL: Final = ".partial"
+_LEVEL: Final = 6
+
+Progress = Callable[[str, int], None]
+"""Called with what is being done, and how many decisions of it are done."""
+
+
+class Archived(NamedTuple):
+    """What was archived.
+
+    Attributes:
+        first, last: numbers of the decisions in the file.
+        head: hash of the last one.
+        bytes: size of the file.
+        seal: the decision that seals the log.
+        kept: decisions in the log now.
+    """
+
+    first: int
+    last: int
+    head: str
+    bytes: int
+    seal: Encoded
+    kept: int
+
+
+async def archive(
+    journal: SqliteJournal,
+    ledger: Path,
+    genesis: Genesis,
+    clock: CheckedClock,
+    target: Path,
+    *,
+    before: int,
+    note: str,
+    progress: Progress,
+) -> Archived:
+    """Archive the decisions made before a time, and seal the log. Gives no disk back yet.
+
+    The whole log is audited first, and what is left of it is folded and compared with the state
+    before anything is deleted.
+
+    Args:
+        journal: of the stopped ledger, not owned yet.
+        ledger: its file.
+        target: the file to make.
+        before: milliseconds since 1970.
+        note: why, for people.
+
+    Raises:
+        RequestInvalid: ids of decisions before that time may still be repeated, or nothing was
+            decided before it.
+        Refused: the target exists, or cannot be written.
+        LogDamaged: the log fails its audit. The errors of the journal.
+    """
+    await journal.own()
+    partition = await recovered(journal, genesis, _no_pause)
+    snapshot = await journal.sealed()
+    last = _last_archived(journal, partition, before)
+    first = journal.first_kept
+    if last < max(first, 1):
+        raise RequestInvalid("--before", "must be after the first decision of the log", iso(before))
+    auditor = await _audited(journal, genesis, snapshot, progress)
+    _check_same(partition, auditor)
+
+    head, size = _write(target, ledger, first, last, progress)
+    draft = Draft(partition)
+    seal = next_seal(partition, auditor.counted, auditor.first, (last, head))
+    decision = seal_log(draft, clock.now(partition.decided_at), note, seal)
+    sealed = Sealed(sealed_state(partition), sealed_usage(auditor.counted))
+    kept = _check_kept(ledger, sealed, partition, last, decision)
+    commit = Commit([decision], draft.rows(), [], draft.next, draft.decided_at)
+    await journal.seal(commit, sealed, last)
+    return Archived(first, last, head, size, decision, kept)
+
+
+async def _no_pause(_seconds: float) -> None:
+    """Nothing else runs in this process."""
+
+
+def _last_archived(journal: SqliteJournal, partition: Partition, before: int) -> int:
+    """Return the number of the last decision made before a time.
+
+    A partition remembers no id of a decision made before its floor less the skew.
+    """
+    latest = partition.floor - partition.genesis.skew_ms
+    if before > latest:
+        rule = f"must be at most {iso(max(0, latest))}: later requests may still be repeated"
+        raise RequestInvalid("--before", rule, iso(before))
+    return journal.first_since(before) - 1
+
+
+async def _audited(
+    journal: SqliteJournal, genesis: Genesis, snapshot: Sealed | None, progress: Progress
+) -> Auditor:
+    auditor = Auditor(genesis=genesis, sealed=snapshot)
+    async for value in journal.decisions(None):
+        if not auditor.take(value):
+            break
+        progress("auditing", auditor.records)
+    wrong = auditor.report().first_disagreement
+    if wrong is not None:
+        raise LogDamaged(
+            f"decision {wrong.partition_sequence}, field {wrong.what}: expected "
+            f"{wrong.expected[:400]}, found {wrong.found[:400]}. Nothing was archived"
+        )
+    return auditor
+
+
+def _check_same(partition: Partition, auditor: Auditor) -> None:
+    """Check that the audited log and the state that would be sealed are the same."""
+    audited = auditor.partition
+    if audited is None or sealed_state(audited) != sealed_state(partition):
+        raise LogDamaged("the rows of `state` differ from the audited log. Nothing was archived")
+
+
+def _check_kept(
+    ledger: Path, sealed: Sealed, partition: Partition, archived: int, seal: Encoded
+) -> int:
+    """Fold what would be left of the log, and compare; return how many decisions that is.
+
+    Raises: LogDamaged: it does not come to the state as it is.
+    """
+    start, found, kept = SealedStart(partition.genesis, sealed), None, 0
+    for value in _left(ledger, archived, seal):
+        found = start.take(value)
+        kept += 1
+    if (
+        found is None
+        or sealed_state(found) != list(sealed.state)
+        or len(found.ids) != len(partition.ids)
+    ):
+        raise LogDamaged("what would be kept of the log is not enough. Nothing was deleted")
+    return kept
+
+
+def _left(ledger: Path, archived: int, seal: Encoded) -> Iterator[bytes]:
+    yield from read_decisions(ledger, first=0, most=1)
+    yield from read_decisions(ledger, first=archived + 1)
+    yield seal.value
+
+
+def _write(
+    target: Path, ledger: Path, first: int, last: int, progress: Progress
+) -> tuple[str, int]:
+    """Write the decisions from `first` to `last`; return the last one's hash and the file's size.
+
+    Raises: Refused: the file exists, cannot be written, or is read back otherwise.
+    """
+    partial = target.with_name(target.name + _PARTIAL)
+    try:
+        if target.exists():
+            raise Refused(f"{target} exists: name another file")
+        partial.unlink(missing_ok=True)
+        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "wb") as raw:
+            digest, head = _compress(raw, ledger, first, last, progress)
+            raw.flush()
+            os.fsync(raw.fileno())
+        if _digest(partial) != digest:
+            raise Refused(
+                f"{partial} is read back otherwise than it was written: is the disk well?"
+            )
+        os.link(partial, target)  # unlike a rename, this never replaces another file
+        partial.unlink()
+        sync_directory(target.parent)
+        return head, target.stat().st_size
+    except OSError as error:
+        raise Refused(f"{target} cannot be written: {error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _compress(
+    raw: IO[bytes], ledger: Path, first: int, last: int, progress: Progress
+) -> tuple[bytes, str]:
+    digest, head, number = hashlib.sha256(), NO_PREVIOUS, first - 1
+    with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0, filename="") as file:
+        for number, value in enumerate(
+            read_decisions(ledger, first=first, most=last - first + 1), first
+        ):
+            line = value + b"\n"
+            file.write(line)
+            digest.update(line)
+            head = hash_of(value)
+            progress("archiving", number - first + 1)
+    if number != last or decode_decision(value).partition_sequence != last:
+        raise Refused(f"the log ends at decision {number}, before decision {last}")
+    return digest.digest(), head
+
+
+def _digest(path: Path) -> bytes:
+    with gzip.open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

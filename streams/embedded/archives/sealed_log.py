@@ -1,0 +1,97 @@
+"""The snapshot of a seal in a ledger's file, and where the log in it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import apsw
+
+from accountant.errors import LogDamaged
+from accountant.records import DECODE_ERRORS, decode_decision
+from accountant.records.seals import Seal
+from accountant.replay.sealed import Sealed, counted_from, hash_of_lines, partition_row
+from accountant.views.tallies import add_place
+from streams.embedded.ledger_file import numbered_decisions
+from streams.index import Beginning, Reached
+
+_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS sealed (
+    part TEXT NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (part, number)
+) WITHOUT ROWID
+"""
+_PARTS: Final = ("state", "usage")
+
+
+def read_sealed(db: apsw.Connection) -> Sealed | None:
+    """Return the snapshot of the log's seal, None if nothing of it was archived."""
+    if not db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'sealed'").get:
+        return None
+    parts = [list(_values(db, part)) for part in _PARTS]
+    return Sealed(*parts) if any(parts) else None
+
+
+def _values(db: apsw.Connection, part: str) -> Iterator[bytes]:
+    # A damaged value may have another type; the seal has the hash of all of them.
+    query = "SELECT CAST(value AS BLOB) FROM sealed WHERE part = ? ORDER BY number"
+    for (value,) in db.execute(query, (part,)):
+        yield bytes(value)
+
+
+def write_sealed(db: apsw.Connection, sealed: Sealed, archived: int) -> None:
+    """Put a snapshot in place of the decisions up to `archived`, within the open transaction."""
+    db.execute(_TABLE)
+    db.execute("DELETE FROM sealed")
+    for part, lines in zip(_PARTS, sealed, strict=True):
+        db.executemany("INSERT INTO sealed VALUES (?, ?, ?)", _numbered(part, lines))
+    # Decision 0 stays: the log is known by it.
+    db.execute("DELETE FROM decisions WHERE sequence BETWEEN 1 AND ?", (archived,))
+
+
+def _numbered(part: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, bytes]]:
+    return ((part, number, line) for number, line in enumerate(lines))
+
+
+def first_kept(db: apsw.Connection) -> int:
+    """Return the number of the first decision of the log's unbroken end."""
+    found: Any = db.execute("SELECT min(sequence) FROM decisions WHERE sequence > 0").get
+    return 0 if found is None or found == 1 else int(found)
+
+
+def read_seal(db: apsw.Connection) -> tuple[Sealed, Seal] | None:
+    """Return the snapshot and the seal that names it, None if nothing of the log was archived.
+
+    Raises: LogDamaged: one of them is missing, or cannot be read.
+    """
+    sealed = read_sealed(db)
+    if sealed is None:
+        if begin := first_kept(db):
+            raise LogDamaged(f"decisions 1 to {begin - 1} and the snapshot of a seal are missing")
+        return None
+    number = partition_row(sealed).partition_sequence + 1
+    values = dict(numbered_decisions(db, first=number, most=1))
+    try:
+        seal = decode_decision(values[number]).seal
+    except (*DECODE_ERRORS, KeyError) as error:
+        raise LogDamaged(f"the seal, decision {number}, cannot be read: {error}") from error
+    if seal is None:
+        raise LogDamaged(f"decision {number} must be the seal of the snapshot")
+    return sealed, seal
+
+
+def usage_of_seal(db: apsw.Connection) -> Beginning | None:
+    """Return what an index begins with, None if nothing of the log was archived.
+
+    Raises: LogDamaged: the snapshot is another one than the log's seal names.
+    """
+    found = read_seal(db)
+    if found is None:
+        return None
+    sealed, seal = found
+    if seal.usage != hash_of_lines(sealed.usage):
+        raise LogDamaged("the seal names other usage than its snapshot has")
+    counted, row = counted_from(sealed.usage), partition_row(sealed)
+    first, last = seal.archived + 1, row.partition_sequence
+    for _, value in numbered_decisions(db, first=first, most=last + 1 - first):
+        add_place(counted, value)
+    return Beginning(counted, Reached(last, row.head, seal.first))
