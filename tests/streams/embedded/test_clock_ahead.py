@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,16 @@ from accountant.records import decode_decision
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
+from accountant.times import iso
 from streams.client import Accountant, Refused, Unavailable
 from streams.clock import DAY_MS
 from streams.embedded import ledger_file
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
+from streams.metrics.registry import exposition, make_registry
 from streams.processing.clock_reset import reset
 from streams.settings import Settings
+from tests.streams.bodies import asking
 from tests.streams.gateway.door import TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
@@ -102,6 +106,35 @@ def test_a_frozen_ledger_is_thawed(used: Path, clock: TestClock) -> None:
         view = ledger.dataset("census")
         assert view is not None
         assert view.totals["epsilon"] == "0.4"
+
+
+def test_alerts_metrics_and_usage_go_by_numbers_not_by_times(used: Path, clock: TestClock) -> None:
+    clock.pass_(seconds=300 * DAY_S)
+    for _ in range(5):
+        assert ask(used, clock) is Outcome.GRANTED  # crosses 0.5 by the clock that is ahead
+    ahead = iso(clock.now())[:10]
+    clock.pass_(seconds=-300 * DAY_S)
+    reset_file(used, Settings(), clock, "set by hand")
+    clock.pass_(seconds=301)
+    asyncio.run(_by_numbers(used, clock, ahead))
+
+
+async def _by_numbers(used: Path, clock: TestClock, ahead: str) -> None:
+    now = clock.now()
+    service = EmbeddedService.open(used, Settings(), clock=clock)
+    coming = service.alerts()
+    for n in range(2):
+        answer = await service.submit("requests", asking("census", now, n), wait=10)
+        assert decode_decision(answer.decision or b"").granted
+    alert = await anext(coming)
+    # Told once, and at its own time, though an earlier threshold was crossed at a later one.
+    assert (alert.threshold, alert.decided_at) == ("0.8", iso(now))
+    by_day = {row.key: row.granted for row in await service.usage_by("census", "day")}
+    assert by_day == {ahead: 5, iso(now)[:10]: 3}
+    text, _ = exposition(make_registry(service.live_ledgers), "")
+    (last,) = re.findall(rb"privacy_last_decision_timestamp_seconds{.*} (.+)", text)
+    assert float(last) == now / 1000
+    await service.close()
 
 
 def test_a_file_that_is_open_is_not_reset(used: Path, clock: TestClock) -> None:
