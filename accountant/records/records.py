@@ -135,6 +135,7 @@ class Genesis(msgspec.Struct, frozen=True):
         partitions: number of partitions; changing it would split ledgers.
         window_ms: time after its issue for which the partition remembers an id.
         skew_ms: largest lead of an id's time over the clock.
+        ledger: random, the same in all partitions of a ledger; those of before have none.
     """
 
     application: str
@@ -142,6 +143,12 @@ class Genesis(msgspec.Struct, frozen=True):
     partitions: int
     window_ms: int
     skew_ms: int
+    ledger: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def settings(self) -> Genesis:
+        """The same without what no setting says."""
+        return msgspec.structs.replace(self, ledger=msgspec.UNSET)
 
 
 class Decision(

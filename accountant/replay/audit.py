@@ -229,7 +229,7 @@ class Auditor:
         if genesis is None or decision.outcome is not Outcome.GENESIS:
             raise _Wrong("genesis", "decision 0", decision.outcome)
         if self._genesis is not None:
-            _insist(same("genesis", self._genesis, genesis))
+            _insist(same("genesis", self._genesis.settings, genesis.settings))
         _insist(same("sequence", None, decision.sequence))
         self.partition = Partition(genesis, most_ids=self._most_ids)
 

@@ -132,7 +132,7 @@ class Refold:
             if self._partition.ledgers:
                 raise StateMismatch("state holds datasets but no partition row")
             return None
-        if row.genesis != self._genesis:
+        if row.genesis.settings != self._genesis.settings:
             raise StateMismatch(f"state belongs to {row.genesis}, not to {self._genesis}")
         if row.datasets != len(self._partition.ledgers):
             raise StateMismatch(
@@ -175,7 +175,7 @@ class Refold:
                 f"decision {number} after {decision.previous} stands where {where}{why}"
             )
         if number == 0:
-            check_genesis(decision.genesis, self._genesis)
+            self._begin(check_genesis(decision.genesis, self._genesis))
         if decision.rules > RULES:
             raise MadeByNewer("rules", decision.rules, RULES)
         digest = hash_of(value)
@@ -200,6 +200,15 @@ class Refold:
         if self._taken % _FORGET_EVERY == 0:
             self._partition.ids.forget(from_iso(decision.floor))
 
+    def _begin(self, genesis: Genesis) -> None:
+        """Take the ledger's id from decision 0; a setting does not say it.
+
+        Raises: StateMismatch: the partition's row names another ledger.
+        """
+        if self._row is not None and self._row.genesis != genesis:
+            raise StateMismatch(f"state belongs to {self._row.genesis}, the log to {genesis}")
+        self._partition.genesis = genesis
+
     def finish(self) -> Partition:
         """Return the state, after the last record is taken.
 
@@ -218,7 +227,7 @@ class Refold:
                     f"the log before decision {self._expected}"
                 )
             self._check_row(row)
-            partition.rules = row.rules
+            partition.genesis, partition.rules = row.genesis, row.rules
             partition.sequence, partition.head = row.partition_sequence, row.head
             partition.decided_at, partition.floor = row.decided_at, row.floor
             partition.next = {"requests": row.next.requests, "admin": row.next.admin}
@@ -250,13 +259,13 @@ class Refold:
 
     def _as_witness(self) -> StateWitness:
         row = self._row
-        if row is not None and row.genesis != self._genesis:
+        if row is not None and row.genesis.settings != self._genesis.settings:
             return StateWitness(None, {})
         return StateWitness(row, self._partition.ledgers)
 
 
-def check_genesis(found: Genesis | None, wanted: Genesis) -> None:
-    """Check that a log began with these settings.
+def check_genesis(found: Genesis | None, wanted: Genesis) -> Genesis:
+    """Check that a log began with these settings; return the genesis that was found.
 
     Raises:
         GenesisDiffers: it began with other settings; the message names each with its right value.
@@ -271,6 +280,7 @@ def check_genesis(found: Genesis | None, wanted: Genesis) -> None:
     ]
     if differing:
         raise GenesisDiffers(f"the log began as one {', and '.join(differing)}")
+    return found
 
 
 def _compare(partition: Partition, decision: Decision) -> None:

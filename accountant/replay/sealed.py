@@ -215,7 +215,8 @@ class SealedStart:
         if self.first is None:
             if decision.partition_sequence != 0:
                 raise LogDamaged(f"the log begins with decision {decision.partition_sequence}")
-            check_genesis(decision.genesis, self._genesis)
+            if check_genesis(decision.genesis, self._genesis) != self._row.genesis:
+                raise LogDamaged("the snapshot of the seal belongs to another ledger")
             self.first = hash_of(value)
             return None
         if self._at_seal is not None:

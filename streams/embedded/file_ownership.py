@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from accountant.errors import LogDamaged
 from accountant.records import Genesis
 from accountant.replay.refold import check_genesis
@@ -16,6 +18,7 @@ from streams.embedded.file_lock import FileLock
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.queue import InputQueue
 from streams.errors import Refused
+from streams.processing.ledger_id import new_ledger_id
 from streams.settings import Settings
 
 
@@ -53,7 +56,8 @@ def own_file(path: Path, wanted: Genesis, at: int) -> OwnedFile:
         raise Refused(f"{path} cannot be opened: {error}") from error
     try:
         file_names.check_mount(path)
-        ledger_file.create(path, wanted, at)
+        new = msgspec.structs.replace(wanted, ledger=new_ledger_id())
+        ledger_file.create(path, new, at)
         identity = lock.take_file()
         file_names.check_only_name(path, identity)
         genesis = ledger_file.stored_genesis(path)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
+import msgspec
 from aiokafka import TopicPartition
 
 from accountant.errors import LogDamaged
@@ -23,12 +25,30 @@ from streams.kafka.wire.reader import StableReader, consumer, stop
 _PATIENCE_S: Final = 15.0
 
 
-async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence[str]) -> bool:
+async def ledger_id(deployment: Deployment) -> str | msgspec.UnsetType:
+    """Return the id in partition 0, which the others take; none in ledgers of before."""
+    decisions = TopicPartition(deployment.topics.decisions, 0)
+    async with StableReader(deployment.bootstrap, [decisions]) as reader:
+        async for record in reader.read(decisions, reader.spans[decisions].begin):
+            with suppress(*DECODE_ERRORS):
+                genesis = decode_decision(record.value or b"").genesis
+                return msgspec.UNSET if genesis is None else genesis.ledger
+            break  # workers and `audit` tell of damage
+    return msgspec.UNSET
+
+
+async def write_genesis(
+    deployment: Deployment,
+    partition: int,
+    inputs: Sequence[str],
+    ledger: str | msgspec.UnsetType = msgspec.UNSET,
+) -> bool:
     """Write decision 0 of a partition if it is missing. Return whether it was written.
 
     Args:
         deployment, partition: the partition's log.
         inputs: names of the input topics that existed before this call.
+        ledger: its id.
     Raises: Refused: decision 0 is missing although the inputs took records, or has other settings.
     """
     if await _end_if_empty(deployment, partition) is None:
@@ -42,7 +62,8 @@ async def write_genesis(deployment: Deployment, partition: int, inputs: Sequence
         if end is None:
             return False
         producer.expect_at(deployment.topics.decisions, end)
-        first = genesis_decision(deployment.genesis(partition), time.time_ns() // 1_000_000)
+        genesis = msgspec.structs.replace(deployment.genesis(partition), ledger=ledger)
+        first = genesis_decision(genesis, time.time_ns() // 1_000_000)
         record = Record(first.key, first.value, first.decided_at)
         await producer.transact(partition, {deployment.topics.decisions: [record]})
     finally:

@@ -192,7 +192,8 @@ def _begins(value: bytes, genesis: Genesis) -> bool:
     nothing to restore.
     """
     try:
-        return decode_decision(value).genesis == genesis
+        found = decode_decision(value).genesis
+        return found is not None and found.settings == genesis.settings
     except DECODE_ERRORS:
         return False
 

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import msgspec
 from aiokafka import errors as kafka
 from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.genesis import write_genesis
+from streams.kafka.genesis import ledger_id, write_genesis
 from streams.kafka.wire.admin import admin_of
 from streams.kafka.wire.errors import translating
+from streams.processing.ledger_id import new_ledger_id
 
 _INPUTS: Final = ("requests", "admin")
 _FOREVER: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
@@ -73,8 +75,11 @@ async def create(deployment: Deployment) -> list[str]:
         ledger = [topic for topic in SETTINGS if topic not in _INPUTS]
         done = await create_missing(admin, deployment, ledger)
         await check_all(admin, deployment, ledger, created=bool(done))
+        id_of_all: str | msgspec.UnsetType = new_ledger_id()
         for partition in range(deployment.partitions):
-            if await write_genesis(deployment, partition, inputs):
+            if partition == 1:  # another process may have been the first to write partition 0
+                id_of_all = await ledger_id(deployment)
+            if await write_genesis(deployment, partition, inputs, id_of_all):
                 done.append(f"wrote genesis of partition {partition}")
         done += await create_missing(admin, deployment, _INPUTS)
         await check_all(admin, deployment, list(SETTINGS), created=bool(done))

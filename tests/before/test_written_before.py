@@ -7,12 +7,14 @@ embedded ledger made of the first 119 of the inputs that are text.
 
 The same of rules 2: the inputs of before and those of `inputs_of_rules_2.jsonl` behind them, every
 outcome and reason that came with these rules among them; `ledger_of_rules_2.sqlite` is made of the
-latter. What a later version decides otherwise has other rules, and leaves these files as they are.
+latter, and `sealed_by_rules_2.sqlite` goes on from `archive_of_rules_2.jsonl.gz`. What a later
+version decides otherwise has other rules, and leaves these files as they are.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import shutil
@@ -23,16 +25,19 @@ from typing import Any
 import apsw
 import pytest
 
+from accountant.partition import hash_of
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.ids import decode_identity
-from accountant.partition.operate import reset_clock
+from accountant.partition.operate import reset_clock, seal_log
 from accountant.records import FIRST_RULES, decode_decision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome, Reason
-from accountant.replay.audit import audit
+from accountant.replay.audit import Auditor, audit
 from accountant.replay.refold import Refold, state_rows
+from accountant.replay.sealed import next_seal
 from accountant.times import from_iso, issued_at
 from streams.embedded import ledger_file
+from streams.embedded.archives.sealed_log import read_seal
 from streams.embedded.ledger_file import numbered_decisions
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
@@ -144,6 +149,16 @@ def played_2() -> World:
             world.took(reset_clock(world.draft, line["reset"], line["note"]))
             world.commit()
             continue
+        if "seal" in line:
+            world.commit()
+            auditor = Auditor(most_ids=DECIDED_2["most_ids"])
+            assert all(map(auditor.take, world.log))
+            assert auditor.partition is not None
+            before = line["archived"], hash_of(world.log[line["archived"]])
+            seal = next_seal(auditor.partition, auditor.counted, auditor.first, before)
+            world.took(seal_log(world.draft, line["seal"], line["note"], seal))
+            world.commit()
+            continue
         source, clock = line["source"], line["clock"]
         record = Input(source, world.draft.next[source], b"key", body_of(line), clock)
         how = decide_internal_error if line.get("internal_error") else decide
@@ -185,5 +200,26 @@ def test_a_file_of_rules_2_opens_and_audits(tmp_path: Path) -> None:
         answer = service.submit_sync("requests", bytes(last.request), 5)
         assert answer.decision is not None
         assert decode_decision(answer.decision).outcome is Outcome.REPEATED
+    finally:
+        service.close_sync()
+
+
+def test_a_sealed_file_of_rules_2_opens_and_audits_with_its_archive(tmp_path: Path) -> None:
+    copy = tmp_path / "ledger.db"
+    shutil.copy(HERE / "sealed_by_rules_2.sqlite", copy)
+    with ledger_file.reader(copy) as db:
+        log = [value for _, value in numbered_decisions(db, first=0)]
+        found = read_seal(db)
+    assert found is not None
+    archived = gzip.decompress((HERE / "archive_of_rules_2.jsonl.gz").read_bytes()).splitlines()
+    assert audit([*archived, *log[1:]]).ok
+    assert audit(log, sealed=found[0]).right
+    db = apsw.Connection(str(copy))
+    db.execute("DELETE FROM state")  # so that the start goes back to the snapshot
+    db.close()
+    clock = ManualClock(from_iso(decode_decision(log[-1]).decided_at))
+    service = EmbeddedService.open(copy, Settings(), clock=clock)
+    try:
+        assert service.views.datasets()["survey"].totals["mechanisms"] == 20
     finally:
         service.close_sync()
