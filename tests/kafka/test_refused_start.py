@@ -268,3 +268,21 @@ async def test_inputs_deleted_before_they_were_decided_halt_the_partition(
         Operator(ledger).delete_before("requests", 0, end)
         why = " ".join(await halted(ledger))
         assert "is the next to be decided: inputs were deleted" in why
+
+
+async def test_all_partitions_of_a_ledger_have_its_id_and_the_next_ledger_another(
+    broker: LocalBroker,
+) -> None:
+    found: list[set[object]] = []
+    for name in ("ids-1", "ids-2"):
+        ledger = Ledger(broker.bootstrap, name, partitions=3)
+        at_once = [topics.create(ledger.deployment) for _ in range(2)]
+        await asyncio.gather(*at_once, return_exceptions=True)  # each may fence the other
+        await topics.create(ledger.deployment)
+        places = [TopicPartition(ledger.deployment.topics.decisions, n) for n in range(3)]
+        async with StableReader(broker.bootstrap, places) as reader:
+            firsts = [[r.value async for r in reader.read(place, 0)] for place in places]
+        assert [len(each) for each in firsts] == [1, 1, 1]
+        found.append({json.loads(each[0] or b"")["genesis"]["ledger"] for each in firsts})
+    assert [len(ids) for ids in found] == [1, 1]
+    assert found[0] != found[1]
