@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from streams.cli.printing.checkpoints import evidence_of, show_told, tell
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 from streams.errors import Refused
 
 if TYPE_CHECKING:
     from accountant.replay.audit import AuditReport, Disagreement
-    from streams.cli.reading.log_reader import LogSource
+    from streams.checkpoints.comparison import Evidence
+    from streams.cli.reading.log_reader import LogSource, Part
 
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
 _HEAD_RULE: Final = "must be NUMBER:sha256: and 64 hexadecimal digits"
@@ -30,6 +33,14 @@ def audit(
     head: Annotated[
         str | None,
         typer.Option(help="NUMBER:sha256:... of a decision that must be there, kept elsewhere."),
+    ] = None,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(help="A directory of signed checkpoints that the log must agree with."),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="A public key that signs them (`accountant key show`), or its file."),
     ] = None,
     archive: Archives = None,
     from_seal: Annotated[
@@ -53,16 +64,24 @@ def audit(
 
     with explained():
         wanted = _parsed(head)
-        reports = audited(log_source(target or url, archive or ()), wanted)
+        evidence = evidence_of(checkpoints, key)
+        reports = audited(log_source(target or url, archive or ()), wanted, evidence)
+        told = None if evidence is None else tell(evidence, reports)
     right = bool(reports) and all(report.right for _, report in reports)
+    right = right and (told is None or told.ok)
     whole = right and all(report.ok for _, report in reports)
     if json:
         partitions = [{"partition": number, "report": report} for number, report in reports]
         result = "ok" if whole else "from the seal on" if right else "failed"
-        print_json({"audit": result, "head_given": head is not None, "partitions": partitions})
+        result_of = {} if told is None else {"checkpoints": told}
+        print_json(
+            {"audit": result, "head_given": head is not None, "partitions": partitions} | result_of
+        )
     else:
         for number, report in reports:
-            _show(number, report, head_given=head is not None)
+            _show(number, report, head_given=head is not None or told is not None)
+        if told is not None:
+            show_told(told)
         if not reports:
             typer.echo("the log is empty: there is not even a genesis")
     if not whole and not (right and from_seal):
@@ -70,13 +89,16 @@ def audit(
 
 
 def audited(
-    source: LogSource, head: tuple[int, str] | None = None
+    source: LogSource,
+    head: tuple[int, str] | None = None,
+    evidence: Evidence | None = None,
 ) -> list[tuple[int, AuditReport]]:
     """Return the report on each partition of a log, showing progress on stderr.
 
     Args:
         head: number and hash of a decision that one of the partitions must hold; a log that
             was still written while it was copied may go on behind it.
+        evidence: is given what the log has where checkpoints look.
     """
     from accountant.replay.audit import audit as audit_log
     from streams.cli.printing.output import counted, progress
@@ -90,14 +112,19 @@ def audited(
             held = seen.get(part.number)
             wanted = [at for at in (held, None if part.sealed else part.archived) if at]
             found: dict[int, str | None] = {at[0]: None for at in (head, *wanted) if at}
+            if evidence is not None:
+                found |= dict.fromkeys(evidence.numbers(part.number))
             with counted(bars, part.values, task) as counting:
-                values = _looked_for(found, counting, part.numbers())
+                watched = _Watched(part, counting, found, evidence)
+                values = iter(watched)
                 report = audit_log(values, expected_head=part.head, sealed=part.sealed)
                 # What lies behind a disagreement, to reach the next part: damage there is told
                 # later.
                 with suppress(Refused):
                     for _ in values:
                         pass
+            if evidence is not None:
+                evidence.take(part.number, found, watched.last)
             for at in wanted:
                 if found[at[0]] != at[1]:
                     report = _without(report, at, found[at[0]])
@@ -109,16 +136,37 @@ def audited(
     return reports
 
 
-def _looked_for(
-    found: dict[int, str | None], values: Iterable[bytes], numbers: Iterable[int]
-) -> Iterator[bytes]:
-    """Yield the values, and put the hashes of those whose numbers are in `found` there."""
-    from accountant.partition import hash_of
+class _Watched:
+    """The values of one part as they are read, and what is looked for among them.
 
-    for number, value in zip(numbers, values, strict=False):
-        if number in found:
-            found[number] = hash_of(value)
-        yield value
+    Attributes:
+        found: hashes by number, None for what is looked for and not found yet.
+        last: number of the last value that was read, -1 for none.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        values: Iterable[bytes],
+        found: dict[int, str | None],
+        evidence: Evidence | None,
+    ) -> None:
+        self.found = found
+        self.last = -1
+        self._part = part
+        self._values = values
+        self._evidence = evidence
+
+    def __iter__(self) -> Iterator[bytes]:
+        from accountant.partition import hash_of
+
+        for number, value in zip(self._part.numbers(), self._values, strict=False):
+            if self.last < 0 and self._evidence is not None:
+                self._evidence.begin(self._part.number, value)
+            if number in self.found:
+                self.found[number] = hash_of(value)
+            self.last = number
+            yield value
 
 
 def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> AuditReport:

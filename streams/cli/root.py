@@ -17,6 +17,8 @@ from streams.cli import (
     figures,
     fits,
     gateway,
+    head,
+    key,
     log,
     new_id,
     plan,
@@ -93,6 +95,7 @@ app.command("usage", rich_help_panel=_USE)(usage.usage)
 app.command("watch", rich_help_panel=_USE)(watch.watch)
 app.add_typer(log.app, name="log", rich_help_panel=_USE)
 app.command("audit", rich_help_panel=_USE)(audit.audit)
+app.command("head", rich_help_panel=_USE)(head.head)
 app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
 app.command("plan", rich_help_panel=_OFFLINE)(plan.plan)
 app.command("compare", rich_help_panel=_OFFLINE)(compare.compare)
@@ -104,6 +107,7 @@ app.command("serve", rich_help_panel=_RUN)(serve.serve)
 app.command("gateway", rich_help_panel=_RUN)(gateway.gateway)
 app.command("worker", rich_help_panel=_RUN)(worker.worker)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
+app.add_typer(key.app, name="key", rich_help_panel=_RUN)
 app.add_typer(clock.app, name="clock", rich_help_panel=_RUN)
 
 

@@ -1,0 +1,71 @@
+"""A directory of checkpoints, best on another machine's disk or where only additions are taken."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from streams.checkpoints.note import Checkpoint
+from streams.errors import Unavailable
+
+_SUFFIX: Final = ".note"
+
+
+class Directory:
+    """Keeps each checkpoint as a file, `LEDGER/PARTITION/BRANCH-SEQUENCE-HEAD.note`.
+
+    Two different heads of one place in the log are two files: neither replaces the other.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def put(self, checkpoint: Checkpoint, note: bytes) -> Path:
+        """Keep a checkpoint, synced to disk; one that is there already stays as it is.
+
+        Raises: Unavailable: the directory cannot be written.
+        """
+        folder = self.path / checkpoint.ledger.replace(":", "-") / str(checkpoint.partition)
+        head = checkpoint.head.removeprefix("sha256:")[:16]
+        name = f"{checkpoint.branch}-{checkpoint.sequence:019d}-{head}"
+        file, partial = folder / f"{name}{_SUFFIX}", folder / f".{name}.{os.getpid()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if file.exists():
+                return file
+            with partial.open("wb") as out:
+                out.write(note)
+                out.flush()
+                os.fsync(out.fileno())
+            partial.rename(file)
+            _sync(folder)
+        except OSError as error:
+            raise Unavailable(f"checkpoints cannot be kept in {self.path}: {error}") from error
+        finally:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+        return file
+
+    def notes(self) -> Iterator[tuple[Path, bytes]]:
+        """Yield every note, of whatever ledger.
+
+        Raises: Unavailable: the directory cannot be read.
+        """
+        try:
+            if not self.path.is_dir():
+                raise NotADirectoryError(f"{self.path} is no directory")
+            for file in sorted(self.path.rglob(f"*{_SUFFIX}")):
+                yield file, file.read_bytes()
+        except OSError as error:
+            raise Unavailable(f"checkpoints cannot be read: {error}") from error
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,159 @@
+"""Ed25519 keys that sign checkpoints, in the text form of signed notes (c2sp.org/signed-note)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from streams.errors import Refused
+
+_ALGORITHM: Final = b"\x01"  # Ed25519, as signed notes number it
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@:-]{0,99}")  # no space and no plus
+_PRIVATE: Final = "PRIVATE+KEY"
+_BYTES: Final = 32
+_MOST_FILE: Final = 4_096
+
+
+class Verifier:
+    """A public key with its name, as `NAME+ID+BASE64`.
+
+    Attributes:
+        id: four bytes of a hash of name and key; each signature names it.
+        text: what an auditor keeps.
+    """
+
+    def __init__(self, name: str, public: bytes) -> None:
+        check_name(name)
+        self.name = name
+        self._public = Ed25519PublicKey.from_public_bytes(public)
+        self.id = hashlib.sha256(name.encode() + b"\n" + _ALGORITHM + public).digest()[:4]
+        self.text = f"{name}+{self.id.hex()}+{_base64(_ALGORITHM + public)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Verifier:
+        """Return the key that a text holds.
+
+        Raises: Refused: it holds none.
+        """
+        name, _, rest = text.strip().partition("+")
+        found, _, encoded = rest.partition("+")
+        try:
+            key = base64.b64decode(encoded, validate=True)
+            if key[:1] != _ALGORITHM or len(key) != 1 + _BYTES:
+                raise ValueError("not an Ed25519 key")
+            made = cls(name, key[1:])
+        except (ValueError, binascii.Error) as error:
+            rule = "a public key must be NAME+ID+BASE64, as `accountant key show` prints it"
+            raise Refused(f"{rule}: {error}") from error
+        if made.id.hex() != found:
+            raise Refused(f"the id of public key {name} must be {made.id.hex()}, got {found[:16]}")
+        return made
+
+    def verifies(self, signature: bytes, text: bytes) -> bool:
+        """Return whether this key has signed a text."""
+        try:
+            self._public.verify(signature, text)
+        except InvalidSignature:
+            return False
+        return True
+
+
+class SigningKey:
+    """A private key with its name; its text form is a secret and appears nowhere but in its file.
+
+    Attributes:
+        verifier: the public key.
+    """
+
+    def __init__(self, name: str, seed: bytes) -> None:
+        check_name(name)
+        self._private = Ed25519PrivateKey.from_private_bytes(seed)
+        self.verifier = Verifier(name, self._private.public_key().public_bytes_raw())
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.verifier.text})"
+
+    @classmethod
+    def create(cls, path: Path, name: str) -> SigningKey:
+        """Make a key and its file, which only this user may read; replace no file.
+
+        Raises: Refused: the name cannot be one, or the file exists or cannot be written.
+        """
+        key = cls(name, os.urandom(_BYTES))
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(fd, "w", encoding="ascii") as file:
+                file.write(key._text() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except FileExistsError as error:
+            raise Refused(f"{path} exists: a key is never replaced, name another file") from error
+        except OSError as error:
+            raise Refused(f"{path} cannot be written: {error}") from error
+        return key
+
+    @classmethod
+    def load(cls, path: Path) -> SigningKey:
+        """Read a key from its file.
+
+        Raises: Refused: others may read the file, or it holds no key.
+        """
+        try:
+            with path.open("rb") as file:
+                if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                    raise Refused(f"others may read {path}: chmod 600 it, and replace the key")
+                text = file.read(_MOST_FILE).decode("ascii")
+        except OSError as error:
+            raise Refused(f"{path} cannot be read: {error}") from error
+        except UnicodeDecodeError:
+            raise Refused(f"{path} holds no signing key") from None
+        return cls._parsed(text.strip(), path)
+
+    @classmethod
+    def _parsed(cls, text: str, path: Path) -> SigningKey:
+        begin, _, rest = text.partition(f"{_PRIVATE}+")
+        parts = rest.split("+", 2)
+        try:
+            if begin or len(parts) != 3:
+                raise ValueError
+            seed = base64.b64decode(parts[2], validate=True)
+            if seed[:1] != _ALGORITHM:
+                raise ValueError
+            key = cls(parts[0], seed[1:])
+        except (ValueError, binascii.Error, Refused):
+            raise Refused(f"{path} holds no signing key") from None  # never its contents
+        if key.verifier.id.hex() != parts[1]:
+            raise Refused(f"{path} is damaged: its id is that of another key")
+        return key
+
+    def _text(self) -> str:
+        seed = self._private.private_bytes_raw()
+        verifier = self.verifier
+        return f"{_PRIVATE}+{verifier.name}+{verifier.id.hex()}+{_base64(_ALGORITHM + seed)}"
+
+    def sign(self, text: bytes) -> bytes:
+        """Return the signature of a text, 64 bytes."""
+        return self._private.sign(text)
+
+
+def check_name(name: str) -> None:
+    """Check the name of a key.
+
+    Raises: Refused.
+    """
+    if _NAME.fullmatch(name) is None:
+        rule = "must be 1 to 100 letters, digits, '.', '_', '/', '@', ':' or '-'"
+        raise Refused(f"the name of a key {rule}, got {name[:100]!r}")
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")

@@ -1,0 +1,206 @@
+"""Heads, checkpoints, and what an audit with them says of a log that was tampered with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from accountant.partition import hash_of
+from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
+from accountant.records import decode_decision, encode
+from accountant.records.inputs import Input
+from accountant.replay.apply import source_named
+from accountant.replay.refold import Refold
+from accountant.times import from_iso, iso
+from streams.clock import SystemClock
+from tests.streams.embedded.archived import HOURS, fill, latest
+from tests.streams.gateway.door import TestClock
+
+Log = list[bytes]
+
+
+@pytest.fixture
+def key(accountant, tmp_path: Path) -> str:
+    """The public half of a key in the file `key`."""
+    done = accountant("key", "create", "key", "--name", "census.example.org")
+    assert done.code == 0, done.err
+    assert accountant("key", "show", "key").out == done.out
+    return done.out.strip()
+
+
+def ask(accountant, times: int) -> None:
+    for _ in range(times):
+        assert accountant("ask", "census", "pure:0.001", "--analyst", "ana").code == 0
+
+
+@pytest.fixture
+def kept(opened, key) -> str:
+    """A ledger of whose log three checkpoints were kept, the last of its last decision."""
+    for _ in range(3):
+        ask(opened, 2)
+        assert opened("head", "--key", "key", "--to", "kept").code == 0
+    return key
+
+
+def audited(accountant, key: str, *more: str):
+    return accountant("audit", *more, "--checkpoints", "kept", "--key", key)
+
+
+def test_a_log_agrees_with_its_checkpoints(opened, kept, tmp_path):
+    done = audited(opened, kept)
+    assert done.code == 0, done.out
+    assert "3 checkpoints agree, the last of decision 7" in done.out
+    ask(opened, 1)  # the log may go on
+    as_json = audited(opened, kept, "--json").json
+    assert as_json["audit"] == "ok"
+    assert as_json["checkpoints"]["ok"] is True
+    assert as_json["checkpoints"]["partitions"][0]["agree"] == 3
+    (tmp_path / "public").write_text(kept)
+    assert audited(opened, "public").code == 0
+
+
+def test_a_head_is_printed_and_signed(opened, key):
+    line = opened("head").out
+    number, digest = line.split(maxsplit=2)[-1].strip().split(":", 1)
+    assert opened("audit", "--head", f"{number}:{digest}").code == 0
+    as_json = opened("head", "--json").json
+    assert as_json["head"] == digest
+    note = opened("head", "--key", "key").out
+    assert note.startswith(f"accountant/{as_json['ledger']}/0\n{int(number) + 1}\n")
+    assert "— census.example.org " in note
+
+
+def rewritten(log: Log) -> Log:
+    """Return a log whose chain is right again, whatever was done to its decisions."""
+    out: Log = []
+    for value in log:
+        decision = json.loads(value)
+        decision["partition_sequence"] = len(out)
+        decision["previous"] = hash_of(out[-1]) if out else decision["previous"]
+        out.append(encode(decode_decision(json.dumps(decision))))
+    return out
+
+
+def last_edited(log: Log) -> Log:
+    return [*log[:-1], log[-1].replace(b'"ana"', b'"eve"')]
+
+
+TAMPERED: dict[str, tuple[Callable[[Log], Log], str]] = {
+    "edited": (lambda log: [*log[:3], log[3].replace(b'"ana"', b'"eve"'), *log[4:]], "differs"),
+    "dropped": (lambda log: rewritten([*log[:3], *log[4:]]), "truncated"),
+    "swapped": (lambda log: rewritten([*log[:3], log[4], log[3], *log[5:]]), "differs"),
+    "doubled": (lambda log: rewritten([*log[:4], log[3], *log[4:]]), "differs"),
+    "truncated": (lambda log: log[:-1], "truncated"),
+    "cut to its opening": (lambda log: log[:2], "truncated"),
+    "its last decision": (last_edited, "differs"),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_what_was_done_to_a_log_is_named(opened, kept, tmp_path, how):
+    change, named = TAMPERED[how]
+    log = opened("log", "export").out.encode().splitlines()
+    (tmp_path / "log.jsonl").write_bytes(b"\n".join(change(log)))
+    done = audited(opened, kept, "log.jsonl")
+    assert done.code == 1
+    assert named in done.out, done.out
+    assert audited(opened, kept, "log.jsonl", "--json").json["checkpoints"]["ok"] is False
+
+
+def decided_anew(log: Log, without: int) -> Log:
+    """Return the log that the same requests would have made without one of them."""
+    first = decode_decision(log[0])
+    assert first.genesis is not None
+    refold = Refold(first.genesis)
+    refold.take_decision(log[0])
+    draft, out = Draft(refold.finish()), [log[0]]
+    for number, value in enumerate(log[1:], 1):
+        decision = decode_decision(value)
+        if number == without or decision.source is None:
+            continue
+        source, at = source_named(decision.source.topic), from_iso(decision.decided_at)
+        body = bytes(decision.request)
+        out.append(decide(draft, Input(source, draft.next[source], None, body, at), at).value)
+    return out
+
+
+def test_a_log_decided_anew_is_named_though_it_audits(opened, kept, tmp_path):
+    log = opened("log", "export").out.encode().splitlines()
+    (tmp_path / "anew.jsonl").write_bytes(b"\n".join(decided_anew(log, 4)))
+    assert opened("audit", "anew.jsonl").code == 0
+    done = audited(opened, kept, "anew.jsonl")
+    assert done.code == 1
+    assert "truncated" in done.out
+    assert "differs: decision 5 is" in done.out
+    assert "decided anew after decision 3" in done.out
+
+
+def test_an_old_backup_is_named(opened, kept, tmp_path):
+    backup = tmp_path / "backup.db"
+    shutil.copy(tmp_path / "accountant.db", backup)
+    ask(opened, 1)
+    opened("head", "--key", "key", "--to", "kept")
+    done = audited(opened, kept, "backup.db")
+    assert done.code == 1
+    assert "truncated: the log ends at decision 7, but decision 8 was signed" in done.out
+    shutil.copy(backup, tmp_path / "accountant.db")
+    ask(opened, 1)  # the copy goes on, another way
+    forked = audited(opened, kept)
+    assert forked.code == 1
+    assert "differs: decision 8 is" in forked.out
+    assert "decided anew after decision 7" in forked.out
+    opened("head", "--key", "key", "--to", "kept")
+    assert "fork: decision 8 of branch 0 was signed twice" in audited(opened, kept).out
+
+
+def test_another_ledgers_log_is_named(opened, kept):
+    url = ("--url", "sqlite:///other.db")
+    opened("dataset", "open", "survey", "--epsilon", "1", "--filter", "basic", *url)
+    done = audited(opened, kept, "other.db")
+    assert done.code == 1
+    assert "no checkpoint of this ledger is there" in done.out
+
+
+def test_what_nobody_signed_is_not_believed(opened, kept, tmp_path):
+    other = opened("key", "create", "other").out.strip()
+    assert audited(opened, other).code == 1
+    both = opened("audit", "--checkpoints", "kept", "--key", other, "--key", kept)
+    assert both.code == 0
+    note = next((tmp_path / "kept").rglob("*.note"))
+    note.write_bytes(note.read_bytes().replace(b"branch 0", b"branch 1"))
+    done = audited(opened, kept)
+    assert done.code == 1
+    assert "none of the known keys has signed it" in done.out
+
+
+def test_a_part_of_the_log_in_an_archive(accountant, key, tmp_path):
+    file = tmp_path / "accountant.db"
+    fill(file, TestClock(SystemClock().now() - HOURS * 3_600_000))
+    log = accountant("log", "export").out.encode().splitlines()
+    for end in (9, 30):
+        (tmp_path / "part.jsonl").write_bytes(b"\n".join(log[:end]))
+        url = ("--url", "part.jsonl")
+        assert accountant("head", *url, "--key", "key", "--to", "kept").code == 0
+    accountant("head", "--key", "key", "--to", "kept")
+    before = iso(latest(file))
+    accountant("log", "archive", "a.gz", "--before", before, "--reason", "disk")
+    accountant("head", "--key", "key", "--to", "kept")
+    alone = audited(accountant, key, "--from-seal")
+    assert alone.code == 0, alone.out
+    assert "are of the archive" in alone.out
+    whole = audited(accountant, key, "--archive", "a.gz")
+    assert "4 checkpoints agree" in whole.out, whole.out
+
+
+def test_what_is_wrongly_typed_is_said(opened, key):
+    assert "needs the public key" in opened("audit", "--checkpoints", ".").err
+    assert "--key goes with" in opened("audit", "--key", key).err
+    assert "must be NAME+ID+BASE64" in opened("audit", "--checkpoints", ".", "--key", "x").err
+    assert opened("audit", "--checkpoints", "nowhere", "--key", key).code == 3
+    assert "--to keeps signed checkpoints" in opened("head", "--to", "kept").err
+    assert "a gateway does not serve" in opened("head", "--url", "http://127.0.0.1:9").err
