@@ -12,6 +12,7 @@ import msgspec
 from accountant.errors import BudgetError
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, decode_decision
+from accountant.records.receipts import Receipt
 from accountant.times import iso
 from streams.checkpoints.keys import Verifier
 from streams.checkpoints.note import Checkpoint, NoteInvalid, opened
@@ -36,16 +37,35 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     wrong: tuple[str, ...]
 
 
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a receipt.
+
+    Attributes:
+        there: the log has that decision. None: it is in an archive that was not given.
+        under: number of the first decision, of that one and those after it, that was signed.
+    """
+
+    receipt: Receipt
+    there: bool | None
+    under: int | None = None
+
+
 class Evidence:
-    """Checkpoints that known keys have signed, and what a log is looked at for.
+    """Checkpoints that known keys have signed, receipts, and what a log is looked at for.
 
     Args:
         notes: each with its file.
         verifiers: the keys that are believed, from outside the ledger.
     """
 
-    def __init__(self, notes: Iterable[tuple[Path, bytes]], verifiers: Iterable[Verifier]) -> None:
+    def __init__(
+        self,
+        notes: Iterable[tuple[Path, bytes]] = (),
+        verifiers: Iterable[Verifier] = (),
+        receipts: Iterable[Receipt] = (),
+    ) -> None:
         known = list(verifiers)
+        self._receipts = list(receipts)
         self._kept: dict[int, list[Checkpoint]] = defaultdict(list)
         self._found: dict[int, dict[int, str]] = {}
         self._ends: dict[int, int] = {}
@@ -61,7 +81,8 @@ class Evidence:
 
     def numbers(self, partition: int) -> set[int]:
         """Return the numbers of the decisions whose hashes are wanted."""
-        return {checkpoint.sequence for checkpoint in self._kept[partition]}
+        asked = {each.partition_sequence for each in self._receipts if each.partition == partition}
+        return asked | {checkpoint.sequence for checkpoint in self._kept[partition]}
 
     def begin(self, partition: int, first: bytes) -> None:
         """Take the first decision of a partition: by it a ledger is known."""
@@ -88,6 +109,24 @@ class Evidence:
     def of_this_ledger(self) -> bool:
         """Whether any checkpoint is of the ledger that was looked at."""
         return any(self._ours(partition) for partition in self._ends)
+
+    def receipts(self, begins: Mapping[int, int]) -> list[Found]:
+        """Return what became of each receipt.
+
+        Args:
+            begins: as of `compared`.
+        """
+        return [self._receipt(each, begins.get(each.partition, 0)) for each in self._receipts]
+
+    def _receipt(self, receipt: Receipt, begin: int) -> Found:
+        number, partition = receipt.partition_sequence, receipt.partition
+        found = self._found.get(partition, {})
+        if found.get(number) != receipt.hash:
+            unseen = 0 < number < begin and number not in found
+            return Found(receipt=receipt, there=None if unseen else False)
+        later = (each for each in self._ours(partition) if each.sequence >= number)
+        agreeing = (each.sequence for each in later if found.get(each.sequence) == each.head)
+        return Found(receipt=receipt, there=True, under=min(agreeing, default=None))
 
     def _ours(self, partition: int) -> list[Checkpoint]:
         found = (each for each in self._kept[partition] if each.ledger == self._ledger)

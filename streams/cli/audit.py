@@ -42,6 +42,14 @@ def audit(
         list[str] | None,
         typer.Option(help="A public key that signs them (`accountant key show`), or its file."),
     ] = None,
+    receipt: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Receipts that the log must hold: JSON lines, or a store of answers.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     archive: Archives = None,
     from_seal: Annotated[
         bool,
@@ -64,9 +72,10 @@ def audit(
 
     with explained():
         wanted = _parsed(head)
-        evidence = evidence_of(checkpoints, key)
+        evidence = evidence_of(checkpoints, key, receipt)
         reports = audited(log_source(target or url, archive or ()), wanted, evidence)
-        told = None if evidence is None else tell(evidence, reports)
+        looked = checkpoints is not None
+        told = None if evidence is None else tell(evidence, reports, looked=looked)
     right = bool(reports) and all(report.right for _, report in reports)
     right = right and (told is None or told.ok)
     whole = right and all(report.ok for _, report in reports)
@@ -79,7 +88,7 @@ def audit(
         )
     else:
         for number, report in reports:
-            _show(number, report, head_given=head is not None or told is not None)
+            _show(number, report, head_given=head is not None or looked)
         if told is not None:
             show_told(told)
         if not reports:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from accountant.errors import BudgetError
+from accountant.records import encode
 from accountant.records.outcomes import Outcome
 from streams.client.answers.codec import decode_answer, encode_answer
 from streams.client.answers.store import AnswerStore, Busy, StillRunning, Stored, Turn
@@ -94,7 +95,9 @@ class Release:
             if stored is not None:
                 return stored
             raise NotGranted(reply)
-        taken = self._store.take(reply.hash, self._request, granted=reply.granted)
+        receipt = encode(reply.receipt).decode()
+        granted = reply.granted
+        taken = self._store.take(reply.hash, self._request, granted=granted, receipt=receipt)
         if not isinstance(taken, Busy):
             return taken
         if time.monotonic() >= self._until:

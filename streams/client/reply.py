@@ -11,6 +11,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from accountant.partition import hash_of
 from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.receipts import Receipt
 from streams.client.notebooks.shown import reply_html
 
 T = TypeVar("T")
@@ -115,6 +116,18 @@ class Reply:
         if self.first is not None and self.decision.outcome is Outcome.REPEATED:
             return self.first.hash
         return hash_of(encode(self.decision) if self._record is None else self._record)
+
+    @property
+    def receipt(self) -> Receipt:
+        """The place of the log's record and its hash; of a repeat, those of the first decision.
+
+        Kept, it shows later whether the log still holds it: `accountant audit --receipt`.
+        """
+        source, number = self.decision.source, self.decision.partition_sequence
+        if self.first is not None and self.decision.outcome is Outcome.REPEATED:
+            number = self.first.partition_sequence
+        partition = 0 if source is None else source.partition
+        return Receipt(partition=partition, partition_sequence=number, hash=self.hash)
 
     def __bool__(self) -> bool:
         raise TypeError(_NEITHER)

@@ -4,62 +4,100 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from streams.cli.printing.exits import Exit, fail
 
 if TYPE_CHECKING:
+    from accountant.records.receipts import Receipt
     from accountant.replay.audit import AuditReport
-    from streams.checkpoints.comparison import Compared, Evidence
+    from streams.checkpoints.comparison import Compared, Evidence, Found
 
-_MOST_SHOWN = 20
+_MOST_SHOWN: Final = 20
+_SQLITE: Final = b"SQLite format 3\x00"
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a directory of checkpoints says of a log.
+    """What checkpoints and receipts say of a log.
 
     Attributes:
-        ok: the log agrees with all of them, and there is one.
+        ok: the log agrees with all checkpoints, and there is one, and has every receipt.
+        looked: whether a directory of checkpoints was given.
         unread: notes that are no checkpoint, or that no known key has signed, each with why.
     """
 
     ok: bool
+    looked: bool
     of_this_ledger: bool
     partitions: list[Compared]
     unread: list[str]
+    receipts: list[Found]
 
 
-def evidence_of(directory: Path | None, keys: list[str] | None) -> Evidence | None:
-    """Return the checkpoints in a directory that known keys have signed.
+def evidence_of(
+    directory: Path | None, keys: list[str] | None, receipts: list[Path] | None
+) -> Evidence | None:
+    """Return the checkpoints in a directory that known keys have signed, and receipts.
 
     Raises: Refused, Unavailable.
     """
     from streams.checkpoints import Directory, Verifier
     from streams.checkpoints.comparison import Evidence
 
+    kept = [receipt for path in receipts or () for receipt in _receipts(path)]
     if directory is None:
         if keys:
             fail(Exit.USAGE, "--key goes with --checkpoints DIRECTORY")
-        return None
+        return Evidence(receipts=kept) if receipts else None
     if not keys:
         hint = "--key with what `accountant key show` prints, kept since it was made"
         fail(Exit.USAGE, "--checkpoints needs the public key that signs them", hint=hint)
     texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
-    return Evidence(Directory(directory).notes(), map(Verifier.parse, texts))
+    return Evidence(Directory(directory).notes(), map(Verifier.parse, texts), kept)
 
 
-def tell(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]]) -> Told:
-    """Return what the checkpoints say of a log that was read."""
+def _receipts(path: Path) -> list[Receipt]:
+    """Return the receipts in a file: JSON lines, or a store of answers."""
+    from accountant.records import DECODE_ERRORS
+    from accountant.records.receipts import read_receipt
+    from streams.client.answers.store import AnswerStore
+
+    with path.open("rb") as file:
+        is_store = file.read(len(_SQLITE)) == _SQLITE
+    lines = map(str.encode, AnswerStore(path).receipts()) if is_store else _lines(path)
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(read_receipt(line))
+        except DECODE_ERRORS as error:
+            fail(Exit.USAGE, f"{path}, line {number}, is no receipt: {error}")
+    return found
+
+
+def _lines(path: Path) -> list[bytes]:
+    return [line for line in path.read_bytes().splitlines() if line.strip()]
+
+
+def tell(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]], *, looked: bool) -> Told:
+    """Return what the checkpoints and receipts say of a log that was read.
+
+    Args:
+        looked: whether a directory of checkpoints was given.
+    """
     begins = {number: report.sealed for number, report in reports if report.sealed is not None}
     partitions = evidence.compared(begins)
     right = not evidence.unread and not any(each.wrong for each in partitions)
+    receipts = evidence.receipts(begins)
+    right = right and all(each.there for each in receipts)
     return Told(
-        ok=right and evidence.of_this_ledger,
+        ok=right and (evidence.of_this_ledger or not looked),
+        looked=looked,
         of_this_ledger=evidence.of_this_ledger,
         partitions=partitions,
         unread=evidence.unread,
+        receipts=receipts,
     )
 
 
@@ -70,7 +108,7 @@ def show_told(told: Told) -> None:
     from streams.cli.printing.output import stdout
 
     out = stdout()
-    if not told.of_this_ledger:
+    if told.looked and not told.of_this_ledger:
         out.print("[bold red]no checkpoint[/] of this ledger is there", soft_wrap=True)
     for each in told.partitions:
         for wrong in each.wrong[:_MOST_SHOWN]:
@@ -87,5 +125,20 @@ def show_told(told: Told) -> None:
                 f"last of decision {each.last}{behind}",
                 soft_wrap=True,
             )
+    for found in told.receipts:
+        out.print(_of_receipt(found, looked=told.looked), soft_wrap=True)
     for unread in told.unread[:_MOST_SHOWN]:
         out.print(f"[bold red]not believed[/] {escape(unread)}", soft_wrap=True)
+
+
+def _of_receipt(found: Found, *, looked: bool) -> str:
+    receipt = found.receipt
+    what = f"receipt of decision {receipt.partition_sequence}, partition {receipt.partition}:"
+    if found.there is None:
+        return f"[yellow]{what}[/] it is in an archive: name that with --archive FILE"
+    if not found.there:
+        return f"[bold red]{what}[/] the log lacks it: it has another decision there, or none"
+    if found.under is not None:
+        return f"[green]{what}[/] in the log, under the checkpoint of decision {found.under}"
+    behind = "; no checkpoint is as late" if looked else ""
+    return f"[green]{what}[/] in the log{behind}"

@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS answers (
     process TEXT NOT NULL,
     since REAL NOT NULL,
     answer BLOB,
+    receipt TEXT NOT NULL,
     PRIMARY KEY (decision, request)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS asked (request TEXT NOT NULL PRIMARY KEY, since REAL NOT NULL)
@@ -110,13 +111,16 @@ class AnswerStore:
             ).fetchone()
         return None if row is None else Stored(row[0])
 
-    def take(self, decision: str, request: str, *, granted: bool) -> Turn | Stored | Busy:
+    def take(
+        self, decision: str, request: str, *, granted: bool, receipt: str = ""
+    ) -> Turn | Stored | Busy:
         """Take the turn to run the mechanism of a grant, unless it has run or runs already.
 
         Args:
             decision: hash of the decision that is the grant.
             request: hash of the request's bytes.
             granted: the ledger has granted it just now, and so to nobody else.
+            receipt: of the decision, as JSON.
         Raises: AnswerMissing.
         """
         process, now = this_process(), time.time()
@@ -131,8 +135,8 @@ class AnswerStore:
                 if not granted and not own:
                     raise AnswerMissing(_missing(self.path))
                 db.execute(
-                    "INSERT INTO answers VALUES (?, ?, 'running', ?, ?, NULL)",
-                    (decision, request, process, now),
+                    "INSERT INTO answers VALUES (?, ?, 'running', ?, ?, NULL, ?)",
+                    (decision, request, process, now, receipt),
                 )
                 return Turn(decision, request, process)
             state, whose, since, answer = row
@@ -165,6 +169,12 @@ class AnswerStore:
         if changed != 1:
             what = f"{self.path} no longer holds this run: it was replaced or removed meanwhile"
             raise AnswerMissing(f"{what}; the answer is not shown")
+
+    def receipts(self) -> list[str]:
+        """Return the receipts of the grants whose answers are kept here, as JSON, oldest first."""
+        with self._changing() as db:
+            rows = db.execute("SELECT receipt FROM answers WHERE receipt <> '' ORDER BY since")
+            return [receipt for (receipt,) in rows]
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:

@@ -17,6 +17,8 @@ from accountant.records.inputs import Input
 from accountant.replay.apply import source_named
 from accountant.replay.refold import Refold
 from accountant.times import from_iso, iso
+from streams.client import Accountant
+from streams.client.answers.store import AnswerStore
 from streams.clock import SystemClock
 from tests.streams.embedded.archived import HOURS, fill, latest
 from tests.streams.gateway.door import TestClock
@@ -176,6 +178,42 @@ def test_what_nobody_signed_is_not_believed(opened, kept, tmp_path):
     done = audited(opened, kept)
     assert done.code == 1
     assert "none of the known keys has signed it" in done.out
+
+
+def test_a_receipt_is_found_or_said_to_be_lacking(opened, kept, tmp_path):
+    asked = opened("ask", "census", "pure:0.001", "--analyst", "ana", "--json")
+    (tmp_path / "receipt.json").write_text(asked.out)
+    found = opened("audit", "--receipt", "receipt.json")
+    assert found.code == 0, found.out
+    assert "receipt of decision 8, partition 0: in the log" in found.out
+    assert "no checkpoint is as late" in audited(opened, kept, "--receipt", "receipt.json").out
+    opened("head", "--key", "key", "--to", "kept")
+    under = audited(opened, kept, "--receipt", "receipt.json")
+    assert "in the log, under the checkpoint of decision 8" in under.out
+    log = opened("log", "export").out.encode().splitlines()
+    for lacking in (log[:-1], last_edited(log)):
+        (tmp_path / "log.jsonl").write_bytes(b"\n".join(lacking))
+        done = opened("audit", "log.jsonl", "--receipt", "receipt.json")
+        assert done.code == 1
+        assert "the log lacks it" in done.out
+        assert opened("audit", "log.jsonl", "--receipt", "receipt.json", "--json").code == 1
+    (tmp_path / "receipt.json").write_text("{}")
+    assert "is no receipt" in opened("audit", "--receipt", "receipt.json").err
+
+
+def test_the_store_of_answers_keeps_receipts(opened, tmp_path):
+    with Accountant(f"sqlite:///{tmp_path / 'accountant.db'}", analyst="ana") as ledger:
+        store = AnswerStore(tmp_path / "answers.db")
+        assert ledger.release("census", "pure:0.001", lambda: 41, store=store) == 41
+        reply = ledger.ask("census", "pure:0.001")
+        again = ledger.ask("census", "pure:0.001", request_id=reply.request_id)
+    assert again.repeated
+    assert again.receipt == reply.receipt
+    (kept,) = store.receipts()
+    assert json.loads(kept)["partition_sequence"] == reply.receipt.partition_sequence - 1
+    done = opened("audit", "--receipt", "answers.db")
+    assert done.code == 0, done.out
+    assert "receipt of decision 2, partition 0: in the log" in done.out
 
 
 def test_a_part_of_the_log_in_an_archive(accountant, key, tmp_path):

@@ -1,0 +1,43 @@
+"""What is kept of an answer, to show later that the log held it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of one decision in a ledger's log, and its hash."""
+
+    partition: int
+    partition_sequence: int
+    hash: str
+
+
+class _Origin(msgspec.Struct):
+    partition: int = 0
+
+
+class _Shown(msgspec.Struct):
+    """The part of a decision, as doors serve it, that a receipt is made of."""
+
+    partition_sequence: int
+    hash: str
+    source: _Origin | None = None
+
+
+_decode = msgspec.json.Decoder(Receipt).decode
+_decode_shown = msgspec.json.Decoder(_Shown).decode
+
+
+def read_receipt(value: bytes) -> Receipt:
+    """Return a receipt from its JSON, or from a decision as `ask --json` and doors show it.
+
+    Raises: DECODE_ERRORS: it is neither.
+    """
+    try:
+        return _decode(value)
+    except msgspec.ValidationError:
+        shown = _decode_shown(value)
+        partition = 0 if shown.source is None else shown.source.partition
+        number = shown.partition_sequence
+        return Receipt(partition=partition, partition_sequence=number, hash=shown.hash)
