@@ -66,7 +66,7 @@ class EmbeddedService:
         self._reader = DecisionReader(file.path)
         self.alert_counts = AlertCounts()
         self._outbox = self._make_outbox(settings)
-        self._usage = UsageReader(lambda: LogSlices(file.path), index_path(file.path, settings))
+        self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
         self.live_ledgers = LiveLedgers(
             clock, lags=self._lags, analysts=settings.metrics_analysts, index=self._usage
         )

@@ -7,33 +7,27 @@
                            count it, write it, say how far ------> the index
 
 Nothing here decides, and nothing that decides waits for it. Whatever goes wrong with the index
-is `trouble`, in words, and is tried again or done without.
+is `trouble`, in words, and is tried again or done without. Of several partitions each is read in
+its turn; one whose log cannot be read keeps none of the others from being whole.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
 import apsw
 
 from accountant.errors import BudgetError
-from accountant.partition import hash_of
-from accountant.views.tallies import LogDiffers
 from streams.errors import Unavailable
+from streams.index.file_alone import FileAlone, Taken
+from streams.index.followed import SLICE, Followed
 from streams.index.rows import Rows
-from streams.index.usage_index import (
-    NOTHING,
-    Log,
-    Moved,
-    Reached,
-    Unfit,
-    UsageIndex,
-    is_index,
-)
+from streams.index.usage_index import Log, Moved, Reached, Unfit, UsageIndex, is_index
 from streams.logs import get_logger
 
 T = TypeVar("T")
@@ -41,90 +35,137 @@ T = TypeVar("T")
 _log = get_logger(__name__)
 PAUSE_S: Final = 0.5
 """Between two writes while nobody asks: a commit of the index then takes many decisions."""
-_SLICE: Final = 4_000  # in one transaction: keys that come again in it cost nothing more
 _YIELD_S: Final = 0.001  # after each slice, so that others get the interpreter
 _RETRY_S: Final = 1.0
 _MOST_RETRY_S: Final = 60.0
-_MOST_ANEW: Final = 3
+_TAKEN_S: Final = 15.0  # between two looks whether another process has let go of the file
 _FILES: Final = ("", "-wal", "-shm", "-journal")
 
 
 class Follower:
-    """Keeps the index of one partition. Its thread begins at the first `wake` or `read`.
+    """Keeps the index of a log. Its thread begins at the first `wake` or `read`.
 
     Args:
-        open_log: called in the follower's thread.
-        path: of the index.
-
-    Attributes:
-        trouble: what is wrong with the index, in words; None while nothing is.
-        reached: the last decision taken in.
+        open_log: called with a partition's number in the follower's thread.
+        path: of the index; None for one of this process alone, which is gone with it.
+        partitions: how many the log has.
+        shared_log: other processes may read this log, too: the file is locked, and a reader, who
+            knows no number of the last decision, waits until the log's end was reached once.
+        most: decisions of one transaction.
     """
 
-    def __init__(self, open_log: Callable[[], Log], path: Path, *, partition: int = 0) -> None:
-        self._open_log = open_log
+    def __init__(
+        self,
+        open_log: Callable[[int], Log],
+        path: Path | None,
+        *,
+        partitions: int = 1,
+        shared_log: bool = False,
+        most: int = SLICE,
+    ) -> None:
         self._path = path
-        self._partition = partition
+        self._shared_log = shared_log
+        self.parts = [
+            Followed(number, open_log, alone=shared_log, most=most) for number in range(partitions)
+        ]
+        self._grown = set[int]()
         self._stopping = threading.Event()
         self._woken = threading.Event()
         self._hurry = threading.Event()
         self._moved = threading.Condition()
         self._index: UsageIndex | None = None
         self._thread: threading.Thread | None = None
-        self._times_anew = 0
-        self._is_ours = False  # this process has taken in or found decisions of its log
         self._unfit: str | None = None
-        self.trouble: str | None = None
-        self.reached = NOTHING
+        self._trouble: str | None = None
+        self._alone: FileAlone | None = None
+        self._look_at: float | None = None  # for a file that another process has
 
-    def wake(self) -> None:
-        """Say that the log has grown. Returns at once; to be called by one thread at a time."""
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the index, in words; None while nothing is."""
+        if self._trouble is not None:
+            return self._trouble
+        troubles = (self._named(part, part.trouble) for part in self.parts if part.trouble)
+        return next(troubles, None)
+
+    def wake(self, partition: int = 0) -> None:
+        """Say that the log has grown. Returns at once."""
+        # In this order: the thread clears the event before it empties the set.
+        self._grown.add(partition)
         if not self._woken.is_set():
             self._woken.set()
             if self._thread is None:
-                self._start()
+                self.start()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Begin the thread, unless it has begun or `close` was called."""
         with self._moved:
             if self._thread is None and not self._stopping.is_set():
                 self._thread = threading.Thread(target=self._run, name="usage-index", daemon=True)
                 self._thread.start()
 
-    def read(self, upto: int, take: Callable[[Rows], T], *, wait: float) -> T:
-        """Return what `take` makes of the index, once that has taken in decision `upto`.
+    def read(self, uptos: Mapping[int, int], take: Callable[[Rows], T], *, wait: float) -> T:
+        """Return what `take` makes of the index, once that has taken in some decisions.
+
+        Args:
+            uptos: the number of a decision by partition; -1 where none is known.
 
         Raises: Unavailable: that takes longer than `wait` seconds, or fails.
         """
         until = time.monotonic() + wait
         while True:
-            index, reached = self._wait(upto, until)
+            index, reached = self._wait(uptos, until)
             try:
-                with index.at(reached, self._partition) as rows:
+                with index.at(reached) as rows:
                     return take(rows)
             except Moved:  # by another process: wait for this one's thread to look at the log
-                self._hurry.set()
-                self._woken.set()
+                self._ask(uptos)
                 if time.monotonic() >= until:
                     raise Unavailable("the index of usage is being written to: ask again") from None
                 time.sleep(_YIELD_S)
             except apsw.Error as error:  # closed, locked or damaged meanwhile
                 raise Unavailable(f"the index of usage cannot be read: {error}") from error
 
-    def _wait(self, upto: int, until: float) -> tuple[UsageIndex, Reached]:
-        self._start()
+    def _wait(
+        self, uptos: Mapping[int, int], until: float
+    ) -> tuple[UsageIndex, Mapping[int, Reached]]:
+        self.start()
         with self._moved:
-            while self._index is None or self.reached.sequence < upto:
-                self._hurry.set()
-                self._woken.set()
+            while (behind := self._behind(uptos)) is not None or self._index is None:
+                self._ask(uptos)
                 left = until - time.monotonic()
                 if left <= 0 or self._stopping.is_set():
-                    why = self.trouble or "it is being built"
-                    at = f"it has reached decision {self.reached.sequence} of {upto}"
-                    raise Unavailable(f"the index of usage is behind: {at}: {why}")
+                    raise Unavailable(self._explained(behind, uptos))
                 self._moved.wait(min(left, _RETRY_S))
-            return self._index, self.reached
+            return self._index, {number: self.parts[number].reached for number in uptos}
 
-    def close(self) -> None:
+    def _behind(self, uptos: Mapping[int, int]) -> Followed | None:
+        """Return the first partition that a reader must wait for."""
+        for number, upto in uptos.items():
+            part = self.parts[number]
+            is_whole = part.whole or not self._shared_log
+            if not part.placed or not is_whole or part.reached.sequence < upto:
+                return part
+        return None
+
+    def _explained(self, behind: Followed | None, uptos: Mapping[int, int]) -> str:
+        if behind is None:
+            return f"the index of usage cannot be read: {self._trouble or 'it is being opened'}"
+        upto = uptos[behind.number]
+        of = f" of {upto}" if upto > behind.reached.sequence else ""
+        at = self._named(behind, f"it has reached decision {behind.reached.sequence}{of}")
+        why = self._trouble or behind.trouble or "it is being built"
+        return f"the index of usage is behind: {at}: {why}"
+
+    def _named(self, part: Followed, what: str | None) -> str:
+        return f"partition {part.number}: {what}" if len(self.parts) > 1 else str(what)
+
+    def _ask(self, partitions: Iterable[int]) -> None:
+        self._grown.update(partitions)
+        self._hurry.set()
+        self._woken.set()
+
+    def close(self, within: float = 5.0) -> None:
         """End the thread, in the middle of the log; the next process goes on from there."""
         self._stopping.set()
         self._woken.set()
@@ -133,129 +174,133 @@ class Follower:
             thread = self._thread
             self._moved.notify_all()
         if thread is not None:
-            thread.join(timeout=5)
+            thread.join(timeout=within)
 
     def _run(self) -> None:
         self._hurry.wait(PAUSE_S)  # a command that decides once and ends leaves the index alone
         retry = _RETRY_S
         while not self._stopping.is_set():
-            before = self.reached
+            before = [part.reached for part in self.parts]
             try:
                 self._follow()
             except Exception as error:  # whatever it is, the ledger goes on without an index
-                self._tell(_explained(error))
-                if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-                    self._remove_damaged()
-                elif isinstance(error, apsw.ReadOnlyError):
-                    self._unfit = f"{self._path} cannot be written: {error}"
+                self._handle(error)
             finally:
                 self._let_go()
-            retry = _RETRY_S if self.reached != before else min(2 * retry, _MOST_RETRY_S)
+            moved = before != [part.reached for part in self.parts]
+            retry = _RETRY_S if moved else min(2 * retry, _MOST_RETRY_S)
             self._hurry.clear()
             if not self._stopping.is_set():
                 self._hurry.wait(retry)
 
-    def _follow(self) -> None:
-        """Keep up with the log until `close`."""
-        log = self._open_log()
-        try:
-            index = self._opened()
-            place = self._place(index, log)
-            self._moved_to(index, place)
-            while not self._stopping.is_set():
-                self._woken.clear()
-                self._hurry.clear()
-                place = self._catch_up(index, log, place)
-                self.trouble = self._unfit
-                self._woken.wait()
-                self._hurry.wait(PAUSE_S)
-        finally:
-            log.close()
+    def _handle(self, error: Exception) -> None:
+        self._tell(_in_words(error))
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            self._remove_damaged()
+        elif isinstance(error, apsw.ReadOnlyError):
+            self._unfit = f"{self._path} cannot be written: {error}"
+        elif isinstance(error, Unfit):
+            self._unfit = str(error)
 
-    def _catch_up(self, index: UsageIndex, log: Log, place: Reached) -> Reached:
+    def _follow(self) -> None:
+        """Keep up with the log until `close`, or until the file is free."""
+        index = self._opened()
+        with self._moved:
+            self._index = index
+        if index.partitions() - {part.number for part in self.parts}:
+            index.begin_anew()  # it is of a ledger with more
+        due = set(range(len(self.parts)))
         while not self._stopping.is_set():
-            if place == NOTHING:
-                place = index.begin(self._partition, log)
-            values = log.read(place.sequence + 1, _SLICE)
-            if not values:
-                found = index.reached(self._partition)
-                if found == place:
-                    return place
-                place = self._place(index, log)  # another process has written to it
-                self._moved_to(index, place)
+            self._woken.clear()
+            self._hurry.clear()
+            while self._grown:
+                due.add(self._grown.pop())
+            due = self._catch_up(index, due)
+            if self._is_file_free():
+                return
+            if not due:
+                self._woken.wait(self._longest_wait())
+                self._hurry.wait(PAUSE_S)
+                due = {part.number for part in self.parts if part.again_at is not None}
+
+    def _catch_up(self, index: UsageIndex, due: Iterable[int]) -> set[int]:
+        """Take in slices for a moment, turn by turn; return who is not at the end yet."""
+        turns, until = deque(sorted(due)), time.monotonic() + PAUSE_S
+        while turns and not self._stopping.is_set() and time.monotonic() < until:
+            part = self.parts[turns.popleft()]
+            if part.again_at is not None and time.monotonic() < part.again_at:
                 continue
             try:
-                found = index.take(self._partition, place, values)
-            except LogDiffers as error:
-                self._begin_anew(index, str(error))
-                found = NOTHING
-            is_end = len(values) < _SLICE
-            if found.head != hash_of(values[-1]):
-                found, is_end = self._place(index, log), False  # another process writes to it, too
-            place, self.trouble = found, self._unfit
-            self._moved_to(index, place)
-            if is_end:
-                # What has come since has woken this thread again: it waits, to take in many at
-                # once. On a busy ledger each look at the end would find a few more.
-                return place
-            self._stopping.wait(_YIELD_S)
-        return place
+                is_end = part.take_slice(index)
+            except BudgetError as error:
+                part.fail(str(error))
+                continue
+            finally:
+                with self._moved:
+                    self._moved.notify_all()
+            self._trouble = self._unfit
+            if not is_end:
+                turns.append(part.number)
+                self._stopping.wait(_YIELD_S)
+        return set(turns)
 
-    def _place(self, index: UsageIndex, log: Log) -> Reached:
-        """Return what the index has reached; have it begin anew where it is of another log."""
-        found = index.reached(self._partition)
-        if found == NOTHING:
-            return found
-        begin = log.read(0, 1)
-        if self._is_ours and begin and found.log != hash_of(begin[0]):
-            self._share_no_more(index)
-        values = log.read(found.sequence, 1)
-        if not values or hash_of(values[0]) != found.head:
-            self._begin_anew(index, f"the log has another decision {found.sequence}, or none")
-            return NOTHING
-        return found
-
-    def _share_no_more(self, index: UsageIndex) -> None:
-        self._unfit = f"{index.path} is written for another ledger, too: give each its own"
-        raise Unfit(self._unfit)
-
-    def _begin_anew(self, index: UsageIndex, why: str) -> None:
-        self._times_anew += 1
-        if index.path is not None and self._times_anew > _MOST_ANEW:
-            self._share_no_more(index)
-        _log.warning("usage_index_begins_anew", path=str(index.path), why=why)
-        index.begin_anew()
+    def _longest_wait(self) -> float | None:
+        """Return after how many seconds there is something to do although nothing has grown."""
+        times = [part.again_at for part in self.parts if part.again_at is not None]
+        if self._look_at is not None:
+            times.append(self._look_at)
+        return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _opened(self) -> UsageIndex:
         """Return the index in its file; one of this process alone where the file is unfit."""
+        if self._path is None:
+            return UsageIndex.temporary()
         if self._unfit is None:
             try:
+                if self._shared_log:
+                    self._alone = FileAlone(self._path)
                 return UsageIndex.open(self._path)
+            except Taken as error:
+                self._unfit = str(error)
+                self._look_at = time.monotonic() + _TAKEN_S
             except Unfit as error:
                 self._unfit = str(error)
         self._tell(self._unfit)
-        return UsageIndex.temporary()
+        return UsageIndex.temporary(self._path if self._look_at is not None else None)
 
-    def _moved_to(self, index: UsageIndex, place: Reached) -> None:
-        with self._moved:
-            self._is_ours |= place != NOTHING
-            self._index, self.reached = index, place
-            self._moved.notify_all()
+    def _is_file_free(self) -> bool:
+        """Return whether the process that had the file has let go of it; look now and then."""
+        if self._path is None or self._look_at is None or time.monotonic() < self._look_at:
+            return False
+        try:
+            FileAlone(self._path).release()
+        except Unfit:
+            self._look_at = time.monotonic() + _TAKEN_S
+            return False
+        self._unfit = self._look_at = None
+        return True
 
     def _let_go(self) -> None:
         with self._moved:
             index, self._index = self._index, None
             self._moved.notify_all()
+        for part in self.parts:
+            part.let_go()
         if index is not None:
             index.close()
+        alone, self._alone = self._alone, None
+        if alone is not None:
+            alone.release()
 
     def _tell(self, why: str) -> None:
-        if self.trouble != why:
+        if self._trouble != why:
             _log.warning("usage_index_trouble", why=why, then="decisions go on; usage may wait")
-        self.trouble = why
+        self._trouble = why
 
     def _remove_damaged(self) -> None:
         """Remove a damaged index, and never another program's file."""
+        if self._path is None:
+            return
         try:
             if is_index(self._path):
                 for suffix in _FILES:
@@ -264,7 +309,7 @@ class Follower:
             self._unfit = f"{self._path} is damaged and cannot be removed: {error}"
 
 
-def _explained(error: Exception) -> str:
+def _in_words(error: Exception) -> str:
     if isinstance(error, Unfit | BudgetError):
         return str(error)
     if isinstance(error, apsw.Error):

@@ -1,14 +1,15 @@
-"""Usage of one partition's log as doors and metrics read it: from an index kept behind it."""
+"""Usage of a log as doors and metrics read it: from an index kept behind it."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from streams.errors import Unavailable
 from streams.index.census import By, UsageRow
+from streams.index.followed import SLICE
 from streams.index.follower import Follower
 from streams.index.rows import most_apart
 from streams.index.usage_index import Log
@@ -38,55 +39,86 @@ class IndexState(NamedTuple):
 
 
 class UsageReader:
-    """Keeps the index of one partition, and reads it. Any thread may call it.
+    """Keeps the index of a log, and reads it. Any thread may call it.
 
     Args:
-        open_log: called in a thread of its own.
-        path: of the index.
+        open_log: called with a partition's number in a thread of its own.
+        path, partitions, shared_log, most: see `Follower`.
     """
 
-    def __init__(self, open_log: Callable[[], Log], path: Path) -> None:
-        self._follower = Follower(open_log, path)
+    def __init__(
+        self,
+        open_log: Callable[[int], Log],
+        path: Path | None,
+        *,
+        partitions: int = 1,
+        shared_log: bool = False,
+        most: int = SLICE,
+    ) -> None:
+        self._follower = Follower(
+            open_log, path, partitions=partitions, shared_log=shared_log, most=most
+        )
+        self.start = self._follower.start
         self.wake = self._follower.wake
         self.close = self._follower.close
 
-    def rows(self, dataset: str, by: By, upto: int) -> list[UsageRow]:
+    def rows(self, dataset: str, by: By, upto: int, *, partition: int = 0) -> list[UsageRow]:
         """Return who used a dataset, once the index has taken in decision `upto`.
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         apart = most_apart(by)
         return self._follower.read(
-            upto, lambda index: index.usage(dataset, by, most=apart), wait=_WAIT_S
+            {partition: upto}, lambda index: index.usage(dataset, by, most=apart), wait=_WAIT_S
         )
 
-    def first_analysts(self, most: int, upto: int) -> tuple[list[UsageRow], int] | None:
+    def first_analysts(
+        self, most: int, uptos: Mapping[int, int]
+    ) -> tuple[list[UsageRow], int] | None:
         """Return the first pairs of dataset and analyst, and how many requests others made.
 
         None while the index is behind: counters that fall to an earlier state would look reset.
         """
         try:
             return self._follower.read(
-                upto, lambda index: index.first_analysts(most), wait=_SCRAPE_WAIT_S
+                self._all(uptos), lambda index: index.first_analysts(most), wait=_SCRAPE_WAIT_S
             )
         except Unavailable:
             return None
 
-    def places(self, dataset: str, upto: int, *, after: int, most: int) -> list[tuple[int, int]]:
+    def places(
+        self, dataset: str, upto: int, *, after: int, most: int, partition: int = 0
+    ) -> list[tuple[int, int]]:
         """Return the numbers of a dataset's decisions: in the dataset, and in its partition.
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         return self._follower.read(
-            upto, lambda index: index.places(dataset, after=after, most=most), wait=_WAIT_S
+            {partition: upto},
+            lambda index: index.places(dataset, after=after, most=most),
+            wait=_WAIT_S,
         )
 
-    def state(self, upto: int) -> IndexState:
-        """Tell how far the index is behind decision `upto`, after giving it a moment."""
-        if self._follower.trouble is None:
+    def state(self, uptos: Mapping[int, int]) -> IndexState:
+        """Tell how far the index is behind some decisions, after giving it a moment."""
+        uptos = self._all(uptos)
+        if self.trouble is None:
             with contextlib.suppress(Unavailable):
-                self._follower.read(upto, lambda _: None, wait=_SCRAPE_WAIT_S)
-        return IndexState(max(0, upto - self._follower.reached.sequence), self._follower.trouble)
+                self._follower.read(uptos, lambda _: None, wait=_SCRAPE_WAIT_S)
+        reached = self.reached()
+        behind = sum(max(0, upto - reached[number]) for number, upto in uptos.items())
+        return IndexState(behind, self.trouble)
+
+    def reached(self) -> Mapping[int, int]:
+        """Return the number of the last decision taken in, by partition."""
+        return {part.number: part.reached.sequence for part in self._follower.parts}
+
+    def unread(self) -> list[int]:
+        """Return the partitions whose log's end was not reached yet since this process began."""
+        return [part.number for part in self._follower.parts if not part.whole]
+
+    def _all(self, uptos: Mapping[int, int]) -> dict[int, int]:
+        return {part.number: uptos.get(part.number, -1) for part in self._follower.parts}
 
     @property
     def trouble(self) -> str | None:

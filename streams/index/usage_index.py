@@ -49,6 +49,9 @@ ON CONFLICT (dataset, key) DO UPDATE SET
     spent = added(spent, excluded.spent),
     sequence = excluded.sequence, decided_at = excluded.decided_at
 """
+_FORGET: Final = """
+DELETE FROM {table} WHERE dataset IN (SELECT number FROM datasets WHERE partition = ?)
+"""
 
 
 class Unfit(Exception):
@@ -59,7 +62,7 @@ class Log(Protocol):
     """One partition's log, read beside its writer."""
 
     def read(self, first: int, most: int) -> Sequence[bytes]:
-        """Return decisions from number `first` on, none where the log ends before it."""
+        """Return decisions from number `first` on, fewer than `most` only where the log ends."""
         ...
 
     def beginning(self) -> Beginning | None:
@@ -188,9 +191,21 @@ class UsageIndex:
             db.close()
             return cls(apsw.Connection(""), path=None)
 
-    def begin_anew(self) -> None:
-        """Forget everything, in one transaction."""
-        self._make(unless_made=False)
+    def begin_anew(self, partition: int | None = None) -> None:
+        """Forget everything, or one partition, in one transaction."""
+        if partition is None or self.partitions() <= {partition}:
+            self._make(unless_made=False)
+            return
+        with self._one_at_a_time, _immediate(self._db) as db:
+            for table in ("places", *TABLES.values()):
+                db.execute(_FORGET.format(table=table), (partition,))
+            db.execute("DELETE FROM datasets WHERE partition = ?", (partition,))
+            db.execute("DELETE FROM reached WHERE partition = ?", (partition,))
+
+    def partitions(self) -> set[int]:
+        """Return of which partitions decisions were taken in."""
+        with self._one_at_a_time:
+            return {int(number) for (number,) in self._db.execute("SELECT partition FROM reached")}
 
     def _make(self, *, unless_made: bool) -> None:
         with self._one_at_a_time, _immediate(self._db) as db:
@@ -216,7 +231,7 @@ class UsageIndex:
         if place != NOTHING:
             values = log.read(place.sequence, 1)
             if not values or hash_of(values[0]) != place.head:
-                self.begin_anew()
+                self.begin_anew(partition)
                 place = NOTHING
         if place == NOTHING:
             place = self.begin(partition, log)
@@ -246,14 +261,15 @@ class UsageIndex:
             yield Rows(self._db)
 
     @contextlib.contextmanager
-    def at(self, reached: Reached, partition: int = 0) -> Iterator[Rows]:
-        """Read rows of one moment, at which the index has reached exactly this decision.
+    def at(self, reached: Mapping[int, Reached]) -> Iterator[Rows]:
+        """Read rows of one moment, at which the index has reached exactly these decisions.
 
         Raises: Moved: it has not.
         """
         with self._one_at_a_time, self._db:  # one transaction, so one moment
-            if _reached(self._db, partition) != reached:
-                raise Moved
+            for partition, decision in reached.items():
+                if _reached(self._db, partition) != decision:
+                    raise Moved
             yield Rows(self._db)
 
     def take(self, partition: int, after: Reached, values: Sequence[bytes]) -> Reached:

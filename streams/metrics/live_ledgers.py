@@ -136,10 +136,10 @@ class LiveLedgers:
             at = self._clock.now()
         state = None
         if self._index is not None:  # not under the lock: it waits for a file
-            upto = max((each.sequence for each in partitions.values()), default=-1)
-            state = self._index.state(upto)
+            uptos = {number: each.sequence for number, each in partitions.items()}
+            state = self._index.state(uptos)
             if self._analysts:
-                rows, left_out = self._index.first_analysts(self._analysts, upto) or (None, 0)
+                rows, left_out = self._index.first_analysts(self._analysts, uptos) or (None, 0)
                 shown = None if rows is None else uses_of_rows(rows)
         return Snapshot(
             at=at,

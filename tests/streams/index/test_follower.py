@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def following(log: ListedLog, path: Path) -> Iterator[Follower]:
-    follower = Follower(lambda: log, path)
+    follower = Follower(lambda _: log, path)
     try:
         yield follower
     finally:
@@ -38,7 +38,7 @@ def check(follower: Follower, log: list[bytes]) -> None:
     def all_of(rows: Rows) -> dict[str, object]:
         return {by: said(rows, "adult", by) for by in BYS}
 
-    found = follower.read(end_of(log), all_of, wait=LONG_S)
+    found = follower.read({0: end_of(log)}, all_of, wait=LONG_S)
     assert found == {by: recounted(log, "adult", by) for by in BYS}
 
 
@@ -157,7 +157,7 @@ def test_a_locked_index_is_waited_for_and_said(path: Path) -> None:
     other.execute("BEGIN IMMEDIATE")
     with following(ListedLog(whole), path) as follower:
         with pytest.raises(Unavailable, match="BusyError"):
-            follower.read(end_of(whole), lambda rows: rows, wait=3)
+            follower.read({0: end_of(whole)}, lambda rows: rows, wait=3)
         assert follower.trouble is not None
         other.execute("ROLLBACK")
         check(follower, whole)
@@ -170,7 +170,7 @@ def test_a_log_that_cannot_be_read_is_tried_again(path: Path) -> None:
     log.fault = Unavailable("the disk is away")
     with following(log, path) as follower:
         with pytest.raises(Unavailable, match="the disk is away"):
-            follower.read(end_of(whole), lambda rows: rows, wait=0.5)
+            follower.read({0: end_of(whole)}, lambda rows: rows, wait=0.5)
         log.fault = None
         check(follower, whole)
 
@@ -180,7 +180,7 @@ def test_an_unreadable_decision_stops_the_index_before_it(path: Path) -> None:
     log = ListedLog([*whole[:20], b"{}", *whole[21:]])
     with following(log, path) as follower:
         with pytest.raises(Unavailable, match="decision 20 cannot be read"):
-            follower.read(end_of(whole), lambda rows: rows, wait=0.5)
+            follower.read({0: end_of(whole)}, lambda rows: rows, wait=0.5)
         log.values = whole
         check(follower, whole)
 

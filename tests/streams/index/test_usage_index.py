@@ -189,8 +189,8 @@ def test_a_reader_is_told_where_another_process_has_written(path: Path) -> None:
     log = busy_world().log
     index = filled(path, log[:20])
     known = index.reached()
-    with index.at(known) as rows:
+    with index.at({0: known}) as rows:
         assert said(rows, "adult", "day") == recounted(log[:20], "adult", "day")
     UsageIndex.open(path).take(0, known, log[20:])
-    with pytest.raises(Moved), index.at(known):
+    with pytest.raises(Moved), index.at({0: known}):
         pass

@@ -1,0 +1,229 @@
+"""One index of a log of several partitions, that several processes could want to keep."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from accountant.partition.key_hash import partition_of
+from streams.errors import Unavailable
+from streams.index import Follower, UsageIndex
+from streams.index.rows import Rows
+from streams.index.usage_index import NOTHING
+from tests.accountant.world import WINDOW, World
+from tests.streams.gateway.door import eventually
+from tests.streams.index.logs import ListedLog, end_of, recounted, rows_of, said
+
+LONG_S = 30.0
+PARTITIONS = 2
+NAMES = [
+    next(name for name in map("d{}".format, range(99)) if partition_of(name.encode(), 2) == number)
+    for number in range(PARTITIONS)
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.index"
+
+
+def world(number: int, requests: int = 40, *, window: int = WINDOW, analyst: str = "a") -> World:
+    """Return a partition with a dataset of its own."""
+    made = World(partitions=PARTITIONS, partition=number, window=window, batch=10)
+    made.open(NAMES[number], epsilon="100", filter="basic")
+    for each in range(requests):
+        claim = f"pure:0.{each % 9 + 1}"
+        made.ask(claim, dataset=NAMES[number], analyst=f"{analyst}{each % 3}")
+    made.commit()
+    return made
+
+
+@contextlib.contextmanager
+def following(
+    logs: Sequence[ListedLog], path: Path | None, *, partitions: int = PARTITIONS
+) -> Iterator[Follower]:
+    follower = Follower(logs.__getitem__, path, partitions=partitions, shared_log=True, most=7)
+    try:
+        yield follower
+    finally:
+        follower.close()
+
+
+def check(follower: Follower, number: int, log: list[bytes]) -> None:
+    def one(rows: Rows) -> object:
+        return said(rows, NAMES[number], "analyst")
+
+    found = follower.read({number: end_of(log)}, one, wait=LONG_S)
+    assert found == recounted(log, NAMES[number], "analyst")
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_each_partition_is_counted_and_metrics_are_of_all(path: Path, in_file: bool) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    with following(logs, path if in_file else None) as follower:
+        for number, log in enumerate(logs):
+            check(follower, number, log.values)
+        ends = {number: end_of(log.values) for number, log in enumerate(logs)}
+        rows, others = follower.read(ends, lambda index: index.first_analysts(4), wait=LONG_S)
+        assert {row.dataset for row in rows} <= set(NAMES)
+        assert sum(row.granted + row.refused for row in rows) + others == 80
+        assert follower.trouble is None
+    assert path.exists() is in_file
+
+
+def test_a_reader_who_knows_no_number_waits_for_the_end_that_was_there(path: Path) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    with following(logs, path) as follower:
+        found = follower.read({1: -1}, lambda rows: said(rows, NAMES[1], "day"), wait=LONG_S)
+    assert found == recounted(logs[1].values, NAMES[1], "day")
+
+
+def test_one_partition_with_another_decision_begins_anew_alone(path: Path) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    with following(logs, path) as follower:
+        for number, log in enumerate(logs):
+            check(follower, number, log.values)
+    # The same decision 0, as of a log that was restored from a copy; then other ones.
+    other = ListedLog(world(1, analyst="b").log)
+    assert other.values[0] == logs[1].values[0]
+    logs[0].firsts.clear()
+    with following([logs[0], other], path) as follower:
+        check(follower, 1, other.values)
+        check(follower, 0, logs[0].values)
+    assert 1 not in logs[0].firsts  # decision 1 was not counted again
+
+
+def test_another_ledger_begins_all_of_it_anew(path: Path) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    with following(logs, path) as follower:
+        check(follower, 0, logs[0].values)
+        check(follower, 1, logs[1].values)
+    one = World(window=WINDOW + 1)
+    one.open(NAMES[1], epsilon="1", filter="basic")
+    one.ask("pure:0.25", dataset=NAMES[1], analyst="ana")
+    one.commit()
+    with following([ListedLog(one.log)], path, partitions=1) as follower:
+        ends = {0: end_of(one.log)}
+        found = follower.read(ends, lambda rows: said(rows, NAMES[1], "analyst"), wait=LONG_S)
+        assert found == recounted(one.log, NAMES[1], "analyst")
+        rows, others = follower.read(ends, lambda index: index.first_analysts(99), wait=LONG_S)
+        assert (len(rows), others) == (1, 0)
+
+
+def test_a_ledger_that_was_replaced_meanwhile_begins_anew(path: Path) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    with following(logs, path) as follower:
+        check(follower, 0, logs[0].values)
+        check(follower, 1, logs[1].values)
+        for number, log in enumerate(logs):
+            log.values = world(number, 60, window=WINDOW + 1, analyst="c").log
+            follower.wake(number)
+        for number, log in enumerate(logs):
+            check(follower, number, log.values)
+        assert follower.trouble is None
+
+
+@pytest.mark.parametrize("what", ["away", "damaged", "contradicts itself"])
+def test_a_partition_that_cannot_be_read_keeps_no_other_from_being_whole(
+    path: Path, what: str
+) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    whole = logs[0].values
+    if what == "away":
+        logs[0].fault = Unavailable("the broker is away")
+    elif what == "damaged":
+        logs[0].values = [*whole[:20], b"{}", *whole[21:]]
+    else:
+        logs[0].values = whole[:20] + whole[21:]
+    why = {"away": "the broker is away", "damaged": "decision 20 cannot be read"}
+    with following(logs, path) as follower:
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="partition 0: it has reached") as told:
+                follower.read({0: end_of(whole)}, lambda rows: rows, wait=0.6)
+            assert why.get(what, "decision 21 follows 19") in str(told.value)
+            check(follower, 1, logs[1].values)
+        assert "partition 0" in str(follower.trouble)
+        logs[0].fault, logs[0].values = None, whole
+        check(follower, 0, whole)
+        eventually(lambda: follower.trouble is None)
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from streams.index.file_alone import FileAlone
+held = FileAlone(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def held_elsewhere(path: Path) -> Iterator[None]:
+    """Have another process keep an index."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        try:
+            yield
+        finally:
+            other.kill()
+
+
+def test_what_another_process_keeps_is_copied_and_not_written(path: Path) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    with following(logs, path) as follower:
+        check(follower, 0, logs[0].values)
+        check(follower, 1, logs[1].values)
+    index = UsageIndex.open(path)
+    before = index.reached(0), index.reached(1)
+    index.close()
+    longer = [*logs[0].values, *world(0, 60).log[len(logs[0].values) :]]
+    logs[0].values = longer
+    logs[1].firsts.clear()
+    with held_elsewhere(path), following(logs, path) as follower:
+        check(follower, 0, longer)
+        assert "kept by another process: give each its own" in str(follower.trouble)
+        check(follower, 1, logs[1].values)
+        assert 1 not in logs[1].firsts
+    index = UsageIndex.open(path)
+    assert (index.reached(0), index.reached(1)) == before
+    index.close()
+    with following(logs, path) as follower:
+        check(follower, 0, longer)
+        assert follower.trouble is None
+
+
+def test_two_in_one_process_notice_one_another(path: Path) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    with following(logs, path) as first:
+        check(first, 0, logs[0].values)
+        with following(logs, path) as second:
+            check(second, 0, logs[0].values)
+            assert "kept by another process" in str(second.trouble)
+        check(first, 1, logs[1].values)
+        assert first.trouble is None
+
+
+def test_one_partition_is_forgotten_and_the_others_are_kept(path: Path) -> None:
+    index = UsageIndex.open(path)
+    worlds = [world(number) for number in range(PARTITIONS)]
+    for number, each in enumerate(worlds):
+        index.take(number, NOTHING, each.log)
+    index.begin_anew(0)
+    assert index.partitions() == {1}
+    assert index.reached(0) == NOTHING
+    rows = rows_of(index)
+    assert not rows.knows(NAMES[0])
+    assert rows.places(NAMES[0]) == []
+    assert said(rows, NAMES[1], "purpose") == recounted(worlds[1].log, NAMES[1], "purpose")
+    index.take(0, NOTHING, worlds[0].log)
+    for by in ("analyst", "purpose", "day", "month"):
+        assert said(rows, NAMES[0], by) == recounted(worlds[0].log, NAMES[0], by)
+    index.close()
