@@ -24,6 +24,7 @@ from streams.gateway.context import Context
 from streams.gateway.host_header import is_loopback
 from streams.kafka.connect import connect_kafka
 from streams.logs import get_logger
+from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
 from streams.processing.garbage import collect_less
 from streams.service import Service
@@ -201,7 +202,10 @@ def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
     async def run() -> None:
         service = await connect_kafka(settings)
         try:
-            await run_gateway(service, settings, listening=listening)
+            service.usage_index.start()
+            usage = UsageCollector(service.usage_index, settings.metrics_analysts)
+            registry = make_registry(None, usage)
+            await run_gateway(service, settings, registry=registry, listening=listening)
         finally:
             await service.close()
 

@@ -62,14 +62,16 @@ class UsageReader:
         self.wake = self._follower.wake
         self.close = self._follower.close
 
-    def rows(self, dataset: str, by: By, upto: int, *, partition: int = 0) -> list[UsageRow]:
+    def rows(
+        self, dataset: str, by: By, upto: int, *, partition: int = 0, wait: float = _WAIT_S
+    ) -> list[UsageRow]:
         """Return who used a dataset, once the index has taken in decision `upto`.
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         apart = most_apart(by)
         return self._follower.read(
-            {partition: upto}, lambda index: index.usage(dataset, by, most=apart), wait=_WAIT_S
+            {partition: upto}, lambda index: index.usage(dataset, by, most=apart), wait=wait
         )
 
     def first_analysts(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from streams.errors import extras_named
-from streams.service import Service
 from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.kafka.service import KafkaService
 
 _LEAST_S: Final = 2.0
 """Connecting to a healthy broker takes about a second, so a `wait` below that would always fail."""
 
 
-async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
+async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> KafkaService:
     """Return the service of a ledger on Kafka, connected within `wait` seconds, at least 2.
 
     Raises: Unavailable: the broker does not answer; NotInstalled: the extra `kafka` is not there.
@@ -22,4 +24,5 @@ async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> Service:
         from streams.kafka.deployment import deployment_of
         from streams.kafka.service import KafkaService
 
-    return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S))
+    index = None if settings.index is None else settings.index.absolute()
+    return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S), index=index)

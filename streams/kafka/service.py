@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from copy import copy
+from pathlib import Path
 from typing import Final, Self
 
 from accountant.advice.preview import Preview, preview
@@ -17,12 +17,14 @@ from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import LogLine, ViewFolder, counted, decode_line, runs
-from accountant.views.usage import Rows, UsageView, views_of
+from accountant.views.usage import UsageView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault, Refused, Unavailable
+from streams.index import By, UsageRow
 from streams.kafka.appender import Appender
 from streams.kafka.deployment import Deployment
+from streams.kafka.indexed.usage import KafkaUsage
 from streams.kafka.tail import Tail
 from streams.kafka.topics import check_whole
 from streams.service import Answer, Readiness
@@ -30,7 +32,6 @@ from streams.service import Answer, Readiness
 MOST_PENDING: Final = 10_000
 _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
-_FEW: Final = 500  # analysts; formatting so few takes less time than starting a thread
 _ACK_S: Final = 10.0
 _FIRST_LOOK_S: Final = 6.0
 _TOPIC_SPREAD_S: Final = 1.0  # until every broker knows a topic that was just created
@@ -50,16 +51,24 @@ class KafkaService:
 
     `start` returns once the tail follows every partition, so the service never misses a decision
     that a processor makes after an append.
+
+    Args:
+        index: file of the index of usage; without it, a temporary one.
+
+    Attributes:
+        usage_index: kept from its `start` on, or from the first question about usage.
     """
 
-    def __init__(self, deployment: Deployment, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, deployment: Deployment, *, index: Path | None = None, clock: Clock | None = None
+    ) -> None:
         self._deployment = deployment
         self._appender = Appender(deployment)
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
         self._recent = _Recent(clock or SystemClock(), deployment.window_ms)
         self._views: dict[str, DatasetView] = {}
-        self._usage: dict[str, Rows] = {}
-        self._views_of = ViewFolder(self._views, self._usage)
+        self.usage_index = KafkaUsage(deployment, index)
+        self._views_of = ViewFolder(self._views, {})
         self._events = Broadcast[Decision]()
         self._alerts = Broadcast[Alert]()
         self._tail = Tail(
@@ -75,7 +84,9 @@ class KafkaService:
         self._following: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, deployment: Deployment, *, wait: float = 30.0) -> Self:
+    async def start(
+        cls, deployment: Deployment, *, wait: float = 30.0, index: Path | None = None
+    ) -> Self:
         """Return a service that is connected and follows the decisions.
 
         Raises:
@@ -87,7 +98,7 @@ class KafkaService:
         with contextlib.suppress(JournalFault, TimeoutError):
             async with asyncio.timeout(min(wait / 2, _FIRST_LOOK_S)):
                 await _check_needed(deployment)
-        service = cls(deployment)
+        service = cls(deployment, index=index)
         try:
             async with asyncio.timeout_at(until):
                 await service.connect()
@@ -184,11 +195,14 @@ class KafkaService:
         return None if view is None else await asyncio.to_thread(preview, view, asked)
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        rows = self._usage.get(dataset, {})
-        if len(rows) <= _FEW:
-            return views_of(dataset, rows)
-        copied = {analyst: copy(row) for analyst, row in rows.items()}
-        return await asyncio.to_thread(views_of, dataset, copied)
+        return [row.view() for row in await self.usage_by(dataset, "analyst")]
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return who used a dataset, by analyst, purpose, day or month.
+
+        Raises: Unavailable: the index is behind, or cannot be read.
+        """
+        return await self.usage_index.rows(dataset, by) if dataset in self._views else []
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
@@ -198,7 +212,7 @@ class KafkaService:
 
     def readiness(self) -> Readiness:
         reasons = [] if self._tail.trouble is None else [self._tail.trouble]
-        return Readiness(ready=not reasons, reasons=reasons)
+        return Readiness(ready=not reasons, reasons=reasons, notes=self.usage_index.notes())
 
     async def close(self) -> None:
         following, self._following = self._following, None
@@ -207,6 +221,7 @@ class KafkaService:
             # A client that is connecting to an absent broker may not end at once.
             await asyncio.wait([following], timeout=_STOP_S)
         await self._appender.stop()
+        await self.usage_index.close()
         self._events.end()
         self._alerts.end()
         for future in self._pending.values():
@@ -227,8 +242,10 @@ class KafkaService:
             if future is not None and not future.done():
                 future.set_result(value)
         crossed: list[Alert] = []
-        for dataset, run in runs(map(counted, lines, values)).items():
+        decided = (counted(*each, usage=False) for each in zip(lines, values, strict=True))
+        for dataset, run in runs(decided).items():
             crossed += self._views_of.take_run(dataset, run)
+        self.usage_index.seen(partition, lines[-1].partition_sequence)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])
         if crossed:

@@ -35,8 +35,8 @@ class _LedgerCollector(Collector):
         snapshot = self._source.snapshot()
         yield from self._datasets.collect(snapshot)
         yield from request_families(snapshot)
-        yield from analyst_families(snapshot)
-        yield from index_families(snapshot)
+        yield from analyst_families(snapshot.analysts, snapshot.analysts_left_out)
+        yield from index_families(snapshot.index)
         yield from partition_families(snapshot)
 
 
