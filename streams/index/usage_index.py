@@ -10,48 +10,16 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 
 import apsw
 
-from accountant.amounts import format_units, parse_units
 from accountant.partition import hash_of
-from accountant.views.tallies import Counted, Tallies, count
-from streams.index.rows import TABLES, Rows
+from accountant.views.tallies import Counted, count
+from streams.index.rows import Rows
+from streams.index.tables import SCHEMA, added, forget, write
 
 APPLICATION_ID: Final = 0x50424958  # "PBIX"
 VERSION: Final = 1
 _MAGIC: Final = b"SQLite format 3\x00"
 _BUSY_MS: Final = 1_000
 _SLICE: Final = 1_000  # decisions taken in at a time where nothing else waits
-_USAGE: Final = """
-CREATE TABLE {table} (
-    number INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, key TEXT NOT NULL,
-    granted INTEGER NOT NULL, refused INTEGER NOT NULL, spent TEXT NOT NULL,
-    sequence INTEGER NOT NULL, decided_at TEXT NOT NULL, UNIQUE (dataset, key)
-);
-"""
-_SCHEMA: Final = """
-CREATE TABLE reached (
-    partition INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, head TEXT NOT NULL,
-    log TEXT NOT NULL, requests INTEGER NOT NULL
-);
-CREATE TABLE datasets (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partition INTEGER NOT NULL,
-    unit TEXT NOT NULL, generation INTEGER NOT NULL
-);
-CREATE TABLE places (
-    dataset INTEGER NOT NULL, sequence INTEGER NOT NULL, place INTEGER NOT NULL,
-    PRIMARY KEY (dataset, sequence)
-) WITHOUT ROWID;
-""" + "".join(_USAGE.format(table=table) for table in TABLES.values())
-_ADD: Final = """
-INSERT INTO {table} (dataset, key, granted, refused, spent, sequence, decided_at)
-VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (dataset, key) DO UPDATE SET
-    granted = granted + excluded.granted, refused = refused + excluded.refused,
-    spent = added(spent, excluded.spent),
-    sequence = excluded.sequence, decided_at = excluded.decided_at
-"""
-_FORGET: Final = """
-DELETE FROM {table} WHERE dataset IN (SELECT number FROM datasets WHERE partition = ?)
-"""
 
 
 class Unfit(Exception):
@@ -132,7 +100,7 @@ class UsageIndex:
         self._db = db
         self._one_at_a_time = threading.Lock()
         db.set_busy_timeout(_BUSY_MS)
-        db.create_scalar_function("added", _added, 2, deterministic=True)
+        db.create_scalar_function("added", added, 2, deterministic=True)
         if path is not None:
             # Before WAL mode, which would keep it out of the file until a checkpoint: by these
             # bytes another process tells an index from another program's file.
@@ -197,10 +165,7 @@ class UsageIndex:
             self._make(unless_made=False)
             return
         with self._one_at_a_time, _immediate(self._db) as db:
-            for table in ("places", *TABLES.values()):
-                db.execute(_FORGET.format(table=table), (partition,))
-            db.execute("DELETE FROM datasets WHERE partition = ?", (partition,))
-            db.execute("DELETE FROM reached WHERE partition = ?", (partition,))
+            forget(db, partition)
 
     def partitions(self) -> set[int]:
         """Return of which partitions decisions were taken in."""
@@ -214,7 +179,7 @@ class UsageIndex:
             tables = "SELECT name FROM sqlite_schema WHERE type = 'table'"
             for (name,) in db.execute(tables).fetchall():
                 db.execute(f'DROP TABLE "{name}"')
-            db.execute(_SCHEMA)
+            db.execute(SCHEMA)
             db.pragma("user_version", VERSION)
 
     def reached(self, partition: int = 0) -> Reached:
@@ -251,7 +216,7 @@ class UsageIndex:
         with self._one_at_a_time, _immediate(self._db) as db:
             if (found := _reached(db, partition)) != NOTHING:
                 return found
-            _write(db, partition, beginning.counted, beginning.reached)
+            write(db, partition, beginning.counted, beginning.reached)
         return beginning.reached
 
     @contextlib.contextmanager
@@ -290,7 +255,7 @@ class UsageIndex:
             if (found := _reached(db, partition)) != after:
                 return found
             reached = Reached(counted.last, counted.head, after.log or hash_of(values[0]))
-            _write(db, partition, counted, reached)
+            write(db, partition, counted, reached)
         return reached
 
     def close(self) -> None:
@@ -317,43 +282,3 @@ def _reached(db: apsw.Connection, partition: int) -> Reached:
     query = "SELECT sequence, head, log FROM reached WHERE partition = ?"
     found: Any = db.execute(query, (partition,)).fetchone()
     return NOTHING if found is None else Reached(*found)
-
-
-def _write(db: apsw.Connection, partition: int, counted: Counted, reached: Reached) -> None:
-    db.executemany(
-        "INSERT INTO datasets (name, partition, unit, generation) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (name) DO UPDATE SET generation = excluded.generation, "
-        "unit = CASE excluded.unit WHEN '' THEN unit ELSE excluded.unit END",
-        [(name, partition, *known) for name, known in counted.datasets.items()],
-    )
-    numbers = {
-        name: db.execute("SELECT number FROM datasets WHERE name = ?", (name,)).get
-        for name in counted.datasets
-    }
-    db.executemany(
-        "INSERT OR REPLACE INTO places VALUES (?, ?, ?)",
-        [(numbers[name], sequence, place) for name, sequence, place in counted.places],
-    )
-    for table, tallies in (
-        ("analysts", counted.analysts),
-        ("purposes", counted.purposes),
-        ("days", counted.days),
-    ):
-        db.executemany(_ADD.format(table=table), _added_rows(numbers, tallies))
-    db.execute(
-        "INSERT INTO reached VALUES (?, ?, ?, ?, ?) ON CONFLICT (partition) DO UPDATE SET "
-        "sequence = excluded.sequence, head = excluded.head, "
-        "requests = requests + excluded.requests",
-        (partition, *reached, counted.requests),
-    )
-
-
-def _added_rows(numbers: Mapping[str, Any], tallies: Tallies) -> Iterator[tuple[Any, ...]]:
-    for (dataset, key), tally in tallies.items():
-        sums = tally.granted, tally.refused, format_units(tally.spent)
-        yield numbers[dataset], key, *sums, tally.sequence, tally.decided_at
-
-
-def _added(*amounts: Any) -> str:
-    """Return the exact sum of amounts: SQLite's integers end at 64 bits."""
-    return format_units(sum(map(parse_units, amounts)))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from streams.index import Beginning
 from streams.kafka.deployment import Deployment
 from streams.kafka.indexed.decisions import DecisionReader
 
@@ -80,6 +81,10 @@ class PartitionLog:
         Raises: LogDamaged, Unavailable, Refused.
         """
         return self._logs.read(self._partition, first, most)
+
+    def beginning(self) -> Beginning | None:
+        """Return None: nothing of a log on Kafka is archived."""
+        return None
 
     def close(self) -> None:
         """Let go of it."""

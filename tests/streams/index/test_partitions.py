@@ -227,3 +227,19 @@ def test_one_partition_is_forgotten_and_the_others_are_kept(path: Path) -> None:
     for by in ("analyst", "purpose", "day", "month"):
         assert said(rows, NAMES[0], by) == recounted(worlds[0].log, NAMES[0], by)
     index.close()
+
+
+def test_a_dataset_that_another_ledger_had_elsewhere_is_counted_from_its_own_log(
+    path: Path,
+) -> None:
+    index = UsageIndex.open(path)
+    index.take(1, NOTHING, world(1).log)
+    one = World(window=WINDOW + 1)
+    one.open(NAMES[1], epsilon="1", filter="basic")
+    one.ask("pure:0.25", dataset=NAMES[1], analyst="ana")
+    one.commit()
+    index.take(0, NOTHING, one.log)
+    for by in ("analyst", "purpose", "day", "month"):
+        assert said(rows_of(index), NAMES[1], by) == recounted(one.log, NAMES[1], by)
+    assert [place for _, place in rows_of(index).places(NAMES[1])] == [1, 2]
+    index.close()
