@@ -22,10 +22,11 @@ class Rows:
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
 
-    def knows(self, dataset: str) -> bool:
-        """Return whether the dataset was ever opened."""
-        query = "SELECT count(*) FROM datasets WHERE name = ?"
-        return bool(self._db.execute(query, (dataset,)).get)
+    def knows(self, dataset: str, partition: int | None = None) -> bool:
+        """Return whether the dataset was ever opened; `partition`: in the log of that one."""
+        query = "SELECT partition FROM datasets WHERE name = ?"
+        found = self._db.execute(query, (dataset,)).get
+        return found is not None and partition in {None, found}
 
     def usage(self, dataset: str, by: By = "analyst", *, most: int | None = None) -> list[UsageRow]:
         """Return who used a dataset, in the order of the keys.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from streams.cli.printing.exits import Exit, fail
 
 if TYPE_CHECKING:
     from streams.index import By, UsageIndex
+    from streams.kafka.deployment import Deployment
 
 _HTTP_S: Final = 30.0
 
@@ -25,15 +26,19 @@ def usage_rows(url: str, dataset: str, by: By) -> list[dict[str, Any]]:
 
     if ledger_url(url).kind == "http":
         return _asked(url, dataset, by)
-    with contextlib.closing(_indexed(url)) as index, index.at_last() as rows:
-        if not rows.knows(dataset):
+    index, partition = _indexed(url, dataset)
+    with contextlib.closing(index), index.at_last() as rows:
+        if not rows.knows(dataset, partition):
             fail(Exit.FAILED, f"no dataset {dataset} was ever opened")
         return [row.named(by) for row in rows.usage(dataset, by)]
 
 
-def _indexed(url: str) -> UsageIndex:
-    """Return an index of this process alone that has taken in the whole log."""
-    from streams.cli.reading.log_reader import SqliteLog, log_source
+def _indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
+    """Return an index of this process alone that has taken in all decisions on a dataset.
+
+    With the number of the only partition that it was compared with, if there are others.
+    """
+    from streams.cli.reading.log_reader import KafkaLog, SqliteLog, log_source
     from streams.embedded.decision_reader import LogSlices
     from streams.index import UsageIndex, index_path
     from streams.settings import load
@@ -43,11 +48,46 @@ def _indexed(url: str) -> UsageIndex:
         index = UsageIndex.temporary(index_path(source.path, load()))
         with contextlib.closing(LogSlices(source.path)) as log:
             index.catch_up(log)
-        return index
+        return index, 0
+    if isinstance(source, KafkaLog):
+        return _on_kafka(source.deployment, dataset)
     index = UsageIndex.temporary()
     for part in source.parts():
         index.catch_up(_Streamed(part.values), partition=part.number)
-    return index
+    return index, None
+
+
+def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
+    """Return an index of the partition that has a dataset, begun with a copy if there is one."""
+    import asyncio
+
+    from accountant.partition.key_hash import partition_of
+    from streams.cli.printing.output import progress
+    from streams.index import UsageIndex
+    from streams.kafka.indexed.logs_here import LogsHere
+    from streams.kafka.topics import check_whole
+    from streams.settings import load
+
+    # A missing topic would only ever time out, a partition too few would be another one.
+    asyncio.run(check_whole(deployment))
+    index = UsageIndex.temporary(load().index)
+    partition = partition_of(dataset.encode(), deployment.partitions)
+    with contextlib.closing(LogsHere(deployment).open(partition)) as log, progress() as bars:
+        task = bars.add_task(f"reading partition {partition}", total=None)
+
+        class Shown:
+            """The log, with the number of decisions read on the terminal."""
+
+            close, beginning = log.close, log.beginning
+
+            def read(self, first: int, most: int) -> Sequence[bytes]:
+                """Do as the log does."""
+                values = log.read(first, most)
+                bars.update(task, completed=first + len(values))
+                return values
+
+        index.catch_up(Shown(), partition=partition)
+    return index, partition
 
 
 class _Streamed:

@@ -1,0 +1,182 @@
+"""`accountant usage` and `accountant gateway` as processes, on a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import csv
+import io
+import json
+import socket
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import apsw
+import httpx
+import pyarrow.parquet as pq
+
+from accountant.partition.key_hash import partition_of
+from streams.index import BYS, Reached, UsageIndex
+from streams.index.usage_index import NOTHING
+from tests.accountant.world import World
+from tests.faults.ledger import Ledger, working
+from tests.kafka.test_usage import NAMES, ask_some, check, ledger, logs, open_both, served, used
+from tests.streams.cli.conftest import environment
+from tests.streams.index.logs import recounted
+
+__all__ = ["ledger"]
+
+
+def command(ledger: Ledger, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `accountant` on a ledger."""
+    deployment = ledger.deployment
+    env = environment(
+        ACCOUNTANT_URL=f"kafka://{deployment.bootstrap}",
+        ACCOUNTANT_APPLICATION=deployment.application,
+        ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
+        ACCOUNTANT_PARTITIONS=str(deployment.partitions),
+        **more,
+    )
+    line = [sys.executable, "-m", "streams.cli", *words]
+    return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+
+
+async def test_the_command_says_what_the_door_says(ledger: Ledger, tmp_path: Path) -> None:
+    index, file = tmp_path / "usage.index", tmp_path / "usage.parquet"
+    async with working(ledger):
+        await open_both(ledger)
+        await ask_some(ledger)
+        async with served(ledger.deployment, index) as http:
+            for by in BYS:
+                told = (await http.get("/datasets/d1/usage", params={"by": by})).json()
+                done = await asyncio.to_thread(command, ledger, "usage", "d1", "--by", by, "--json")
+                assert [json.loads(line) for line in done.stdout.splitlines()] == told, done.stderr
+        reached = index_state(index)
+        await ask_some(ledger, 3, analyst="late")
+    # It begins with a copy of the index, reads on from there, and leaves the file as it is.
+    kept = {"ACCOUNTANT_INDEX": str(index)}
+    done = await asyncio.to_thread(command, ledger, "usage", "d1", "--csv", **kept)
+    log = logs(ledger)
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {
+        r["analyst"]: (int(r["granted"]), int(r["refused"]), Fraction(r["spent"])) for r in rows
+    } == (recounted(log, "d1", "analyst"))
+    assert index_state(index) == reached
+    done = await asyncio.to_thread(
+        command, ledger, "usage", "d0", "--by", "purpose", "--parquet", str(file), **kept
+    )
+    assert done.returncode == 0, done.stderr
+    by_purpose = {row["purpose"]: Fraction(row["spent"]) for row in pq.read_table(file).to_pylist()}
+    assert by_purpose == {key: row[2] for key, row in recounted(log, "d0", "purpose").items()}
+    done = await asyncio.to_thread(command, ledger, "usage", "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no dataset nowhere was ever opened" in done.stderr
+
+
+def index_state(path: Path) -> dict[int, Reached]:
+    index = UsageIndex.open(path)
+    try:
+        return {number: index.reached(number) for number in index.partitions()}
+    finally:
+        index.close()
+
+
+async def test_the_command_believes_no_index_of_another_ledger(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """Neither a dataset of it that this one never opened, nor its decisions on one of both."""
+    foreign = World(partitions=3, partition=2)
+    other = next(n for n in map("d{}".format, range(99)) if partition_of(n.encode(), 3) == 2)
+    foreign.open(other, epsilon="1")
+    foreign.commit()
+    index = UsageIndex.open(tmp_path / "usage.index")
+    index.take(2, NOTHING, foreign.log)
+    index.close()
+    async with working(ledger):
+        await open_both(ledger)
+        await ask_some(ledger, 2)
+    kept = {"ACCOUNTANT_INDEX": str(tmp_path / "usage.index")}
+    unknown = other if other not in NAMES else "d2"
+    assert unknown == other
+    done = await asyncio.to_thread(command, ledger, "usage", unknown, **kept)
+    assert (done.returncode, done.stdout) == (1, ""), done.stdout
+    done = await asyncio.to_thread(command, ledger, "usage", "d0", "--json", **kept)
+    assert [json.loads(line)["granted"] for line in done.stdout.splitlines()] == [1, 1]
+
+
+class GatewayProcess:
+    """`accountant gateway`, to be killed."""
+
+    def __init__(self, ledger: Ledger, index: Path, log: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        deployment = ledger.deployment
+        env = environment(
+            ACCOUNTANT_URL=f"kafka://{deployment.bootstrap}",
+            ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
+            ACCOUNTANT_PARTITIONS=str(deployment.partitions),
+            ACCOUNTANT_PORT=str(self.port),
+            ACCOUNTANT_INDEX=str(index),
+            ACCOUNTANT_METRICS_ANALYSTS="10",
+        )
+        line = [sys.executable, "-m", "streams.cli", "gateway"]
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(line, env=env, stdout=out, stderr=out)
+
+    def http(self) -> httpx.AsyncClient:
+        url = f"http://127.0.0.1:{self.port}"
+        return httpx.AsyncClient(base_url=url, timeout=60, trust_env=False)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+async def listens(http: httpx.AsyncClient) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if (await http.get("/readyz")).status_code == 200:
+                return
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+async def test_a_door_that_is_killed_again_and_again_counts_each_decision_once(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    index, line = tmp_path / "usage.index", 'privacy_analyst_requests_total{{analyst="{}"'
+    seen = 0.0
+    async with working(ledger):
+        await ledger.open(*NAMES, filter="basic", epsilon="100")
+        await ledger.settle()
+        for number in range(6):
+            door = GatewayProcess(ledger, index, tmp_path / "gateway.log")
+            asking = asyncio.create_task(ask_some(ledger, 150, analyst=f"r{number}-"))
+            try:
+                async with door.http() as http:
+                    await listens(http)
+                    # At another moment of its work each time, sometimes while nothing is whole.
+                    await asyncio.sleep(0.15 * number)
+                    if number % 2:
+                        await used(http, "d0")
+                        text = (await http.get("/metrics")).text
+                        counts = [
+                            float(each.rpartition(" ")[2])
+                            for each in text.splitlines()
+                            if each.startswith(line.format("r0-0"))
+                        ]
+                        if counts:
+                            assert sum(counts) >= seen
+                            seen = sum(counts)
+            finally:
+                door.kill()
+            await asking
+        assert seen > 0
+        async with served(ledger.deployment, index) as http:
+            await check(http, ledger)
+    assert apsw.Connection(str(index)).pragma("integrity_check") == "ok"
