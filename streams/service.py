@@ -75,7 +75,10 @@ class Service(Protocol):
         ...
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        """Return who has used a dataset, by analyst: of an index since its log began."""
+        """Return who has used a dataset, by analyst, since its log began.
+
+        Raises: Unavailable: the index of usage is behind, or cannot be read.
+        """
         ...
 
     def events(self) -> AsyncIterator[Decision]:

@@ -129,7 +129,8 @@ class Settings(BaseSettings):
         description="most pairs of dataset and analyst shown as metrics; 0 shows none",
     )
     index: Path | None = Field(
-        None, description="file of the index of usage [beside the ledger's file]"
+        None,
+        description="file of the index of usage [beside the ledger's file; on Kafka temporary]",
     )
     batch: int = Field(2_000, ge=1, le=10_000, description="most records a transaction")
     wait_seconds: float = Field(

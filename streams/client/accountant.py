@@ -111,7 +111,10 @@ class Accountant(Releases):
         return self._call(self._client.dataset(name))
 
     def usage(self, dataset: str) -> list[UsageView]:
-        """Return who used a dataset: of a file all of it, on Kafka since the door began to look."""
+        """Return who used a dataset, by analyst, since its log began.
+
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
         return self._call(self._client.usage(dataset))
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:

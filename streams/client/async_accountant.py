@@ -178,7 +178,10 @@ class AsyncAccountant(AsyncReleases):
 
     @must_be_awaited
     async def usage(self, dataset: str) -> list[UsageView]:
-        """Return who used a dataset: of a file all of it, on Kafka since the door began to look."""
+        """Return who used a dataset, by analyst, since its log began.
+
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
         return await (await self._reached()).usage(dataset)
 
     @must_be_awaited

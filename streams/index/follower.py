@@ -38,7 +38,7 @@ PAUSE_S: Final = 0.5
 _YIELD_S: Final = 0.001  # after each slice, so that others get the interpreter
 _RETRY_S: Final = 1.0
 _MOST_RETRY_S: Final = 60.0
-_TAKEN_S: Final = 15.0  # between two looks whether another process has let go of the file
+_TAKEN_S: Final = 5.0  # between two looks whether another process has let go of the file
 _FILES: Final = ("", "-wal", "-shm", "-journal")
 
 

@@ -69,6 +69,18 @@ def test_every_service_that_stays_is_checked_and_restarted(name):
     assert SERVICES[name]["restart"] == "unless-stopped"
 
 
+def test_the_gateway_keeps_its_index_on_a_volume():
+    index = SERVICES["gateway"]["environment"]["ACCOUNTANT_INDEX"]
+    (volume,) = SERVICES["gateway"]["volumes"]
+    name, where = volume.split(":")
+    assert name in FILE["volumes"]
+    assert index.startswith(where + "/")
+    # The image has this directory, whose owner a new volume gets; all else of it is read-only.
+    assert f"--home-dir {where} " in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    others = [each for each in SERVICES if each != "gateway"]
+    assert not any("ACCOUNTANT_INDEX" in SERVICES[each].get("environment", {}) for each in others)
+
+
 @pytest.mark.parametrize("name", sorted(set(SERVICES)))
 def test_nobody_is_root(name):
     service = SERVICES[name]

@@ -7,6 +7,10 @@ from deploy.grafana.dashboards.board import Board, override
 from deploy.grafana.dashboards.panels import NEUTRAL, bars, lines, number, query
 from deploy.grafana.dashboards.shared import COUNTED, DASHED, EXHAUSTION, ONE, decisions_by_outcome
 
+_LEFT_OUT = "privacy_analyst_requests_left_out_total"
+# Each worker leaves out its own, and each gateway those of the whole log.
+_BY_WORKERS = f'sum({_LEFT_OUT}{{job!="accountant-gateway"}})'
+
 
 def pace(board: Board) -> None:
     """Add how fast the budget goes."""
@@ -106,10 +110,11 @@ def analysts(board: Board) -> None:
     board.add(
         bars(
             "Spent by analyst",
-            "What each analyst's grants cost since a worker took the partition over, in the "
-            "additive unit. It says who was granted what, not what anybody knows: colleagues "
-            "talk, and only the dataset's budget is a guarantee. Empty unless workers are told "
-            "to export analysts by name, which may itself be personal data.",
+            "What each analyst's grants cost, in the additive unit: since the log began where the "
+            "gateway exports it, else since a worker took the partition over. It says who was "
+            "granted what, not what anybody knows: colleagues talk, and only the dataset's budget "
+            "is a guarantee. Empty unless gateway or workers are told to export analysts by name, "
+            "which may itself be personal data.",
             [
                 query(
                     f"sort_desc(max by (analyst) (privacy_analyst_spent{{{ONE}}}))",
@@ -129,7 +134,8 @@ def analysts(board: Board) -> None:
             f"Grants and refusals per second of each analyst. {COUNTED}",
             [
                 query(
-                    "sum by (analyst, outcome) "
+                    # Gateways and a worker may each export the same: their sum would be twice it.
+                    "max by (analyst, outcome) "
                     f"(rate(privacy_analyst_requests_total{{{ONE}}}[$__rate_interval]))",
                     "{{analyst}} {{outcome}}",
                 )
@@ -148,7 +154,7 @@ def analysts(board: Board) -> None:
             "Not shown",
             "Requests by analysts beyond the cap that the setting names: they are decided like "
             "any others, but stand in none of the panels beside. Over all datasets.",
-            [query("sum(privacy_analyst_requests_left_out_total) or vector(0)")],
+            [query(f"{_BY_WORKERS} or max({_LEFT_OUT}) or vector(0)")],
         ),
         panel_id=53,
         width=3,

@@ -200,6 +200,24 @@ def test_what_another_process_keeps_is_copied_and_not_written(path: Path) -> Non
         assert follower.trouble is None
 
 
+def test_a_file_that_is_free_again_is_taken_over(path: Path) -> None:
+    logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
+    with held_elsewhere(path):
+        follower = Follower(logs.__getitem__, path, partitions=PARTITIONS, shared_log=True)
+        check(follower, 0, logs[0].values)
+        assert "kept by another process" in str(follower.trouble)
+        assert not path.exists()
+    try:
+        eventually(lambda: follower.trouble is None)
+        check(follower, 0, logs[0].values)
+        check(follower, 1, logs[1].values)
+    finally:
+        follower.close()
+    index = UsageIndex.open(path)
+    assert index.partitions() == {0, 1}
+    index.close()
+
+
 def test_two_in_one_process_notice_one_another(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as first:
