@@ -89,7 +89,14 @@ class UsageReader:
             return None
 
     def places(
-        self, dataset: str, upto: int, *, after: int, most: int, partition: int = 0
+        self,
+        dataset: str,
+        upto: int,
+        *,
+        after: int,
+        most: int,
+        partition: int = 0,
+        wait: float = _WAIT_S,
     ) -> list[tuple[int, int]]:
         """Return the numbers of a dataset's decisions: in the dataset, and in its partition.
 
@@ -98,7 +105,7 @@ class UsageReader:
         return self._follower.read(
             {partition: upto},
             lambda index: index.places(dataset, after=after, most=most),
-            wait=_WAIT_S,
+            wait=wait,
         )
 
     def state(self, uptos: Mapping[int, int]) -> IndexState:

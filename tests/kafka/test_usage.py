@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -237,6 +238,30 @@ async def test_two_doors_with_one_file_notice_one_another(ledger: Ledger, tmp_pa
                 assert "kept by another process" in (await notes(second))[0]
                 assert await metric(second, "privacy_usage_index_trouble") == 1
                 assert await notes(first) == []
+
+
+async def test_a_datasets_decisions_are_read_back_in_their_order(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    async with working(ledger, batch=3):
+        await open_both(ledger)
+        await ask_some(ledger, 12)
+    log = logs(ledger)
+    abort_some(ledger, *log[5:], partition=1)
+    usage = KafkaUsage(ledger.deployment, tmp_path / "usage.index")
+    try:
+        for name in NAMES:
+            expected = [
+                value
+                for value in log
+                if (decision := json.loads(value)).get("dataset") == name and "sequence" in decision
+            ]
+            assert len(expected) == 13
+            pages = [await usage.decisions(name, after=after, most=5) for after in (0, 5, 10, 13)]
+            assert pages == [expected[:5], expected[5:10], expected[10:], []]
+        assert await usage.decisions("nowhere", after=0, most=5) == []
+    finally:
+        await usage.close()
 
 
 async def test_a_client_reads_the_log_only_where_it_is_asked_for_usage(ledger: Ledger) -> None:

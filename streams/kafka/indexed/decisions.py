@@ -24,7 +24,7 @@ _TIMEOUT_MS: Final = 3_000
 _PATIENCE_S: Final = 6.0  # for one fetch with all its tries
 _TRIES: Final = 3  # a connection that was idle for long is closed, and a leader may be another
 _STALLED_S: Final = 15.0
-_MOST_KNOWN: Final = 10_000  # places, of a hundred bytes each
+_MOST_KNOWN: Final = 2_000  # places of a partition, of a hundred bytes each
 _MOST_AHEAD: Final = 8  # slices, of a megabyte each
 
 

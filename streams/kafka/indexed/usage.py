@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from accountant.partition.key_hash import partition_of
+from streams.errors import Unavailable
 from streams.index import By, IndexState, UsageReader, UsageRow
 from streams.kafka.deployment import Deployment
 from streams.kafka.indexed.logs_here import LogsHere
 from streams.logs import get_logger
 
+T = TypeVar("T")
+
 _log = get_logger(__name__)
 _SLICE: Final = 1_000  # decisions of one transaction, a megabyte or so
 _THREADS: Final = 8  # of readers: those of the event loop's own pool answer others
 _WAIT_S: Final = 5.0
+_MOST_LOOKING: Final = 100
 _END_S: Final = 1.0
 _MOST_NAMED: Final = 10  # partitions, in a note
 
@@ -38,7 +43,10 @@ class KafkaUsage:
         self._last: dict[int, int] = {}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="usage")
         self._waiting = 0
-        self._started = False
+        self._log = LogsHere(deployment)
+        self._lookup = ThreadPoolExecutor(1, thread_name_prefix="decisions")
+        self._looking = 0
+        self._started = self._closed = False
 
     def start(self) -> None:
         """Begin to take in the log, in a thread of its own."""
@@ -61,17 +69,44 @@ class KafkaUsage:
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
-        self.start()
         partition = partition_of(dataset.encode(), self._partitions)
         upto = self._last.get(partition, -1)
+        return await self._read(
+            lambda wait: self._reader.rows(dataset, by, upto, partition=partition, wait=wait)
+        )
+
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        """Return a dataset's decisions in their order, after a number in it, so many at most.
+
+        Raises: Unavailable: the index is behind, or it or the log cannot be read. LogDamaged.
+        """
+        partition = partition_of(dataset.encode(), self._partitions)
+        upto = self._last.get(partition, -1)
+        places = await self._read(
+            lambda wait: self._reader.places(
+                dataset, upto, after=after, most=most, partition=partition, wait=wait
+            )
+        )
+        if self._looking >= _MOST_LOOKING:
+            raise Unavailable(f"{_MOST_LOOKING} look for older decisions already: ask again")
+        self._looking += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._lookup, self._log.decisions, partition, [place for _, place in places]
+            )
+        finally:
+            self._looking -= 1
+
+    async def _read(self, take: Callable[[float], T]) -> T:
+        if self._closed:
+            raise Unavailable("closing: ask again")
+        self.start()
         # Those who find all threads taken are told at once whether there is an answer.
         wait = _WAIT_S if self._waiting < _THREADS else 0.0
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._threads,
-                lambda: self._reader.rows(dataset, by, upto, partition=partition, wait=wait),
-            )
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, take, wait)
         finally:
             self._waiting -= 1
 
@@ -104,8 +139,11 @@ class KafkaUsage:
 
     async def close(self) -> None:
         """Let go of the index; the next process goes on from there."""
+        self._closed = True
         await asyncio.to_thread(self._reader.close, _END_S)
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._lookup.submit(self._log.close)
+        self._lookup.shutdown(wait=False)
 
 
 def _behind(partition: int, left: int | None) -> str:
