@@ -86,7 +86,7 @@ class Followed:
             if self._differed == str(error):
                 raise  # from its first decision on: the log contradicts itself
             self._differed = str(error)
-            self._begin_anew(index, str(error), whole=False)
+            self._begin_anew(index, str(error))
             self._move(NOTHING)
             return False
         if found.head != hash_of(values[-1]):
@@ -129,25 +129,24 @@ class Followed:
         found = index.reached(self.number)
         if found != NOTHING:
             begin = log.read(0, 1)
-            is_other = not begin or found.log != hash_of(begin[0])
-            if self._is_ours and begin and is_other and not self._alone:
+            is_other = bool(begin) and found.log != hash_of(begin[0])
+            if self._is_ours and is_other and not self._alone:
                 _share_no_more(index)
             values = log.read(found.sequence, 1)
             if not values or hash_of(values[0]) != found.head:
-                why = f"the log has another decision {found.sequence}, or none"
-                self._begin_anew(index, why, whole=is_other)
+                self._begin_anew(index, f"the log has another decision {found.sequence}, or none")
                 found = NOTHING
         self._move(found)
         self.placed = True
 
-    def _begin_anew(self, index: UsageIndex, why: str, *, whole: bool) -> None:
-        """Have the index forget this partition; `whole`: every partition, of another ledger."""
+    def _begin_anew(self, index: UsageIndex, why: str) -> None:
+        """Have the index forget this partition."""
         self._times_anew += 1
         if index.path is not None and self._times_anew > _MOST_ANEW and not self._alone:
             _share_no_more(index)
         where = {"path": str(index.path), "partition": self.number}
         _log.warning("usage_index_begins_anew", **where, why=why)
-        index.begin_anew(None if whole else self.number)
+        index.begin_anew(self.number)
 
     def _move(self, reached: Reached) -> None:
         self._is_ours |= reached != NOTHING

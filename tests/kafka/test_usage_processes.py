@@ -22,7 +22,7 @@ from accountant.partition.key_hash import partition_of
 from streams.index import BYS, Reached, UsageIndex
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
-from tests.faults.ledger import Ledger, working
+from tests.faults.ledger import Ledger, until, working
 from tests.kafka.test_usage import NAMES, ask_some, check, ledger, logs, open_both, served, used
 from tests.streams.cli.conftest import environment
 from tests.streams.index.logs import recounted
@@ -87,10 +87,11 @@ def index_state(path: Path) -> dict[int, Reached]:
 async def test_the_command_believes_no_index_of_another_ledger(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    """Neither a dataset of it that this one never opened, nor its decisions on one of both."""
+    """Of a dataset that this one never opened it says so, and others it counts from their log."""
     foreign = World(partitions=3, partition=2)
-    other = next(n for n in map("d{}".format, range(99)) if partition_of(n.encode(), 3) == 2)
-    foreign.open(other, epsilon="1")
+    unknown = next(n for n in map("d{}".format, range(2, 99)) if partition_of(n.encode(), 3) == 2)
+    opened = foreign.open(unknown, epsilon="1", filter="basic")
+    assert opened.outcome == "opened"
     foreign.commit()
     index = UsageIndex.open(tmp_path / "usage.index")
     index.take(2, NOTHING, foreign.log)
@@ -99,8 +100,6 @@ async def test_the_command_believes_no_index_of_another_ledger(
         await open_both(ledger)
         await ask_some(ledger, 2)
     kept = {"ACCOUNTANT_INDEX": str(tmp_path / "usage.index")}
-    unknown = other if other not in NAMES else "d2"
-    assert unknown == other
     done = await asyncio.to_thread(command, ledger, "usage", unknown, **kept)
     assert (done.returncode, done.stdout) == (1, ""), done.stdout
     done = await asyncio.to_thread(command, ledger, "usage", "d0", "--json", **kept)
@@ -162,6 +161,8 @@ async def test_a_door_that_is_killed_again_and_again_counts_each_decision_once(
                     await listens(http)
                     # At another moment of its work each time, sometimes while nothing is whole.
                     await asyncio.sleep(0.15 * number)
+                    if not number:  # it begins without being asked
+                        await until(index.exists, "there is an index")
                     if number % 2:
                         await used(http, "d0")
                         text = (await http.get("/metrics")).text
