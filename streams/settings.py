@@ -132,6 +132,20 @@ class Settings(BaseSettings):
         None,
         description="file of the index of usage [beside the ledger's file; on Kafka temporary]",
     )
+    checkpoints: Literal["off"] | Path | None = Field(
+        None,
+        description="directory of the signed checkpoints of a ledger in a file, or `off` "
+        "[the user's directory of state]",
+    )
+    checkpoint_key: Path | None = Field(
+        None, description="file of the key that signs them [one in their directory]"
+    )
+    checkpoint_seconds: float = Field(
+        1.0, ge=0.1, le=86_400, description="at least so long between two checkpoints, in seconds"
+    )
+    checkpoints_required: bool = Field(
+        False, description="decide nothing where the checkpoints cannot be read"
+    )
     batch: int = Field(2_000, ge=1, le=10_000, description="most records a transaction")
     wait_seconds: float = Field(
         0.1,

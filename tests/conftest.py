@@ -6,8 +6,11 @@ the same broker, and a session fixture is shared only below the conftest that de
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
 import signal
+import tempfile
 import uuid
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -48,12 +51,18 @@ class TimeLimit(BaseException):
 
 
 def pytest_configure() -> None:
-    """Listen to interrupts, so that the commands which tests interrupt do, too.
+    """Give the tests a directory of state, and listen to interrupts.
+
+    So that the commands which tests interrupt do, too.
 
     What a script starts in the background is born deaf to them, and so are its children.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Every ledger in a file keeps checkpoints in its user's directory of state: not in this one's.
+    directory = tempfile.TemporaryDirectory(prefix="state-", ignore_cleanup_errors=True)
+    atexit.register(directory.cleanup)
+    os.environ["XDG_STATE_HOME"] = directory.name
 
 
 @pytest.hookimpl(tryfirst=True)

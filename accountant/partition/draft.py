@@ -10,6 +10,8 @@ import hashlib
 from collections import Counter
 from typing import Final
 
+import msgspec
+
 from accountant.amounts import Units
 from accountant.ledger import Ledger
 from accountant.partition import NO_PREVIOUS, Partition
@@ -44,7 +46,7 @@ class Draft:
         partition: what it starts from; never changed before `absorb`.
         rules: number of the rules that decide.
         ledgers: the datasets touched, as they are now.
-        sequence, head, decided_at, floor, next: as in `Partition`, as they are now.
+        sequence, head, decided_at, floor, next, branch: as in `Partition`, as they are now.
     """
 
     def __init__(self, partition: Partition, *, rules: int = RULES) -> None:
@@ -55,6 +57,7 @@ class Draft:
         self.decided_at = partition.decided_at
         self.floor = partition.floor
         self.next = dict(partition.next)
+        self.branch = partition.branch
         self.ledgers: dict[str, Ledger] = {}
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
@@ -225,6 +228,7 @@ class Draft:
             next=NextOffsets(**self.next),
             datasets=len(self.partition.ledgers) + self._opened,
             checksum=text_of(total),
+            branch=self.branch or msgspec.UNSET,
         )
         return [*rows, (partition_row_key(genesis.partition), encode(last))]
 
@@ -234,7 +238,7 @@ class Draft:
         state.rules = self.rules
         state.sequence, state.head = self.sequence, self.head
         state.decided_at, state.floor = self.decided_at, self.floor
-        state.next = self.next
+        state.next, state.branch = self.next, self.branch
         state.ledgers.update(self.ledgers)
         for name, ledger in self.ledgers.items():
             written, crc = self._crcs.get(name, (None, 0))

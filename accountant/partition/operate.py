@@ -12,6 +12,7 @@ from accountant.partition.draft import Draft
 from accountant.records import Decision
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome
+from accountant.records.rollbacks import Rollback
 from accountant.records.seals import Seal
 from accountant.times import iso
 
@@ -54,6 +55,22 @@ def seal_log(draft: Draft, at: int, note: str, seal: Seal) -> Encoded:
     return _append(draft, Outcome.SEALED, note, seal)
 
 
+def accept_rollback(draft: Draft, at: int, note: str, rollback: Rollback) -> Encoded:
+    """Go on with a log that lacks decisions which a checkpoint has seen, and say so for ever.
+
+    What was granted in them is known to their analysts only, and is not charged.
+
+    Args:
+        draft: without any decision yet.
+        at: the time, milliseconds since 1970; the partition's, if that is later.
+        note: why, for people.
+    Raises: RequestInvalid: the note is empty or too long.
+    """
+    check_note(note)
+    draft.decided_at, draft.branch = max(at, draft.decided_at), rollback.branch
+    return _append(draft, Outcome.ROLLED_BACK, note, rollback=rollback)
+
+
 def check_note(note: str) -> None:
     """Check what a command says of itself in a decision, for people.
 
@@ -63,7 +80,13 @@ def check_note(note: str) -> None:
         raise RequestInvalid("reason", f"must be 1 to {MOST_NOTE} characters", note)
 
 
-def _append(draft: Draft, outcome: Outcome, note: str, seal: Seal | None = None) -> Encoded:
+def _append(
+    draft: Draft,
+    outcome: Outcome,
+    note: str,
+    seal: Seal | None = None,
+    rollback: Rollback | None = None,
+) -> Encoded:
     decision = Decision(
         partition_sequence=draft.sequence + 1,
         previous=draft.head,
@@ -73,5 +96,6 @@ def _append(draft: Draft, outcome: Outcome, note: str, seal: Seal | None = None)
         outcome=outcome,
         note=note,
         seal=seal,
+        rollback=rollback,
     )
     return draft.append(decision, None)

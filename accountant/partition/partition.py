@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+import msgspec
+
 from accountant.ledger import Ledger
 from accountant.partition.checksum import Checksum, crc_of_row, text_of
 from accountant.partition.fast_records import row
@@ -26,11 +28,13 @@ class Partition:
         next: offset of each input that comes next.
         ledgers: by dataset.
         ids: those remembered.
+        branch: how many rollbacks the log has accepted.
         full: floor and last second to forget at which the ids were counted and left no room.
         checksum: of the datasets' rows, as far as those are known.
     """
 
     __slots__ = (
+        "branch",
         "checksum",
         "decided_at",
         "floor",
@@ -54,6 +58,7 @@ class Partition:
         self.next: dict[Source, int] = {"requests": 0, "admin": 0}
         self.ledgers: dict[str, Ledger] = {}
         self.ids = IdTable() if most_ids is None else IdTable(most_ids)
+        self.branch = 0
         self.full: tuple[int, int] | None = None
         self.checksum = Checksum()
 
@@ -78,6 +83,7 @@ class Partition:
             next=NextOffsets(**self.next),
             datasets=len(self.ledgers),
             checksum=text_of(self.summed().total),
+            branch=self.branch or msgspec.UNSET,
         )
 
 

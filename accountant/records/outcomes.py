@@ -21,9 +21,10 @@ class Outcome(StrEnum):
     INVALID = "invalid"
     CLOCK_RESET = "clock_reset"
     SEALED = "sealed"
+    ROLLED_BACK = "rolled_back"
 
 
-OPERATED: Final = frozenset({Outcome.CLOCK_RESET, Outcome.SEALED})
+OPERATED: Final = frozenset({Outcome.CLOCK_RESET, Outcome.SEALED, Outcome.ROLLED_BACK})
 """Outcomes of decisions that a command writes which owns the partition: no input asks for them, and
 they belong to no dataset."""
 

@@ -11,6 +11,7 @@ from accountant.errors import MadeByNewer
 from accountant.html_table import table_of
 from accountant.policy import Neighbours, Policy
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.rollbacks import Rollback
 from accountant.records.seals import Seal
 
 VERSION: Final = 1
@@ -177,6 +178,7 @@ class Decision(
         fits: the largest claim of the requested kind that would still be granted.
         policy, budget: only of an opening or amendment, resolved and rounded down.
         seal: what stands for the beginning of the log, of an outcome `sealed`.
+        rollback: what was lost, of an outcome `rolled_back`.
         note: why somebody had a command write it, for people; see `outcomes.OPERATED`.
     """
 
@@ -207,6 +209,7 @@ class Decision(
     source: Origin | None = None
     note: str | None = None
     seal: Seal | None = None
+    rollback: Rollback | None = None
 
     @property
     def granted(self) -> bool:
@@ -265,6 +268,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
         datasets: number of rows of datasets in the partition.
         checksum: checksum of those rows, see `accountant.partition.checksum`; rows of earlier
             versions lack it.
+        branch: how many rollbacks the log has accepted; left out while there is none.
     """
 
     version: int = VERSION
@@ -277,6 +281,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     next: NextOffsets
     datasets: int
     checksum: str | msgspec.UnsetType = msgspec.UNSET
+    branch: int | msgspec.UnsetType = msgspec.UNSET
 
 
 encode = msgspec.json.Encoder().encode

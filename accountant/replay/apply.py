@@ -33,6 +33,8 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
         # The floor falls. What it had made the partition forget must not come back with it.
         partition.ids.forget(partition.floor)
         partition.full = None
+    if decision.rollback is not None:
+        partition.branch = decision.rollback.branch
     partition.rules = decision.rules
     partition.sequence, partition.head = decision.partition_sequence, digest
     partition.decided_at = from_iso(decision.decided_at)

@@ -27,6 +27,7 @@ from accountant.records import (
     encode,
 )
 from accountant.records.outcomes import Outcome
+from accountant.records.rollbacks import Accepted, Rollback
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
 from accountant.replay.sealed import Sealed, SealedStart, next_seal
@@ -62,6 +63,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         granted, refused: numbers of requests.
         outcomes, reasons: number of records of each kind.
         sequence, head: number and hash of the last right record, -1 and zeros for none.
+        branch: above it are only checkpoints of another log, see `records.Rollback`.
+        rollbacks: those that the log has accepted, among the records.
     """
 
     ok: bool
@@ -74,6 +77,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     datasets: int
     sequence: int
     head: str
+    branch: int = 0
+    rollbacks: tuple[Accepted, ...] = ()
     first_disagreement: Disagreement | None = None
     sealed: int | None = None
 
@@ -125,6 +130,7 @@ class Auditor:
         self._outcomes: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._decided_again = 0
+        self._rollbacks: list[Accepted] = []
 
     @property
     def records(self) -> int:
@@ -177,6 +183,8 @@ class Auditor:
             datasets=0 if partition is None else len(partition.ledgers),
             sequence=sequence,
             head=head,
+            branch=0 if partition is None else partition.branch,
+            rollbacks=tuple(self._rollbacks),
             first_disagreement=self.disagreement,
         )
 
@@ -239,6 +247,8 @@ class Auditor:
         _insist(check_record(partition, decision))
         if decision.outcome is Outcome.SEALED:
             _insist(self._check_seal(partition, decision))
+        if decision.rollback is not None:
+            self._rollbacks.append(_accepted(decision, decision.rollback))
         if bytes(decision.request):
             _insist(decided_again(partition, decision))
             self._decided_again += 1
@@ -281,6 +291,16 @@ def audit(
         if progress is not None and auditor.records % _PROGRESS_EVERY == 0:
             progress(auditor.records)
     return auditor.report(expected_head=expected_head)
+
+
+def _accepted(decision: Decision, rollback: Rollback) -> Accepted:
+    return Accepted(
+        partition_sequence=decision.partition_sequence,
+        decided_at=decision.decided_at,
+        previous=decision.previous,
+        note=decision.note or "",
+        rollback=rollback,
+    )
 
 
 def _insist(findings: Findings) -> None:

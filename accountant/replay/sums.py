@@ -58,6 +58,7 @@ def check_record(partition: Partition, decision: Decision) -> Findings:
     yield from _check_order(partition, decision)
     yield from same("note", None, decision.note)
     yield from same("seal", None, decision.seal)
+    yield from same("rollback", None, decision.rollback)
     numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
     if numbered:
         ledger = partition.ledgers.get(str(decision.dataset))
@@ -88,12 +89,29 @@ def _check_operated(partition: Partition, decision: Decision) -> Findings:
         yield Finding("decided_at", f"at least {partition.decided_at} ms", decision.decided_at)
     if floor != due:
         yield Finding("floor", f"{due} ms", decision.floor)
+    yield from _check_rollback(partition, decision)
+    if decision.outcome is not Outcome.SEALED:
+        yield from same("seal", None, decision.seal)
     if not decision.note:
         yield Finding("note", "why it was written", "nothing")
     yield from _check_charges_nothing(decision)
     for field in ("dataset", "reason", "error", "first", "fits", "budget", "source"):
         yield from same(field, None, getattr(decision, field))
     yield from same("request", b"", bytes(decision.request))
+
+
+def _check_rollback(partition: Partition, decision: Decision) -> Findings:
+    rollback = decision.rollback
+    if decision.outcome is not Outcome.ROLLED_BACK or rollback is None:
+        wanted = "what was lost" if decision.outcome is Outcome.ROLLED_BACK else None
+        yield from same("rollback", wanted, rollback)
+        return
+    if rollback.branch <= partition.branch:
+        yield Finding("rollback.branch", f"above {partition.branch}", str(rollback.branch))
+    if not 0 < rollback.first <= partition.sequence + 1:
+        yield Finding("rollback.first", f"1 to {partition.sequence + 1}", str(rollback.first))
+    if rollback.last < rollback.first:
+        yield Finding("rollback.last", f"at least {rollback.first}", str(rollback.last))
 
 
 def _check_order(partition: Partition, decision: Decision) -> Findings:

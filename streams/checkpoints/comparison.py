@@ -13,9 +13,12 @@ from accountant.errors import BudgetError
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.records.receipts import Receipt
+from accountant.records.rollbacks import Rollback
+from accountant.replay.audit import AuditReport
 from accountant.times import iso
 from streams.checkpoints.keys import Verifier
 from streams.checkpoints.note import Checkpoint, NoteInvalid, opened
+from streams.checkpoints.rollbacks import is_signed
 
 _UNREADABLE: Final = (*DECODE_ERRORS, BudgetError, ValueError)
 
@@ -27,6 +30,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         agree: how many name a decision that the log has.
         last: number of the last of those decisions, None without one.
         not_seen: how many name a decision before the first one that was looked at.
+        given_up: how many name a decision that an accepted rollback has given up.
         wrong: what each of the others shows, in words.
     """
 
@@ -34,6 +38,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     agree: int
     last: int | None
     not_seen: int
+    given_up: int
     wrong: tuple[str, ...]
 
 
@@ -64,7 +69,7 @@ class Evidence:
         verifiers: Iterable[Verifier] = (),
         receipts: Iterable[Receipt] = (),
     ) -> None:
-        known = list(verifiers)
+        self._known = list(verifiers)
         self._receipts = list(receipts)
         self._kept: dict[int, list[Checkpoint]] = defaultdict(list)
         self._found: dict[int, dict[int, str]] = {}
@@ -73,7 +78,7 @@ class Evidence:
         self.unread: list[str] = []
         for file, note in notes:
             try:
-                checkpoint = opened(note, known)
+                checkpoint = opened(note, self._known)
             except NoteInvalid as error:
                 self.unread.append(f"{file.name}: {error}")
             else:
@@ -110,12 +115,13 @@ class Evidence:
         """Whether any checkpoint is of the ledger that was looked at."""
         return any(self._ours(partition) for partition in self._ends)
 
-    def receipts(self, begins: Mapping[int, int]) -> list[Found]:
+    def receipts(self, reports: Mapping[int, AuditReport]) -> list[Found]:
         """Return what became of each receipt.
 
         Args:
-            begins: as of `compared`.
+            reports: as of `compared`.
         """
+        begins = {partition: report.sealed or 0 for partition, report in reports.items()}
         return [self._receipt(each, begins.get(each.partition, 0)) for each in self._receipts]
 
     def _receipt(self, receipt: Receipt, begin: int) -> Found:
@@ -132,34 +138,33 @@ class Evidence:
         found = (each for each in self._kept[partition] if each.ledger == self._ledger)
         return sorted(found, key=lambda each: (each.branch, each.sequence, each.at))
 
-    def compared(self, begins: Mapping[int, int]) -> list[Compared]:
+    def compared(self, reports: Mapping[int, AuditReport]) -> list[Compared]:
         """Return what the checkpoints say of each partition that was looked at.
 
         Args:
-            begins: number of the first decision that was looked at, of partitions whose beginning
-                is in an archive that was not given.
+            reports: of the audit of each partition.
         """
-        return [self._compared(each, begins.get(each, 0)) for each in sorted(self._ends)]
+        return [self._compared(each, reports[each]) for each in sorted(self._ends)]
 
-    def _compared(self, partition: int, begin: int) -> Compared:
-        found, end = self._found[partition], self._ends[partition]
-        agree, not_seen, last = 0, 0, None
-        wrong: list[str] = []
+    def _compared(self, partition: int, report: AuditReport) -> Compared:
+        found, begin = self._found[partition], report.sealed or 0
+        agree, not_seen, given_up, last = 0, 0, 0, None
+        accepted, wrong = self._accepted(partition, report)
         places: dict[tuple[int, int], Checkpoint] = {}
         for each in self._ours(partition):
+            if _is_given_up(each, accepted):
+                given_up += 1
+                continue
             other = places.setdefault((each.branch, each.sequence), each)
             if other.head != each.head:
                 wrong.append(
                     f"fork: decision {each.sequence} of branch {each.branch} was signed twice, as "
                     f"{other.head} at {iso(other.at)} and as {each.head} at {iso(each.at)}"
                 )
-            if 0 < each.sequence < begin:
+            if 0 < each.sequence < begin or _ended_in_archive(each, report):
                 not_seen += 1
-            elif each.sequence > end:
-                wrong.append(
-                    f"truncated: the log ends at decision {end}, but decision {each.sequence} was "
-                    f"signed at {iso(each.at)}: its end was cut off, or an older copy put back"
-                )
+            elif each.branch > report.branch or each.sequence > self._ends[partition]:
+                wrong.append(self._cut_off(each, partition, report))
             elif found.get(each.sequence) == each.head:
                 agree, last = agree + 1, max(each.sequence, -1 if last is None else last)
             else:
@@ -170,5 +175,53 @@ class Evidence:
                     f"anew {since}"
                 )
         return Compared(
-            partition=partition, agree=agree, last=last, not_seen=not_seen, wrong=tuple(wrong)
+            partition=partition,
+            agree=agree,
+            last=last,
+            not_seen=not_seen,
+            given_up=given_up,
+            wrong=tuple(wrong),
         )
+
+    def _accepted(self, partition: int, report: AuditReport) -> tuple[list[Rollback], list[str]]:
+        """Return the rollbacks that a known key has signed, and what is wrong with the others."""
+        accepted, wrong = [], []
+        for each in report.rollbacks:
+            if self._ledger and is_signed(self._ledger, partition, each, self._known):
+                accepted.append(each.rollback)
+            elif self._known:
+                wrong.append(
+                    f"rollback: none of the known keys has signed decision "
+                    f"{each.partition_sequence}, which gives up the decisions from "
+                    f"{each.rollback.first} to {each.rollback.last}; it names key "
+                    f"{each.rollback.key[:200]}"
+                )
+        return accepted, wrong
+
+    def _cut_off(self, each: Checkpoint, partition: int, report: AuditReport) -> str:
+        ends = f"the log ends at decision {self._ends[partition]}"
+        if each.branch > report.branch:
+            ends += f" and has accepted no rollback to branch {each.branch}"
+        return (
+            f"truncated: {ends}, but decision {each.sequence} was signed at {iso(each.at)}: its "
+            "end was cut off, or an older copy put back"
+        )
+
+
+def _is_given_up(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> bool:
+    """Return whether the log has accepted that it lacks what a checkpoint has seen.
+
+    Args:
+        accepted: in the order of the log, so by branch.
+    """
+    ended = next((each for each in accepted if each.branch > checkpoint.branch), None)
+    if ended is None or checkpoint.sequence < ended.first:
+        return False
+    # A rollback names the end of the newest branch that it gives up. Older branches ended in one
+    # of those decisions.
+    return checkpoint.branch < ended.branch - 1 or checkpoint.sequence <= ended.last
+
+
+def _ended_in_archive(checkpoint: Checkpoint, report: AuditReport) -> bool:
+    later = (each.rollback.branch > checkpoint.branch for each in report.rollbacks)
+    return report.sealed is not None and checkpoint.branch < report.branch and not any(later)

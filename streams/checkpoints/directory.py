@@ -11,7 +11,7 @@ from typing import Final
 from streams.checkpoints.note import Checkpoint
 from streams.errors import Unavailable
 
-_SUFFIX: Final = ".note"
+SUFFIX: Final = ".note"
 
 
 class Directory:
@@ -29,25 +29,7 @@ class Directory:
         Raises: Unavailable: the directory cannot be written.
         """
         folder = self.path / checkpoint.ledger.replace(":", "-") / str(checkpoint.partition)
-        head = checkpoint.head.removeprefix("sha256:")[:16]
-        name = f"{checkpoint.branch}-{checkpoint.sequence:019d}-{head}"
-        file, partial = folder / f"{name}{_SUFFIX}", folder / f".{name}.{os.getpid()}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if file.exists():
-                return file
-            with partial.open("wb") as out:
-                out.write(note)
-                out.flush()
-                os.fsync(out.fileno())
-            partial.rename(file)
-            _sync(folder)
-        except OSError as error:
-            raise Unavailable(f"checkpoints cannot be kept in {self.path}: {error}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
-        return file
+        return put_note(folder, checkpoint, note)
 
     def notes(self) -> Iterator[tuple[Path, bytes]]:
         """Yield every note, of whatever ledger.
@@ -57,10 +39,36 @@ class Directory:
         try:
             if not self.path.is_dir():
                 raise NotADirectoryError(f"{self.path} is no directory")
-            for file in sorted(self.path.rglob(f"*{_SUFFIX}")):
+            for file in sorted(self.path.rglob(f"*{SUFFIX}")):
                 yield file, file.read_bytes()
         except OSError as error:
             raise Unavailable(f"checkpoints cannot be read: {error}") from error
+
+
+def put_note(folder: Path, checkpoint: Checkpoint, note: bytes) -> Path:
+    """Write a note into a folder, synced to disk; one that is there already stays as it is.
+
+    Raises: Unavailable: the folder cannot be written.
+    """
+    head = checkpoint.head.removeprefix("sha256:")[:16]
+    name = f"{checkpoint.branch}-{checkpoint.sequence:019d}-{head}"
+    file, partial = folder / f"{name}{SUFFIX}", folder / f".{name}.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if file.exists():
+            return file
+        with partial.open("wb") as out:
+            out.write(note)
+            out.flush()
+            os.fsync(out.fileno())
+        partial.rename(file)
+        _sync(folder)
+    except OSError as error:
+        raise Unavailable(f"checkpoints cannot be kept in {folder}: {error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return file
 
 
 def _sync(folder: Path) -> None:

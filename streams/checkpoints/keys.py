@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import os
 import re
@@ -89,16 +90,22 @@ class SigningKey:
         Raises: Refused: the name cannot be one, or the file exists or cannot be written.
         """
         key = cls(name, os.urandom(_BYTES))
+        partial = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            partial.unlink(missing_ok=True)
+            fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with os.fdopen(fd, "w", encoding="ascii") as file:
                 file.write(key._text() + "\n")
                 file.flush()
                 os.fsync(file.fileno())
+            os.link(partial, path)  # unlike a rename, this never replaces another file
         except FileExistsError as error:
             raise Refused(f"{path} exists: a key is never replaced, name another file") from error
         except OSError as error:
             raise Refused(f"{path} cannot be written: {error}") from error
+        finally:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
         return key
 
     @classmethod

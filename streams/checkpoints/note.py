@@ -53,11 +53,16 @@ class Checkpoint(NamedTuple):
     at: int
 
 
+def origin_of(ledger: str, partition: int) -> str:
+    """Return the first line of what is signed of a partition's log."""
+    return f"accountant/{ledger}/{partition}"
+
+
 def text_of(checkpoint: Checkpoint) -> bytes:
     """Return the text that is signed."""
     root = base64.b64encode(bytes.fromhex(checkpoint.head.removeprefix("sha256:"))).decode()
     return (
-        f"accountant/{checkpoint.ledger}/{checkpoint.partition}\n"
+        f"{origin_of(checkpoint.ledger, checkpoint.partition)}\n"
         f"{checkpoint.sequence + 1}\n"
         f"{root}\n"
         f"branch {checkpoint.branch}\n"

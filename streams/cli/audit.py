@@ -222,6 +222,13 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from streams.cli.printing.output import stdout
 
     wrong = report.first_disagreement
+    for each in report.rollbacks:
+        lost = f"the decisions from {each.rollback.first} to {each.rollback.last} were given up"
+        stdout().print(
+            f"[yellow]rollback[/] partition {number}, decision {each.partition_sequence} at "
+            f"{each.decided_at}: {lost}: {escape(each.note)}",
+            soft_wrap=True,
+        )
     if wrong is None and report.sealed is not None:
         stdout().print(
             f"[yellow]right from the seal on[/] partition {number}: {report.records} decisions "

@@ -46,7 +46,7 @@ def head(
             return
     for each in found:
         if json:
-            fields = {"ledger": each.ledger, "partition": each.partition}
+            fields = {"ledger": each.ledger, "partition": each.partition, "branch": each.branch}
             print_json(fields | {"partition_sequence": each.sequence, "head": each.head})
         else:
             typer.echo(f"partition {each.partition}: {each.sequence}:{each.head}")
@@ -60,7 +60,9 @@ def _sign(found: list[Head], key: Path, to: Path | None, *, json: bool) -> None:
 
     secret, at = SigningKey.load(key), SystemClock().now()
     for each in found:
-        checkpoint = Checkpoint(each.ledger, each.partition, 0, each.sequence, each.head, at)
+        checkpoint = Checkpoint(
+            each.ledger, each.partition, each.branch, each.sequence, each.head, at
+        )
         note = signed(checkpoint, secret)
         file = None if to is None else Directory(to).put(checkpoint, note)
         if json:

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from streams.cli import (
+    accept_rollback,
     ask,
     audit,
     clock,
@@ -109,6 +110,7 @@ app.command("worker", rich_help_panel=_RUN)(worker.worker)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 app.add_typer(key.app, name="key", rich_help_panel=_RUN)
 app.add_typer(clock.app, name="clock", rich_help_panel=_RUN)
+app.command("accept-rollback", rich_help_panel=_RUN)(accept_rollback.accept_rollback)
 
 
 def main() -> None:

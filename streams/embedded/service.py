@@ -28,6 +28,7 @@ from streams.embedded.decision_reader import DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.live_views import LiveViews
+from streams.embedded.own_checkpoints.place import heads_of
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
@@ -67,6 +68,7 @@ class EmbeddedService:
         self.alert_counts = AlertCounts()
         self._outbox = self._make_outbox(settings)
         self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
+        self._heads = heads_of(file, settings, clock)
         self.live_ledgers = LiveLedgers(
             clock, lags=self._lags, analysts=settings.metrics_analysts, index=self._usage
         )
@@ -227,6 +229,10 @@ class EmbeddedService:
     def readiness(self) -> Readiness:
         reasons = self._writer.reasons
         notes = [] if self._usage.trouble is None else [self._usage.trouble]
+        if self._heads is not None:
+            notes += self._heads.notes
+            if not reasons and self._heads.refused is not None:
+                reasons = [self._heads.refused]
         return Readiness(ready=not reasons, reasons=reasons, notes=notes)
 
     def publish_address(self, address: str) -> None:
@@ -242,6 +248,8 @@ class EmbeddedService:
         # Before the writer, whose connection tidies up as the last one that is closed.
         self._usage.close()
         self._writer.stop()
+        if self._heads is not None:
+            self._heads.close()
         self._close_readers()
         self._lock.release()
 
@@ -263,6 +271,8 @@ class EmbeddedService:
         return partition.sequence
 
     def _begun(self, partition: Partition) -> None:
+        if self._heads is not None:
+            self._heads.begin(partition)
         self._send_alerts(self._crossings.begin(partition.ledgers))
 
     def _publish(self, committed: Committed) -> None:
@@ -270,6 +280,8 @@ class EmbeddedService:
         if self._events.heard:
             self._events.send([encoded.decision for encoded in records])
         self._usage.wake()
+        if self._heads is not None:
+            self._heads.wake(committed.partition)
         self._send_alerts(self._crossings.take(records, committed.partition.ledgers))
 
     def _send_alerts(self, alerts: list[Alert]) -> None:

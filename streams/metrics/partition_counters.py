@@ -76,7 +76,7 @@ class PartitionCounters:
         self._waiting_records = 0
         self._ready = self._halted = False
         self._sequence, self._decided_at = -1, 0
-        self._datasets = self._remembered_ids = 0
+        self._datasets = self._remembered_ids = self._branch = 0
         self._partition: Partition | None = None
         self._refold_seconds = 0.0
         self._fencings = 0
@@ -203,6 +203,7 @@ class PartitionCounters:
             halted=self._halted,
             sequence=self._sequence,
             decided_at=self._decided_at,
+            branch=self._branch,
             datasets=self._datasets,
             remembered_ids=self._remembered_ids,
             refold_seconds=self._refold_seconds,
@@ -218,6 +219,7 @@ class PartitionCounters:
         partition = self._partition
         if partition is not None:
             self._sequence, self._decided_at = partition.sequence, partition.decided_at
+            self._branch = partition.branch
             self._datasets = len(partition.ledgers)
             self._remembered_ids = len(partition.ids)
 

@@ -49,6 +49,9 @@ def _gauges(snapshot: Snapshot) -> Iterator[Metric]:
         "privacy_last_decision_timestamp_seconds", "Time of its last decision, since 1970."
     )
     sequence = gauge("privacy_partition_sequence", "Number of its last decision.")
+    branch = gauge(
+        "privacy_partition_branch", "Of its log: above 0 once a loss of decisions was accepted."
+    )
     datasets = gauge("privacy_partition_datasets", "Datasets that it holds.")
     ids = gauge("privacy_partition_remembered_ids", "Request ids that it remembers.")
     refold = gauge("privacy_refold_duration_seconds", "How long its last refold took.")
@@ -58,10 +61,11 @@ def _gauges(snapshot: Snapshot) -> Iterator[Metric]:
         halted.add_metric(label, view.halted)
         last.add_metric(label, view.decided_at / 1000)
         sequence.add_metric(label, view.sequence)
+        branch.add_metric(label, view.branch)
         datasets.add_metric(label, view.datasets)
         ids.add_metric(label, view.remembered_ids)
         refold.add_metric(label, view.refold_seconds)
-    yield from (ready, halted, last, sequence, datasets, ids, refold)
+    yield from (ready, halted, last, sequence, branch, datasets, ids, refold)
 
 
 def _faults(snapshot: Snapshot) -> Iterator[Metric]:

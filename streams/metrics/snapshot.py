@@ -21,6 +21,7 @@ class PartitionView:
         halted: they never will be, until an operator acts.
         sequence: number of its last decision.
         decided_at: of that one, milliseconds since 1970.
+        branch: of its log, see `records.Rollback`.
         datasets, remembered_ids: how many it holds.
         refold_seconds: how long its last refold took.
         fencings: since this process began.
@@ -34,6 +35,7 @@ class PartitionView:
     halted: bool
     sequence: int
     decided_at: int
+    branch: int
     datasets: int
     remembered_ids: int
     refold_seconds: float

@@ -28,10 +28,11 @@ import pytest
 from accountant.partition import hash_of
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.ids import decode_identity
-from accountant.partition.operate import reset_clock, seal_log
+from accountant.partition.operate import accept_rollback, reset_clock, seal_log
 from accountant.records import FIRST_RULES, decode_decision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.rollbacks import Rollback
 from accountant.replay.audit import Auditor, audit
 from accountant.replay.refold import Refold, state_rows
 from accountant.replay.sealed import next_seal
@@ -147,6 +148,12 @@ def played_2() -> World:
         if "reset" in line:
             world.commit()
             world.took(reset_clock(world.draft, line["reset"], line["note"]))
+            world.commit()
+            continue
+        if "rollback" in line:
+            world.commit()
+            rollback = Rollback(**line["rollback"])
+            world.took(accept_rollback(world.draft, line["at"], line["note"], rollback))
             world.commit()
             continue
         if "seal" in line:

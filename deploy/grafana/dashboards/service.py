@@ -128,6 +128,7 @@ def _columns() -> dict[str, tuple[str, dict[str, Any]]]:
         "Value #D": ("remembered ids", {"decimals": 0, "unit": "locale"}),
         "Value #E": ("records waiting", {"decimals": 0, "unit": "locale"}),
         "Value #F": ("last decision ago", {"unit": "s", "decimals": 0}),
+        "Value #G": ("branch", {"decimals": 0}),
     }
 
 
@@ -146,7 +147,8 @@ def _partitions(board: Board) -> None:
             "Owners",
             "Who decides each partition. Two rows for one partition: for a moment after a "
             "rebalance that is normal, the log admits one writer; for minutes it is not. "
-            "Decisions: number of the last one, since the log began.",
+            "Decisions: number of the last one, since the log began. Branch: above 0 once a loss "
+            "of decisions was accepted.",
             [
                 query(_READY, ref="A", table=True),
                 query(f"{of('privacy_partition_sequence')} + 1", ref="B", table=True),
@@ -158,6 +160,7 @@ def _partitions(board: Board) -> None:
                     ref="F",
                     table=True,
                 ),
+                query(of("privacy_partition_branch"), ref="G", table=True),
             ],
             _columns(),
             sort="partition",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,10 +20,14 @@ _TOLD: Final = 2000
 
 @contextmanager
 def ledger_file(path: Path | None) -> Iterator[str]:
-    """Yield the address of a ledger's file, a temporary one unless a path is given."""
+    """Yield the address of a ledger's file, a temporary one unless a path is given.
+
+    Nothing is kept of a temporary one, checkpoints neither.
+    """
     if path is not None:
         yield f"sqlite:///{path.resolve()}"
         return
+    os.environ["ACCOUNTANT_CHECKPOINTS"] = "off"
     with tempfile.TemporaryDirectory(prefix="accountant-demo-") as directory:
         yield f"sqlite:///{directory}/ledger.db"
 

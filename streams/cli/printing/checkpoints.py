@@ -86,10 +86,10 @@ def tell(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]], *, look
     Args:
         looked: whether a directory of checkpoints was given.
     """
-    begins = {number: report.sealed for number, report in reports if report.sealed is not None}
-    partitions = evidence.compared(begins)
+    by_partition = dict(reports)
+    partitions = evidence.compared(by_partition)
     right = not evidence.unread and not any(each.wrong for each in partitions)
-    receipts = evidence.receipts(begins)
+    receipts = evidence.receipts(by_partition)
     right = right and all(each.there for each in receipts)
     return Told(
         ok=right and (evidence.of_this_ledger or not looked),
@@ -120,6 +120,7 @@ def show_told(told: Told) -> None:
             out.print(f"   and {len(each.wrong) - _MOST_SHOWN} more of partition {each.partition}")
         if not each.wrong and each.agree:
             behind = f"; {each.not_seen} are of the archive" if each.not_seen else ""
+            behind += f"; {each.given_up} were given up by a rollback" if each.given_up else ""
             out.print(
                 f"[green]ok[/] partition {each.partition}: {each.agree} checkpoints agree, the "
                 f"last of decision {each.last}{behind}",

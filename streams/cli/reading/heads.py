@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from streams.cli.reading.log_reader import LogSource
+    from streams.cli.reading.log_reader import LogSource, Part
+
+_ROLLBACK: Final = b'"rollback":{'
 
 
 class Head(NamedTuple):
@@ -16,12 +17,14 @@ class Head(NamedTuple):
     Attributes:
         ledger: the ledger's id; of one without, the hash of partition 0's decision 0.
         sequence, head: number and hash of the last decision.
+        branch: see `records.Rollback`.
     """
 
     ledger: str
     partition: int
     sequence: int
     head: str
+    branch: int
 
 
 def heads_of(source: LogSource) -> list[Head]:
@@ -44,7 +47,19 @@ def heads_of(source: LogSource) -> list[Head]:
         genesis = decoded(0, first, decode_decision).genesis
         if not ledger and genesis is not None:
             ledger = hash_of(first) if genesis.ledger is msgspec.UNSET else genesis.ledger
-        (last,) = deque(chain([first], part.values), maxlen=1)
+        branch, last = _branch_at_seal(part), first
+        for last in chain([first], part.values):
+            if _ROLLBACK in last:
+                rollback = decoded(-1, last, decode_decision).rollback
+                branch = branch if rollback is None else rollback.branch
         number = decoded(-1, last, decode_decision).partition_sequence
-        found.append(Head(ledger, part.number, number, hash_of(last)))
+        found.append(Head(ledger, part.number, number, hash_of(last), branch))
     return found
+
+
+def _branch_at_seal(part: Part) -> int:
+    from accountant.records import decode_partition_row
+
+    if part.sealed is None:
+        return 0
+    return decode_partition_row(part.sealed.state[-1]).branch or 0

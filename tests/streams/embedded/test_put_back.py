@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from streams.embedded.service import EmbeddedService
-from streams.errors import Unavailable
+from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.streams.bodies import asking, opening
 from tests.streams.embedded.owning import BORN, ask, opened, serving
@@ -129,7 +129,9 @@ def test_a_checkpoint_of_another_program_changes_nothing(file: Path) -> None:
         ask(again, 5)
 
 
-def test_what_is_put_back_between_two_owns_is_refused(file: Path) -> None:
+def test_what_is_put_back_between_two_owns_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fault drops the connection; what it finds at the next one must be what it had."""
     service = opened(file)
     ask(service, 1)
@@ -138,7 +140,10 @@ def test_what_is_put_back_between_two_owns_is_refused(file: Path) -> None:
     copy_over(copy, file)
     refused(service, 3)
     service.close_sync()
-    # Another process knows of nothing that was lost: the copy is a ledger like any other.
+    # Another process knows of the loss by the checkpoints alone.
+    with pytest.raises(Refused, match=r"ends at decision 2, but decision 3 was there"):
+        opened(file)
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", "off")
     again = opened(file)
     ask(again, 2)
     again.close_sync()

@@ -93,6 +93,7 @@ def test_metrics_show_budgets_odometers_and_decisions(door: Door) -> None:
         'privacy_requests_total{dataset="",outcome="refused",reason="unknown_dataset"}': "1.0",
         'privacy_partition_ready{partition="0"}': "1.0",
         'privacy_partition_sequence{partition="0"}': "5.0",
+        'privacy_partition_branch{partition="0"}': "0.0",
         'privacy_partition_remembered_ids{partition="0"}': "5.0",
         'privacy_decision_duration_seconds_count{partition="0"}': "5.0",
         'privacy_commit_duration_seconds_count{partition="0"}': "5.0",

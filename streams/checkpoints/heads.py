@@ -1,0 +1,200 @@
+"""A thread that keeps signed checkpoints of a ledger behind its commits, and a look at its start.
+
+    deciding thread                 this thread
+    ---------------                 -----------
+    commit, then wake() --------->  wait: woken, then `seconds`
+                                    sign the last committed head, keep it
+
+A head is signed only after its commit has returned, and outside of it: a crash in between leaves
+an older checkpoint, never one of a decision that was not made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from accountant.partition import Partition
+from accountant.times import iso
+from streams.checkpoints.kept import Kept, Seen
+from streams.checkpoints.rollbacks import Lost, lost_of
+from streams.clock import Clock
+from streams.errors import Refused, Unavailable
+from streams.logs import get_logger
+
+_log = get_logger(__name__)
+_STOP_S: Final = 5.0
+
+Head = tuple[int, str, int]
+"""Number and hash of the last decision, and the branch."""
+
+
+class Heads:
+    """Keeps the checkpoints of one ledger's file.
+
+    Args:
+        open_kept: opens the place; called again until that succeeds.
+        decision: returns a decision of the log by its number, None if it is in an archive.
+        seconds: at least so long between two checkpoints.
+        required: refuse to decide while the checkpoints cannot be read.
+
+    Attributes:
+        notes: what a person should know, for `/readyz`.
+    """
+
+    def __init__(
+        self,
+        open_kept: Callable[[], Kept],
+        decision: Callable[[int], bytes | None],
+        clock: Clock,
+        *,
+        seconds: float,
+        required: bool,
+    ) -> None:
+        self._open_kept = open_kept
+        self._decision = decision
+        self._clock = clock
+        self._seconds = seconds
+        self._required = required
+        self._kept: Kept | None = None
+        self._compared = False
+        self._head: Head | None = None
+        self._done: Head | None = None
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lost: Refused | None = None
+        self._trouble: str | None = None
+        self._told: str | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        return [each for each in (self._trouble, self._told) if each is not None]
+
+    @property
+    def refused(self) -> str | None:
+        """Why nothing can be decided any more: the log has lost decisions."""
+        return None if self._lost is None else str(self._lost)
+
+    def begin(self, partition: Partition) -> None:
+        """Compare the log with its newest checkpoint; from now on keep its heads.
+
+        Raises: Refused: the log has lost decisions, or cannot be compared and must be.
+        """
+        self._head = partition.sequence, partition.head, partition.branch
+        self._lost, self._compared = None, False
+        try:
+            self._compare(self._head)
+        except Unavailable as error:
+            self._tell(str(error))
+            if self._required:
+                raise Refused(
+                    f"{error}; ACCOUNTANT_CHECKPOINTS_REQUIRED is set: nothing is decided before "
+                    "the log was compared with its checkpoints"
+                ) from error
+        self.wake(partition)
+
+    def _compare(self, head: Head) -> Kept:
+        """Compare the log with its newest checkpoint, unless that was done.
+
+        Raises: Unavailable: it cannot be compared now. Refused: the log has lost decisions.
+        """
+        if self._kept is not None and self._compared:
+            return self._kept
+        try:
+            kept = self._kept or self._open_kept()
+        except Refused as error:  # such as a key that others may read
+            raise Unavailable(str(error)) from error
+        seen = kept.seen()
+        self._told = _told(seen, kept)
+        sequence, _, branch = head
+        lost = lost_of(sequence, branch, seen.kept, self._decision)
+        if lost is not None:
+            self._lost = Refused(explained(lost, sequence))
+            raise self._lost
+        self._kept, self._compared = kept, True
+        return kept
+
+    def wake(self, partition: Partition) -> None:
+        """Say that the log has grown; to be called by one thread at a time.
+
+        Raises: Refused: the checkpoints were out of reach at the start, and show a loss now.
+        """
+        if self._lost is not None:
+            raise self._lost
+        self._head = partition.sequence, partition.head, partition.branch
+        if not self._woken.is_set():
+            self._woken.set()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="ledger-checkpoints", daemon=True
+                )
+                self._thread.start()
+
+    def close(self) -> None:
+        """Keep the last head, and end."""
+        self._stopping.set()
+        self._woken.set()
+        if self._thread is not None:
+            self._thread.join(_STOP_S)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._woken.wait()
+            self._stopping.wait(self._seconds)
+            self._woken.clear()
+            self._keep()
+        self._keep()
+
+    def _keep(self) -> None:
+        head = self._head
+        if head is None or head == self._done or self._lost is not None:
+            return
+        sequence, digest, branch = head
+        try:
+            self._compare(head).put(sequence, digest, branch, self._clock.now())
+        except (Unavailable, Refused) as error:
+            self._tell(str(error))
+            self._woken.set()  # tried again, until it can be kept
+        else:
+            self._done = head
+            self._tell(None)
+
+    def _tell(self, trouble: str | None) -> None:
+        if trouble is not None and trouble != self._trouble:
+            _log.warning("checkpoints_trouble", why=trouble, then="decisions go on")
+        self._trouble = trouble
+
+
+def _told(seen: Seen, kept: Kept) -> str | None:
+    if seen.copy_of is not None:
+        return f"this file is a copy of {seen.copy_of}: neither knows what the other decides"
+    if kept.unread:
+        return (
+            f"{kept.unread} checkpoints of this ledger cannot be read, or are signed by another "
+            f"key than {kept.key.verifier.text}: the log was not compared with them"
+        )
+    return None
+
+
+def explained(lost: Lost, sequence: int) -> str:
+    """Say what a log has lost, and what to do about it.
+
+    Args:
+        sequence: number of the log's last decision.
+    """
+    newest = lost.newest
+    how = f"accountant accept-rollback --lost {lost.first}-{newest.sequence} --reason TEXT"
+    if lost.is_shorter:
+        return (
+            f"the log ends at decision {sequence}, but decision {newest.sequence} was there at "
+            f"{iso(newest.at)}: an older copy was put back, or the end is lost. What was granted "
+            f"since is not charged in it. Put the newest file back; or accept the loss for ever: "
+            f"`{how}`"
+        )
+    return (
+        f"decision {newest.sequence} of the log is another one than at {iso(newest.at)}: the log "
+        "was changed, or an older copy was put back and went on. Put the right file back; or "
+        f"accept for ever that the decisions from {lost.first} on may be others: `{how}`"
+    )

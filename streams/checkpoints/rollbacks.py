@@ -1,0 +1,111 @@
+"""Rollbacks that a log has accepted: their signatures, and what a log has lost.
+
+A rollback gives up decisions that a checkpoint has seen, so it must be signed as checkpoints are:
+whoever can write the log alone must not be able to explain a loss away.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from accountant.partition import Partition, hash_of
+from accountant.records.rollbacks import Accepted, Rollback
+from streams.checkpoints.keys import SigningKey, Verifier
+from streams.checkpoints.note import Checkpoint, origin_of
+
+
+class Lost(NamedTuple):
+    """What a log lacks of what its newest checkpoint has seen.
+
+    Attributes:
+        first: number of the first decision that is lost, or that may be another one.
+        newest: the checkpoint.
+        is_shorter: the log ends before it; else it has another decision there.
+    """
+
+    first: int
+    newest: Checkpoint
+    is_shorter: bool
+
+
+def lost_of(
+    sequence: int,
+    branch: int,
+    kept: Sequence[Checkpoint],
+    decision: Callable[[int], bytes | None],
+) -> Lost | None:
+    """Return what a log lacks, None if it goes on from its newest checkpoint.
+
+    Args:
+        sequence, branch: number of the log's last decision, and its branch.
+        kept: checkpoints of the log, the newest last.
+        decision: returns a decision of the log by its number, None if it is in an archive.
+    """
+    if not kept or kept[-1].branch < branch:
+        return None  # the log has accepted the loss of that branch
+    newest = kept[-1]
+    if newest.sequence > sequence or newest.branch > branch:
+        return Lost(min(sequence + 1, newest.sequence), newest, is_shorter=True)
+    if _has(newest, decision):
+        return None
+    agreeing = (each.sequence for each in kept if each != newest and _has(each, decision))
+    return Lost(max(agreeing, default=0) + 1, newest, is_shorter=False)
+
+
+def _has(checkpoint: Checkpoint, decision: Callable[[int], bytes | None]) -> bool:
+    value = decision(checkpoint.sequence)
+    return value is None or hash_of(value) == checkpoint.head
+
+
+def signed_rollback(
+    ledger: str, partition: Partition, first: int, newest: Checkpoint, key: SigningKey
+) -> Rollback:
+    """Return the rollback that gives up what a checkpoint has seen from `first` on."""
+    rollback = Rollback(
+        branch=max(partition.branch, newest.branch) + 1,
+        first=first,
+        last=newest.sequence,
+        head=newest.head,
+        key=key.verifier.text,
+        signature="",
+    )
+    number = partition.genesis.partition
+    text = text_of(ledger, number, partition.head, rollback)
+    signature = base64.b64encode(key.sign(text)).decode()
+    return msgspec.structs.replace(rollback, signature=signature)
+
+
+def is_signed(
+    ledger: str, partition: int, accepted: Accepted, verifiers: Iterable[Verifier]
+) -> bool:
+    """Return whether one of these keys has signed a rollback."""
+    rollback = accepted.rollback
+    try:
+        signature = base64.b64decode(rollback.signature, validate=True)
+    except (ValueError, binascii.Error):
+        return False
+    text = text_of(ledger, partition, accepted.previous, rollback)
+    named = (each for each in verifiers if each.text == rollback.key)
+    return any(each.verifies(signature, text) for each in named)
+
+
+def text_of(ledger: str, partition: int, previous: str, rollback: Rollback) -> bytes:
+    """Return the text that is signed; no checkpoint has such a second line.
+
+    Args:
+        previous: hash of the decision that the rollback follows.
+    """
+    return (
+        f"{origin_of(ledger, partition)}\n"
+        "rollback\n"
+        f"branch {rollback.branch}\n"
+        f"lost {rollback.first}-{rollback.last}\n"
+        f"head {rollback.head}\n"
+        f"after {previous}\n"
+        f"key {rollback.key}\n"
+    ).encode()

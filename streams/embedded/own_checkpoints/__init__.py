@@ -1,0 +1,1 @@
+"""Signed checkpoints that the process of a ledger in a file keeps by itself."""

@@ -1,0 +1,76 @@
+"""Accept that a log has lost decisions, as the partition's owner."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Final
+
+from accountant.errors import RequestInvalid
+from accountant.partition.draft import Draft
+from accountant.partition.operate import accept_rollback
+from accountant.records import Genesis
+from accountant.records.decided import Encoded
+from streams.checkpoints.kept import Kept
+from streams.checkpoints.rollbacks import Lost, lost_of, signed_rollback
+from streams.clock import Clock
+from streams.processing.journal import Commit, Journal
+from streams.processing.recovery import recovered
+
+_RANGE: Final = re.compile(r"([0-9]{1,19})-([0-9]{1,19})")
+
+
+async def accept(
+    journal: Journal,
+    genesis: Genesis,
+    clock: Clock,
+    kept: Kept,
+    decision: Callable[[int], bytes | None],
+    *,
+    lost: str,
+    note: str,
+) -> Encoded | None:
+    """Write one decision `rolled_back`; return it, None if the log has lost nothing.
+
+    Run again after a fault, it writes no second one.
+
+    Args:
+        journal: of the stopped ledger, not owned yet.
+        decision: as of `lost_of`.
+        lost: the decisions that are given up, as `FIRST-LAST`.
+        note: why, for people.
+
+    Raises:
+        RequestInvalid: these are not the decisions that the log has lost.
+        Unavailable: the checkpoints cannot be read. The errors of the journal and LogDamaged.
+    """
+    try:
+        await journal.own()
+        partition = await recovered(journal, genesis, asyncio.sleep)
+        found = lost_of(partition.sequence, partition.branch, kept.seen().kept, decision)
+        if found is None:
+            return None
+        first = _first(lost, found, partition.sequence)
+        rollback = signed_rollback(kept.ledger, partition, first, found.newest, kept.key)
+        draft = Draft(partition)
+        made = accept_rollback(draft, clock.now(), note, rollback)
+        await journal.commit(Commit([made], draft.rows(), [], draft.next, draft.decided_at))
+    finally:
+        await journal.drop()
+    return made
+
+
+def _first(lost: str, found: Lost, sequence: int) -> int:
+    """Return the first decision that is given up.
+
+    Raises: RequestInvalid.
+    """
+    parts = _RANGE.fullmatch(lost)
+    last = found.newest.sequence
+    # Where the log has another decision, a person may know better where it begins to differ.
+    most = found.first if found.is_shorter else min(sequence + 1, last)
+    if parts is None or int(parts[2]) != last or not found.first <= int(parts[1]) <= most:
+        which = "" if most == found.first else f", or a later first one up to {most}"
+        raise RequestInvalid("--lost", f"must be {found.first}-{last}{which}", lost)
+    return int(parts[1])

@@ -1,0 +1,102 @@
+"""Where the checkpoints of a ledger's file are kept, and whose file it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import msgspec
+
+from accountant.errors import LedgerFault
+from accountant.partition import hash_of
+from accountant.records import DECODE_ERRORS, decode_decision
+from streams.clock import Clock
+from streams.embedded.file_ownership import OwnedFile
+from streams.embedded.ledger_file import numbered_decisions, read_decisions, reader
+from streams.errors import Unavailable
+from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.checkpoints.heads import Heads
+    from streams.checkpoints.kept import Kept
+
+
+def heads_of(file: OwnedFile, settings: Settings, clock: Clock) -> Heads | None:
+    """Return what keeps a ledger's checkpoints, None where a setting turns them off."""
+    if settings.checkpoints == "off":
+        return None
+    from streams.checkpoints.heads import Heads
+
+    return Heads(
+        lambda: kept_of(file.path, settings),
+        lambda number: decision_at(file.path, number),
+        clock,
+        seconds=settings.checkpoint_seconds,
+        required=settings.checkpoints_required,
+    )
+
+
+def kept_of(path: Path, settings: Settings) -> Kept:
+    """Return where the checkpoints of a ledger's file are kept.
+
+    Args:
+        path: absolute.
+
+    Raises: Unavailable, Refused: the place or the key cannot be used, or is turned off.
+    """
+    from streams.checkpoints.kept import Kept, default_directory
+
+    if settings.checkpoints == "off":
+        raise Unavailable("ACCOUNTANT_CHECKPOINTS is off")
+    directory = settings.checkpoints or default_directory()
+    if directory is None:
+        raise Unavailable("this user has no home: set ACCOUNTANT_CHECKPOINTS to a directory")
+    ledger = ledger_id(path)
+    return Kept(
+        directory.absolute(),
+        path,
+        ledger,
+        lambda other: _is_other_copy(other, path, ledger),
+        key=settings.checkpoint_key,
+    )
+
+
+def decision_at(path: Path, number: int) -> bytes | None:
+    """Return a decision in a ledger's file, None if it is in an archive.
+
+    Raises: Unavailable: it cannot be read. Refused: the file is damaged.
+    """
+    try:
+        # A connection of its own: one that stays open would keep the file's -wal.
+        with reader(path) as db:
+            found = next(numbered_decisions(db, first=number, most=1), None)
+    except apsw.Error as error:
+        raise Unavailable(f"{path} cannot be read: {error}") from error
+    return None if found is None or found[0] != number else found[1]
+
+
+def ledger_id(path: Path) -> str:
+    """Return a ledger's id; of one without, the hash of decision 0.
+
+    Raises: Unavailable: decision 0 cannot be read. Refused: as `read_decisions`.
+    """
+    for value in read_decisions(path, first=0, most=1):
+        try:
+            genesis = decode_decision(value).genesis
+        except DECODE_ERRORS as error:
+            raise Unavailable(f"decision 0 of {path} cannot be read: {error}") from error
+        if genesis is not None and genesis.ledger is not msgspec.UNSET:
+            return genesis.ledger
+        return hash_of(value)
+    raise Unavailable(f"{path} has no decision 0")
+
+
+def _is_other_copy(path: Path, own: Path, ledger: str) -> bool:
+    """Return whether another file holds the same ledger."""
+    try:
+        if not path.is_file() or path.samefile(own):
+            return False
+        return ledger_id(path) == ledger
+    except (OSError, LedgerFault):
+        return False

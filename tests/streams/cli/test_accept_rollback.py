@@ -1,0 +1,140 @@
+"""`accountant accept-rollback`: a loss that a start refuses is accepted, signed, told for ever."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from accountant.records import decode_decision, encode
+from tests.streams.cli.test_checkpoints import ask
+
+PLACE = "checkpoints"
+
+
+@pytest.fixture
+def lost(opened, tmp_path: Path, monkeypatch):
+    """A ledger whose decisions 4 and 5 are lost, since a backup was put back.
+
+    Its own process has kept checkpoints in the directory `checkpoints`.
+    """
+
+    def run(*arguments: str, checkpoints: str = PLACE):
+        return opened(*arguments, ACCOUNTANT_CHECKPOINTS=checkpoints)
+
+    ask(run, 2)
+    shutil.copy(tmp_path / "accountant.db", tmp_path / "backup.db")
+    ask(run, 2)
+    shutil.copy(tmp_path / "backup.db", tmp_path / "accountant.db")
+    return run
+
+
+def public(run) -> str:
+    return run("key", "show", f"{PLACE}/key").out.strip()
+
+
+def accept(run, lost: str = "4-5", *more: str):
+    return run("accept-rollback", "--lost", lost, "--reason", "the disk died", *more)
+
+
+def test_a_loss_is_refused_until_it_is_accepted(lost, tmp_path):
+    refused = lost("ask", "census", "pure:0.001", "--analyst", "ana")
+    assert refused.code == 4
+    assert "the log ends at decision 3, but decision 5 was there at" in refused.err
+    assert "`accountant accept-rollback --lost 4-5 --reason TEXT`" in refused.err
+    assert lost("dataset", "show", "census").code == 0  # to read is allowed
+
+    for wrong in ("3-5", "4-6", "5-5", "4", "all", "4-5-6", "-1-5"):
+        done = accept(lost, wrong)
+        assert done.code == 2, wrong
+        assert "must be 4-5" in done.err
+    assert lost("accept-rollback", "--lost", "4-5", "--reason", "").code == 2
+
+    done = accept(lost)
+    assert done.code == 0, done.err
+    assert done.out == "decision 4: the decisions 4-5 are given up\nstart the ledger again\n"
+    again = accept(lost)
+    assert again.code == 1
+    assert "nothing was written" in again.err
+    ask(lost, 3)
+
+
+def test_it_is_told_for_ever_and_is_no_fork(lost):
+    key = public(lost)
+    assert accept(lost).code == 0
+    ask(lost, 3)
+    lost("head", "--key", f"{PLACE}/key", "--to", PLACE)
+    plain = lost("audit")
+    assert plain.code == 0
+    assert "rollback partition 0, decision 4 at" in plain.out
+    assert "the decisions from 4 to 5 were given up: the disk died" in plain.out
+    done = lost("audit", "--checkpoints", PLACE, "--key", key)
+    assert done.code == 0, done.out
+    assert "were given up by a rollback" in done.out
+    told = lost("audit", "--checkpoints", PLACE, "--key", key, "--json").json
+    (partition,) = told["checkpoints"]["partitions"]
+    assert partition["wrong"] == []
+    assert partition["given_up"] >= 1
+    (report,) = (each["report"] for each in told["partitions"])
+    assert report["branch"] == 1
+    assert report["rollbacks"][0]["note"] == "the disk died"
+    assert lost("head", "--json").json["branch"] == 1
+
+
+def test_an_older_backup_put_back_once_more_is_refused_too(lost, tmp_path):
+    accept(lost)
+    ask(lost, 1)
+    shutil.copy(tmp_path / "backup.db", tmp_path / "accountant.db")
+    refused = lost("ask", "census", "pure:0.001", "--analyst", "ana")
+    assert refused.code == 4
+    assert "--lost 4-5" in refused.err  # now of branch 1
+    assert accept(lost).code == 0
+    assert lost("head", "--json").json["branch"] == 2
+    ask(lost, 1)
+    done = lost("audit", "--checkpoints", PLACE, "--key", public(lost))
+    assert done.code == 0, done.out
+
+
+def test_only_a_signed_rollback_explains_a_loss(lost, tmp_path):
+    key = public(lost)
+    accept(lost)
+    ask(lost, 1)
+    other = lost("key", "create", "other").out.strip()
+    log = [line.encode() for line in lost("log", "export").out.splitlines()]
+    assert lost("audit", "--checkpoints", PLACE, "--key", key).code == 0
+    for forged in ({"key": other}, {"last": 9}, {"branch": 2}, {"signature": "AAAA"}):
+        fields = json.loads(log[4])
+        fields["rollback"] |= forged
+        value = encode(decode_decision(json.dumps(fields)))
+        (tmp_path / "log.jsonl").write_bytes(b"\n".join([*log[:4], value]))
+        assert lost("audit", "log.jsonl").code == 0
+        done = lost("audit", "log.jsonl", "--checkpoints", PLACE, "--key", key)
+        assert done.code == 1, forged
+        assert "rollback: none of the known keys has signed decision 4" in done.out
+        assert "truncated: " in done.out or "differs: " in done.out
+
+
+def test_more_than_was_accepted_is_still_a_loss(lost, tmp_path):
+    """A rollback gives up what it names: not what was signed of that branch after it."""
+    key = public(lost)
+    accept(lost)
+    kept = tmp_path / "accountant.db"
+    shutil.move(kept, tmp_path / "accepted.db")
+    # Unseen, the older log goes on and signs further in branch 0.
+    shutil.copy(tmp_path / "backup.db", kept)
+    for _ in range(4):
+        asked = lost("ask", "census", "pure:0.001", "--analyst", "ana", checkpoints="off")
+        assert asked.code == 0
+    assert lost("head", "--key", f"{PLACE}/key", "--to", PLACE).code == 0
+    shutil.move(tmp_path / "accepted.db", kept)
+    done = lost("audit", "--checkpoints", PLACE, "--key", key)
+    assert done.code == 1
+    assert "truncated" in done.out
+
+
+def test_on_kafka_nothing_is_kept_yet(opened):
+    done = opened("accept-rollback", "--lost", "1-2", "--reason", "x", "--url", "kafka://h:9092")
+    assert done.code == 2
+    assert "only a ledger in a file" in done.err

@@ -1,0 +1,278 @@
+"""Checkpoints that a ledger's own process keeps, and what its next start does with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from accountant.partition import hash_of
+from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.note import Checkpoint
+from streams.checkpoints.note import opened as read_note
+from streams.embedded.ledger_file import read_decisions
+from streams.embedded.service import EmbeddedService
+from streams.errors import Refused, Unavailable
+from streams.settings import Settings
+from tests.faults.sqlite_life import die, forked
+from tests.streams.bodies import asking
+from tests.streams.embedded import owning
+from tests.streams.embedded.owning import BORN, ask
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place of checkpoints, with one each tenth of a second."""
+    place = tmp_path / "kept"
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
+    return place
+
+
+@pytest.fixture
+def file(tmp_path: Path, kept: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def notes(place: Path) -> list[Checkpoint]:
+    """Return the checkpoints in a place, each signed by its key."""
+    if not (place / "key").exists():
+        return []
+    known = [SigningKey.load(place / "key").verifier]
+    found = [read_note(path.read_bytes(), known) for path in place.rglob("*.note")]
+    return sorted(found, key=lambda each: (each.branch, each.sequence))
+
+
+def head_of(file: Path) -> tuple[int, str]:
+    values = list(read_decisions(file))
+    return len(values) - 1, hash_of(values[-1])
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds; a test's time limit ends it."""
+    while not holds():
+        time.sleep(0.02)
+
+
+def opened(file: Path) -> EmbeddedService:
+    """Open a ledger; a new one has decisions 0 and 1, its genesis and the opening of a dataset."""
+    return EmbeddedService.open(file, Settings()) if file.exists() else owning.opened(file)
+
+
+def asked(file: Path, *numbers: int) -> None:
+    service = opened(file)
+    ask(service, *numbers)
+    service.close_sync()
+
+
+def back_up(file: Path) -> Path:
+    copy = file.with_name("backup.db")
+    with closing(apsw.Connection(str(file))) as db:
+        db.execute("VACUUM INTO ?", (str(copy),))
+    return copy
+
+
+def test_a_checkpoint_follows_each_commit_and_the_end(file: Path, kept: Path) -> None:
+    service = opened(file)
+    for number in range(1, 8):
+        ask(service, number)
+        until(lambda last=number + 1: notes(kept)[-1:] and notes(kept)[-1].sequence == last)  # type: ignore[misc]
+    assert len(notes(kept)) == 4  # older ones are forgotten
+    ask(service, 8)
+    service.close_sync()
+    newest = notes(kept)[-1]
+    assert (newest.sequence, newest.head) == head_of(file)
+    assert newest.branch == 0
+    assert stat.S_IMODE((kept / "key").stat().st_mode) == 0o600
+    assert service.readiness().notes == []
+
+
+def test_a_key_of_the_owners_own_signs(file: Path, kept: Path, tmp_path: Path, monkeypatch) -> None:
+    key = SigningKey.create(tmp_path / "own", "census.example.org")
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_KEY", str(tmp_path / "own"))
+    asked(file, 1)
+    (note,) = kept.rglob("*.note")
+    assert read_note(note.read_bytes(), [key.verifier]).sequence == 2
+    assert not (kept / "key").exists()
+
+
+def cut(file: Path, *, to: int) -> None:
+    """Take the end of a log away, and every row of its state."""
+    with closing(apsw.Connection(str(file))) as db, db:
+        db.execute("DELETE FROM decisions WHERE sequence > ?", (to,))
+        db.execute("DELETE FROM state")
+
+
+def put_back(file: Path) -> None:
+    shutil.copy(file.with_name("backup.db"), file)
+
+
+def gone_on(file: Path) -> None:
+    """Put a backup back, and have it go on past what was lost, unseen."""
+    put_back(file)
+    service = EmbeddedService.open(file, Settings(checkpoints="off"))
+    ask(service, 13, 14, 15)
+    service.close_sync()
+
+
+LOSSES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "an old backup": (put_back, "ends at decision 2, but decision 4 was there"),
+    "its end is cut": (lambda file: cut(file, to=3), "ends at decision 3, but decision 4 was"),
+    "cut to its genesis": (lambda file: cut(file, to=0), "ends at decision 0, but decision 4"),
+    "a backup that went on": (gone_on, "decision 4 of the log is another one than at"),
+}
+
+
+@pytest.mark.parametrize("how", LOSSES)
+def test_a_start_refuses_a_log_that_has_lost_decisions(file: Path, kept: Path, how: str) -> None:
+    lose, told = LOSSES[how]
+    asked(file, 1)
+    back_up(file)
+    asked(file, 2, 3)
+    lose(file)
+    end = head_of(file)
+    for _ in range(2):
+        with pytest.raises(Refused, match=told) as refused:
+            EmbeddedService.open(file, Settings())
+        assert "accountant accept-rollback --lost" in str(refused.value)
+    assert head_of(file) == end  # nothing was decided
+    assert notes(kept)[-1].sequence == 4  # and nothing signed
+
+
+def test_a_moved_file_is_compared_and_goes_on(file: Path, kept: Path, tmp_path: Path) -> None:
+    asked(file, 1)
+    back_up(file)
+    asked(file, 2)
+    moved = tmp_path / "moved.db"
+    file.rename(moved)
+    asked(moved, 3)
+    moved.unlink()
+    shutil.copy(tmp_path / "backup.db", tmp_path / "again.db")
+    with pytest.raises(Refused, match="ends at decision 2, but decision 4 was there"):
+        EmbeddedService.open(tmp_path / "again.db", Settings())
+
+
+def test_a_copy_says_so_and_does_not_block_the_original(
+    file: Path, kept: Path, tmp_path: Path
+) -> None:
+    asked(file, 1, 2)
+    copy = tmp_path / "copy.db"
+    shutil.copy(file, copy)
+    asked(file, 3)
+    service = opened(copy)
+    (told,) = service.readiness().notes
+    assert told.startswith(f"this file is a copy of {file}")
+    ask(service, 11, 12, 13)
+    service.close_sync()
+    asked(file, 4)
+    cut(copy, to=4)
+    with pytest.raises(Refused):
+        EmbeddedService.open(copy, Settings())
+    asked(file, 5)
+
+
+@pytest.fixture
+def away(file: Path, kept: Path) -> Path:
+    """A ledger of decisions 0 to 2 whose checkpoints cannot be reached, nor a place be made."""
+    asked(file, 1)
+    kept.rename(kept.with_name("elsewhere"))
+    kept.write_text("no directory")
+    return kept
+
+
+def come_back(kept: Path) -> None:
+    kept.unlink()
+    kept.with_name("elsewhere").rename(kept)
+
+
+def test_out_of_reach_is_told_and_made_up_for(file: Path, away: Path) -> None:
+    service = opened(file)
+    ask(service, 2)
+    readiness = service.readiness()
+    assert readiness.ready
+    assert "checkpoints cannot be kept in" in readiness.notes[0]
+    come_back(away)
+    until(lambda: not service.readiness().notes)
+    assert notes(away)[-1].sequence == 3  # without a further decision
+    service.close_sync()
+
+
+def test_out_of_reach_refuses_where_a_setting_asks_for_it(file: Path, away: Path) -> None:
+    with pytest.raises(Refused, match="ACCOUNTANT_CHECKPOINTS_REQUIRED is set"):
+        EmbeddedService.open(file, Settings(checkpoints_required=True))
+    come_back(away)
+    EmbeddedService.open(file, Settings(checkpoints_required=True)).close_sync()
+
+
+def test_a_loss_that_is_seen_late_ends_the_ledger(file: Path, kept: Path) -> None:
+    asked(file, 1)
+    back_up(file)
+    asked(file, 2, 3)
+    kept.rename(kept.with_name("elsewhere"))
+    kept.write_text("no directory")
+    put_back(file)
+    service = opened(file)
+    ask(service, 4)
+    come_back(kept)
+    until(lambda: not service.readiness().ready)
+    assert "ends at decision 3, but decision 4 was there" in service.readiness().reasons[0]
+    for number in (5, 6):
+        with pytest.raises(Unavailable, match="an older copy was put back"):
+            service.submit_sync("requests", asking("census", BORN, number), 10)
+    service.close_sync()
+    assert notes(kept)[-1].sequence == 4
+    assert head_of(file)[0] <= 4
+
+
+def test_a_key_that_others_may_read_signs_nothing(file: Path, kept: Path) -> None:
+    asked(file, 1)
+    (kept / "key").chmod(0o640)
+    service = opened(file)
+    ask(service, 2)
+    assert "others may read" in service.readiness().notes[0]
+    service.close_sync()
+    (kept / "key").chmod(0o600)
+    assert notes(kept)[-1].sequence == 2
+
+
+def test_another_key_is_told(file: Path, kept: Path) -> None:
+    asked(file, 1)
+    (kept / "key").unlink()
+    service = opened(file)
+    assert (
+        "checkpoints of this ledger cannot be read, or are signed by another"
+        in (service.readiness().notes[0])
+    )
+    service.close_sync()
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.1, 0.12, 0.3])
+def test_a_kill_around_signing_leaves_no_false_alarm(file: Path, kept: Path, after: float) -> None:
+    def live() -> None:
+        service = opened(file)
+        ask(service, 1, 2, 3)
+        time.sleep(after)
+        ask(service, 4)
+        die()
+
+    os.waitpid(forked(live), 0)
+    for number in (5, 6):  # nothing is refused, and each checkpoint is of the log
+        asked(file, number)
+        values = list(read_decisions(file))
+        for each in notes(kept):
+            assert hash_of(values[each.sequence]) == each.head
+    assert notes(kept)[-1].sequence == len(values) - 1
+
+
+def test_they_can_be_turned_off(file: Path, kept: Path) -> None:
+    service = EmbeddedService.open(file, Settings(checkpoints="off"))
+    assert service.readiness().notes == []
+    service.close_sync()
+    assert not kept.exists()
