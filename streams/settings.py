@@ -61,6 +61,12 @@ def _header(secret: SecretStr | None) -> SecretStr | None:
     return secret if text else None
 
 
+def _header_name(text: str | None) -> str | None:
+    if text is not None and re.fullmatch(r"[A-Za-z0-9-]{1,100}", text) is None:
+        raise ValueError("must be `peer` or the name of a header, such as X-Forwarded-For")
+    return text
+
+
 Port = Annotated[int, Field(ge=0, le=LAST_PORT)]
 
 
@@ -121,6 +127,18 @@ class Settings(BaseSettings):
         description="address to listen at; whoever reaches it is the owner",
     )
     port: Port = Field(8000, description="TCP port of the HTTP door; 0 picks a free one")
+    limit_per_second: float = Field(
+        100.0,
+        ge=0,
+        le=100_000,
+        description="requests that one address may send a second; ten seconds' worth at once; 0 "
+        "for no limit",
+    )
+    limit_by: Annotated[str | None, AfterValidator(_header_name)] = Field(
+        None,
+        description="what tells addresses apart: `peer`, or the header in which a trusted proxy "
+        "names the client [the peer; not counted are requests from this machine or by a proxy]",
+    )
     metrics_port: Port = Field(8001, description="TCP port of a worker's metrics")
     metrics_analysts: int = Field(
         0,

@@ -14,6 +14,7 @@ from streams.gateway.contract.openapi import openapi_config
 from streams.gateway.datasets import list_datasets, show_dataset, show_decision, show_usage
 from streams.gateway.events import stream_events
 from streams.gateway.host_header import host_check
+from streams.gateway.limit import limited
 from streams.gateway.monitoring import monitoring
 from streams.gateway.page import page
 from streams.gateway.preview import preview_request
@@ -47,10 +48,11 @@ def create_app(
         registry: what /metrics shows; without it, only the process itself.
     """
     context = Context(service, settings)
+    shown = registry or make_registry(None)
     app = Litestar(
         route_handlers=[
             *_ROUTES,
-            *monitoring(registry or make_registry(None), service.readiness),
+            *monitoring(shown, service.readiness),
         ],
         state=State({"context": context}),
         before_request=host_check(settings.unauthenticated_bind),
@@ -59,4 +61,4 @@ def create_app(
         request_max_body_size=settings.most_body,
         logging_config=None,
     )
-    return answer_head(app)
+    return answer_head(limited(app, settings, shown))

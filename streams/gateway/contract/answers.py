@@ -44,6 +44,7 @@ _QUERY: Final = _problem("a parameter is missing, or given in another form or mo
 # Of every operation.
 _ALWAYS: Final = {
     "421": _problem("the Host header names another machine than this one"),
+    "429": _problem("this address has sent too many requests", Retry_After=_AGAIN),
     "500": _problem("the door failed: its log says how"),
 }
 _SUBMITTED: Final = {

@@ -37,19 +37,20 @@ def described() -> Families:
 
 def live(file: Path, clock: TestClock) -> Families:
     """Return (type, labels) by name of a ledger that has seen everything."""
-    with Door(file, clock, Settings(port=0, metrics_analysts=1)) as door:
+    with Door(file, clock, Settings(port=0, metrics_analysts=1, limit_by="peer")) as door:
         door.open(horizon="P365D", delta="1e-6", filter="zcdp_tight")
         door.ask()
         door.ask(analyst="bea")
         door.service.submit_sync("requests", b"{", 5)
         registry = make_registry(door.service.live_ledgers, door.service.alert_counts)
         text, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
+        own = door.http.get("/metrics", headers={"accept": "application/openmetrics-text"}).content
         live_ledgers = door.service.live_ledgers
         for error in Fenced("another"), Unavailable("away"):
             live_ledgers.dropped(0, error)
         faults, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
     found: Families = {}
-    for body in text, faults:
+    for body in text, faults, own:
         for family in text_string_to_metric_families(body.decode()):
             if family.name.startswith("privacy_"):
                 name = family.name + SUFFIXES.get(family.type, "")
