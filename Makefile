@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_SMARTNOISE := $(VENV)-smartnoise/.ready
+READY_SECURITY := $(VENV)-security/.ready
 SOURCES := accountant streams tests
 # Directories that exist only from some commit on.
 SOURCES += $(wildcard benchmarks deploy examples)
@@ -24,7 +25,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast nightly test-cluster test-observability test-smartnoise observe check format format-check lint types bench dashboards pictures lock clean
+.PHONY: help setup demo test test-fast nightly test-cluster test-observability test-smartnoise audit-dependencies sbom observe check format format-check lint types bench dashboards pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -47,7 +48,7 @@ test-fast: $(READY)  ## run the tests that need no broker and kill no process (<
 	$(BIN)/python -m pytest -m "$(QUICK) and not slow" -n auto $(PYTEST_ARGS)
 
 nightly: export NIGHTLY := 1
-nightly: test test-cluster test-observability test-smartnoise  ## all tests, each repeated as often as is of use (1 hour)
+nightly: test test-cluster test-observability test-smartnoise sbom audit-dependencies  ## all tests, each repeated as often as is of use (1 hour)
 
 test-cluster: $(READY)  ## run the tests on three real brokers, one of which hangs (2 minutes)
 	$(BIN)/python -m pytest -m cluster tests/faults $(PYTEST_ARGS)
@@ -58,6 +59,16 @@ test-observability: $(READY)  ## run the alerts' tests on a real Prometheus and 
 
 test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (1 minute)
 	$(VENV)-smartnoise/bin/python -m pytest -m "smartnoise or not smartnoise" tests/streams/engines $(PYTEST_ARGS)
+
+audit-dependencies: $(READY_SECURITY)  ## ask what is known against the locked packages; fails where it cannot be asked
+	$(VENV)-security/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+	    --requirement requirements/runtime.txt
+
+sbom: $(READY_SECURITY)  ## write dist/sbom.cdx.json: the locked packages of an installation (CycloneDX)
+	@mkdir -p dist
+	$(VENV)-security/bin/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml \
+	    --output-file dist/sbom.cdx.json requirements/runtime.txt
+	@echo "dist/sbom.cdx.json: $$(grep -c '"purl"' dist/sbom.cdx.json) packages"
 
 observe: $(READY)  ## run a ledger with Prometheus and Alertmanager beside it, and print the alerts
 	@bin=$$(sh scripts/observability.sh) && OBSERVABILITY_BIN=$$bin $(BIN)/python scripts/observe.py
@@ -91,11 +102,15 @@ lock: $(READY)  ## resolve the dependencies anew, with hashes
 	sh scripts/lock.sh $(VENV)
 
 clean:  ## remove the environment and everything that tools left behind
-	rm -rf $(VENV) $(VENV)-smartnoise build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(VENV)-smartnoise $(VENV)-security build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt scripts/setup.sh
 	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)
+	@touch $@
+
+$(READY_SECURITY): pyproject.toml requirements/security.txt scripts/setup.sh
+	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)-security requirements/security.txt
 	@touch $@
 
 $(READY_SMARTNOISE): pyproject.toml requirements/smartnoise.txt scripts/setup.sh

@@ -24,5 +24,6 @@ compile dev.txt $parts --extra local-kafka --extra plots $engines --group dev py
 compile runtime.txt --constraint requirements/dev.txt $parts pyproject.toml
 compile build.txt --constraint requirements/dev.txt --group build
 compile lock.txt --group lock
+compile security.txt --group build --group security
 # SmartNoise pins an older OpenDP, so that it has an environment of its own: decision 0046.
 compile smartnoise.txt $parts $engines --extra smartnoise --group build --group test pyproject.toml

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -12,12 +13,32 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def built(tree: Path, into: Path, *, umask: int = -1) -> Path:
+    """Return the wheel of a tree."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--no-index", "--wheel-dir", str(into), str(tree)]
+    subprocess.run(command, check=True, cwd=into, umask=umask)
+    (wheel,) = into.glob("*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+def test_a_wheel_builds_twice_to_the_same_bytes(tmp_path: Path) -> None:
+    wheels = []
+    for number, umask in enumerate((0o022, 0o077)):
+        tree, into = tmp_path / f"tree{number}", tmp_path / f"wheel{number}"
+        into.mkdir()
+        tracked = ["git", "checkout-index", "--all", f"--prefix={tree}/"]
+        subprocess.run(tracked, check=True, cwd=ROOT, umask=umask)
+        for path in tree.rglob("*"):
+            os.utime(path, (number * 1_000_000_000 + 1, number * 1_000_000_000 + 1))
+        wheels.append(built(tree, into, umask=umask))
+    assert wheels[0].read_bytes() == wheels[1].read_bytes()
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_both_packages_and_nothing_else(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
-    command += ["--no-build-isolation", "--no-index", "--wheel-dir", str(tmp_path), str(ROOT)]
-    subprocess.run(command, check=True, cwd=tmp_path)
-    (wheel,) = tmp_path.glob("*.whl")
+    wheel = built(ROOT, tmp_path)
     assert wheel.name.startswith("streaming_privacy_accountant-")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
