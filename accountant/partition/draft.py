@@ -46,7 +46,7 @@ class Draft:
         partition: what it starts from; never changed before `absorb`.
         rules: number of the rules that decide.
         ledgers: the datasets touched, as they are now.
-        sequence, head, decided_at, floor, next, branch: as in `Partition`, as they are now.
+        sequence, head, decided_at, floor, next, branch, key: as in `Partition`, as they are now.
     """
 
     def __init__(self, partition: Partition, *, rules: int = RULES) -> None:
@@ -58,6 +58,7 @@ class Draft:
         self.floor = partition.floor
         self.next = dict(partition.next)
         self.branch = partition.branch
+        self.key = partition.key
         self.ledgers: dict[str, Ledger] = {}
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
@@ -229,6 +230,7 @@ class Draft:
             datasets=len(self.partition.ledgers) + self._opened,
             checksum=text_of(total),
             branch=self.branch or msgspec.UNSET,
+            key=self.key or msgspec.UNSET,
         )
         return [*rows, (partition_row_key(genesis.partition), encode(last))]
 
@@ -238,7 +240,7 @@ class Draft:
         state.rules = self.rules
         state.sequence, state.head = self.sequence, self.head
         state.decided_at, state.floor = self.decided_at, self.floor
-        state.next, state.branch = self.next, self.branch
+        state.next, state.branch, state.key = self.next, self.branch, self.key
         state.ledgers.update(self.ledgers)
         for name, ledger in self.ledgers.items():
             written, crc = self._crcs.get(name, (None, 0))

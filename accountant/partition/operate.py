@@ -11,6 +11,7 @@ from accountant.errors import RequestInvalid
 from accountant.partition.draft import Draft
 from accountant.records import Decision
 from accountant.records.decided import Encoded
+from accountant.records.key_changes import KeyChange
 from accountant.records.outcomes import Outcome
 from accountant.records.rollbacks import Rollback
 from accountant.records.seals import Seal
@@ -71,6 +72,20 @@ def accept_rollback(draft: Draft, at: int, note: str, rollback: Rollback) -> Enc
     return _append(draft, Outcome.ROLLED_BACK, note, rollback=rollback)
 
 
+def change_key(draft: Draft, at: int, note: str, change: KeyChange) -> Encoded:
+    """Have another key sign the checkpoints of this partition's log from now on.
+
+    Args:
+        draft: without any decision yet.
+        at: the time, milliseconds since 1970; the partition's, if that is later.
+        note: why, for people.
+    Raises: RequestInvalid: the note is empty or too long.
+    """
+    check_note(note)
+    draft.decided_at, draft.key = max(at, draft.decided_at), change.key
+    return _append(draft, Outcome.KEY_CHANGED, note, key_change=change)
+
+
 def check_note(note: str) -> None:
     """Check what a command says of itself in a decision, for people.
 
@@ -86,6 +101,7 @@ def _append(
     note: str,
     seal: Seal | None = None,
     rollback: Rollback | None = None,
+    key_change: KeyChange | None = None,
 ) -> Encoded:
     decision = Decision(
         partition_sequence=draft.sequence + 1,
@@ -97,5 +113,6 @@ def _append(
         note=note,
         seal=seal,
         rollback=rollback,
+        key_change=key_change,
     )
     return draft.append(decision, None)

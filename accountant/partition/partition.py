@@ -29,6 +29,7 @@ class Partition:
         ledgers: by dataset.
         ids: those remembered.
         branch: how many rollbacks the log has accepted.
+        key: public half of the key that signs checkpoints, None while the log names none.
         full: floor and last second to forget at which the ids were counted and left no room.
         checksum: of the datasets' rows, as far as those are known.
     """
@@ -42,6 +43,7 @@ class Partition:
         "genesis",
         "head",
         "ids",
+        "key",
         "ledgers",
         "next",
         "rules",
@@ -59,6 +61,7 @@ class Partition:
         self.ledgers: dict[str, Ledger] = {}
         self.ids = IdTable() if most_ids is None else IdTable(most_ids)
         self.branch = 0
+        self.key: str | None = None
         self.full: tuple[int, int] | None = None
         self.checksum = Checksum()
 
@@ -84,6 +87,7 @@ class Partition:
             datasets=len(self.ledgers),
             checksum=text_of(self.summed().total),
             branch=self.branch or msgspec.UNSET,
+            key=self.key or msgspec.UNSET,
         )
 
 

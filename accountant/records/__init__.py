@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from accountant.records.partition_rows import (
+    NextOffsets,
+    PartitionRow,
+    decode_partition_row,
+    partition_row_key,
+)
 from accountant.records.records import (
     DECODE_ERRORS,
     FIRST_RULES,
@@ -17,20 +23,16 @@ from accountant.records.records import (
     First,
     Genesis,
     MechanismRequest,
-    NextOffsets,
     Open,
     Origin,
-    PartitionRow,
     Snapshot,
     Source,
     Version,
     check_maker,
     decode_decision,
-    decode_partition_row,
     decode_policy,
     decode_snapshot,
     encode,
-    partition_row_key,
 )
 
 __all__ = [

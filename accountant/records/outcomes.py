@@ -22,9 +22,12 @@ class Outcome(StrEnum):
     CLOCK_RESET = "clock_reset"
     SEALED = "sealed"
     ROLLED_BACK = "rolled_back"
+    KEY_CHANGED = "key_changed"
 
 
-OPERATED: Final = frozenset({Outcome.CLOCK_RESET, Outcome.SEALED, Outcome.ROLLED_BACK})
+OPERATED: Final = frozenset(
+    {Outcome.CLOCK_RESET, Outcome.SEALED, Outcome.ROLLED_BACK, Outcome.KEY_CHANGED}
+)
 """Outcomes of decisions that a command writes which owns the partition: no input asks for them, and
 they belong to no dataset."""
 

@@ -10,6 +10,7 @@ from accountant.claims import Claim
 from accountant.errors import MadeByNewer
 from accountant.html_table import table_of
 from accountant.policy import Neighbours, Policy
+from accountant.records.key_changes import KeyChange
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.rollbacks import Rollback
 from accountant.records.seals import Seal
@@ -179,6 +180,7 @@ class Decision(
         policy, budget: only of an opening or amendment, resolved and rounded down.
         seal: what stands for the beginning of the log, of an outcome `sealed`.
         rollback: what was lost, of an outcome `rolled_back`.
+        key_change: which key signs checkpoints, of an outcome `key_changed`.
         note: why somebody had a command write it, for people; see `outcomes.OPERATED`.
     """
 
@@ -210,6 +212,7 @@ class Decision(
     note: str | None = None
     seal: Seal | None = None
     rollback: Rollback | None = None
+    key_change: KeyChange | None = None
 
     @property
     def granted(self) -> bool:
@@ -253,41 +256,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     halted: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-class NextOffsets(msgspec.Struct, frozen=True):
-    """The next offset to decide of each input."""
-
-    requests: int = 0
-    admin: int = 0
-
-
-class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="partition"):
-    """One partition's row in `state`: its head, written with every commit.
-
-    Attributes:
-        rules: of the last decision.
-        datasets: number of rows of datasets in the partition.
-        checksum: checksum of those rows, see `accountant.partition.checksum`; rows of earlier
-            versions lack it.
-        branch: how many rollbacks the log has accepted; left out while there is none.
-    """
-
-    version: int = VERSION
-    rules: int
-    genesis: Genesis
-    partition_sequence: int
-    head: str
-    decided_at: int
-    floor: int
-    next: NextOffsets
-    datasets: int
-    checksum: str | msgspec.UnsetType = msgspec.UNSET
-    branch: int | msgspec.UnsetType = msgspec.UNSET
-
-
 encode = msgspec.json.Encoder().encode
 _decode_decision = msgspec.json.Decoder(Decision).decode
 decode_snapshot = msgspec.json.Decoder(Snapshot).decode
-_decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
 decode_policy = msgspec.json.Decoder(Policy).decode
 
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -316,17 +287,6 @@ def decode_decision(value: bytes | str | msgspec.Raw) -> Decision:
         raise
 
 
-def decode_partition_row(value: bytes) -> PartitionRow:
-    """Return a partition's row from its bytes.
-
-    Raises:
-        MadeByNewer: a newer version of this program made it.
-        DECODE_ERRORS: it cannot be read.
-    """
-    check_maker(value)
-    return _decode_partition_row(value)
-
-
 def check_maker(value: bytes | str | msgspec.Raw) -> None:
     """Check that this version knows the rules and the format by which a record was made.
 
@@ -341,8 +301,3 @@ def check_maker(value: bytes | str | msgspec.Raw) -> None:
         raise MadeByNewer("rules", maker.rules, RULES)
     if maker.version > VERSION:
         raise MadeByNewer("version", maker.version, VERSION)
-
-
-def partition_row_key(partition: int) -> bytes:
-    """Return the key of a partition's row, outside the grammar of dataset names."""
-    return b'{"partition":%d}' % partition

@@ -35,6 +35,8 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
         partition.full = None
     if decision.rollback is not None:
         partition.branch = decision.rollback.branch
+    if decision.key_change is not None:
+        partition.key = decision.key_change.key
     partition.rules = decision.rules
     partition.sequence, partition.head = decision.partition_sequence, digest
     partition.decided_at = from_iso(decision.decided_at)

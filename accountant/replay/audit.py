@@ -26,10 +26,12 @@ from accountant.records import (
     decode_decision,
     encode,
 )
+from accountant.records.key_changes import Changed
 from accountant.records.outcomes import Outcome
-from accountant.records.rollbacks import Accepted, Rollback
+from accountant.records.rollbacks import Accepted
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
+from accountant.replay.for_ever import accepted, changed
 from accountant.replay.sealed import Sealed, SealedStart, next_seal
 from accountant.replay.sums import Finding, Findings, check_record, same
 from accountant.views.tallies import Counted, add
@@ -65,6 +67,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         sequence, head: number and hash of the last right record, -1 and zeros for none.
         branch: above it are only checkpoints of another log, see `records.Rollback`.
         rollbacks: those that the log has accepted, among the records.
+        key_changes: changes of the key that signs checkpoints, among the records.
     """
 
     ok: bool
@@ -79,6 +82,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     head: str
     branch: int = 0
     rollbacks: tuple[Accepted, ...] = ()
+    key_changes: tuple[Changed, ...] = ()
     first_disagreement: Disagreement | None = None
     sealed: int | None = None
 
@@ -131,6 +135,7 @@ class Auditor:
         self._reasons: Counter[str] = Counter()
         self._decided_again = 0
         self._rollbacks: list[Accepted] = []
+        self._key_changes: list[Changed] = []
 
     @property
     def records(self) -> int:
@@ -185,6 +190,7 @@ class Auditor:
             head=head,
             branch=0 if partition is None else partition.branch,
             rollbacks=tuple(self._rollbacks),
+            key_changes=tuple(self._key_changes),
             first_disagreement=self.disagreement,
         )
 
@@ -248,7 +254,9 @@ class Auditor:
         if decision.outcome is Outcome.SEALED:
             _insist(self._check_seal(partition, decision))
         if decision.rollback is not None:
-            self._rollbacks.append(_accepted(decision, decision.rollback))
+            self._rollbacks.append(accepted(decision, decision.rollback))
+        if decision.key_change is not None:
+            self._key_changes.append(changed(partition, decision, decision.key_change))
         if bytes(decision.request):
             _insist(decided_again(partition, decision))
             self._decided_again += 1
@@ -291,16 +299,6 @@ def audit(
         if progress is not None and auditor.records % _PROGRESS_EVERY == 0:
             progress(auditor.records)
     return auditor.report(expected_head=expected_head)
-
-
-def _accepted(decision: Decision, rollback: Rollback) -> Accepted:
-    return Accepted(
-        partition_sequence=decision.partition_sequence,
-        decided_at=decision.decided_at,
-        previous=decision.previous,
-        note=decision.note or "",
-        rollback=rollback,
-    )
 
 
 def _insist(findings: Findings) -> None:

@@ -230,7 +230,7 @@ class Refold:
             partition.genesis, partition.rules = row.genesis, row.rules
             partition.sequence, partition.head = row.partition_sequence, row.head
             partition.decided_at, partition.floor = row.decided_at, row.floor
-            partition.branch = row.branch or 0
+            partition.branch, partition.key = row.branch or 0, row.key or None
             partition.next = {"requests": row.next.requests, "admin": row.next.admin}
         if partition.sequence < 0:
             raise LogDamaged(

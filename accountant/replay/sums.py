@@ -59,6 +59,7 @@ def check_record(partition: Partition, decision: Decision) -> Findings:
     yield from same("note", None, decision.note)
     yield from same("seal", None, decision.seal)
     yield from same("rollback", None, decision.rollback)
+    yield from same("key_change", None, decision.key_change)
     numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
     if numbered:
         ledger = partition.ledgers.get(str(decision.dataset))
@@ -90,6 +91,7 @@ def _check_operated(partition: Partition, decision: Decision) -> Findings:
     if floor != due:
         yield Finding("floor", f"{due} ms", decision.floor)
     yield from _check_rollback(partition, decision)
+    yield from _check_key_change(partition, decision)
     if decision.outcome is not Outcome.SEALED:
         yield from same("seal", None, decision.seal)
     if not decision.note:
@@ -112,6 +114,18 @@ def _check_rollback(partition: Partition, decision: Decision) -> Findings:
         yield Finding("rollback.first", f"1 to {partition.sequence + 1}", str(rollback.first))
     if rollback.last < rollback.first:
         yield Finding("rollback.last", f"at least {rollback.first}", str(rollback.last))
+
+
+def _check_key_change(partition: Partition, decision: Decision) -> Findings:
+    change = decision.key_change
+    if decision.outcome is not Outcome.KEY_CHANGED or change is None:
+        wanted = "another key" if decision.outcome is Outcome.KEY_CHANGED else None
+        yield from same("key_change", wanted, change)
+        return
+    if partition.key is not None:
+        yield from same("key_change.by", partition.key, change.by)
+    if change.key == change.by:
+        yield Finding("key_change.key", "another key", change.key)
 
 
 def _check_order(partition: Partition, decision: Decision) -> Findings:

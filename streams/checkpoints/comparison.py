@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,10 +16,12 @@ from accountant.records.receipts import Receipt
 from accountant.records.rollbacks import Rollback
 from accountant.replay.audit import AuditReport
 from accountant.times import iso
+from streams.checkpoints.key_changes import Believed, believed_keys
 from streams.checkpoints.keys import Verifier
-from streams.checkpoints.note import Checkpoint, NoteInvalid, opened
+from streams.checkpoints.note import Checkpoint, NoteInvalid, signed_by, unverified
 from streams.checkpoints.rollbacks import is_signed
 
+_MISSING: Final = "missing: it has no log, but checkpoints of it were signed"
 _UNREADABLE: Final = (*DECODE_ERRORS, BudgetError, ValueError)
 
 
@@ -55,6 +57,12 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     under: int | None = None
 
 
+class _Note(NamedTuple):
+    file: Path
+    note: bytes
+    checkpoint: Checkpoint  # as it says
+
+
 class Evidence:
     """Checkpoints that known keys have signed, receipts, and what a log is looked at for.
 
@@ -71,23 +79,24 @@ class Evidence:
     ) -> None:
         self._known = list(verifiers)
         self._receipts = list(receipts)
-        self._kept: dict[int, list[Checkpoint]] = defaultdict(list)
+        self._kept: dict[int, list[_Note]] = defaultdict(list)
+        self._ours: dict[int, list[Checkpoint]] = {}
         self._found: dict[int, dict[int, str]] = {}
         self._ends: dict[int, int] = {}
         self._ledger: str | None = None
         self.unread: list[str] = []
         for file, note in notes:
             try:
-                checkpoint = opened(note, self._known)
+                checkpoint = unverified(note)
             except NoteInvalid as error:
                 self.unread.append(f"{file.name}: {error}")
             else:
-                self._kept[checkpoint.partition].append(checkpoint)
+                self._kept[checkpoint.partition].append(_Note(file, note, checkpoint))
 
     def numbers(self, partition: int) -> set[int]:
         """Return the numbers of the decisions whose hashes are wanted."""
         asked = {each.partition_sequence for each in self._receipts if each.partition == partition}
-        return asked | {checkpoint.sequence for checkpoint in self._kept[partition]}
+        return asked | {note.checkpoint.sequence for note in self._kept[partition]}
 
     def begin(self, partition: int, first: bytes) -> None:
         """Take the first decision of a partition: by it a ledger is known."""
@@ -112,11 +121,11 @@ class Evidence:
 
     @property
     def of_this_ledger(self) -> bool:
-        """Whether any checkpoint is of the ledger that was looked at."""
-        return any(self._ours(partition) for partition in self._ends)
+        """Whether any checkpoint is of the ledger that was looked at; after `compared`."""
+        return any(self._ours.values())
 
     def receipts(self, reports: Mapping[int, AuditReport]) -> list[Found]:
-        """Return what became of each receipt.
+        """Return what became of each receipt; after `compared`.
 
         Args:
             reports: as of `compared`.
@@ -130,13 +139,9 @@ class Evidence:
         if found.get(number) != receipt.hash:
             unseen = 0 < number < begin and number not in found
             return Found(receipt=receipt, there=None if unseen else False)
-        later = (each for each in self._ours(partition) if each.sequence >= number)
+        later = (each for each in self._ours.get(partition, ()) if each.sequence >= number)
         agreeing = (each.sequence for each in later if found.get(each.sequence) == each.head)
         return Found(receipt=receipt, there=True, under=min(agreeing, default=None))
-
-    def _ours(self, partition: int) -> list[Checkpoint]:
-        found = (each for each in self._kept[partition] if each.ledger == self._ledger)
-        return sorted(found, key=lambda each: (each.branch, each.sequence, each.at))
 
     def compared(self, reports: Mapping[int, AuditReport]) -> list[Compared]:
         """Return what the checkpoints say of each partition that was looked at.
@@ -144,14 +149,22 @@ class Evidence:
         Args:
             reports: of the audit of each partition.
         """
-        return [self._compared(each, reports[each]) for each in sorted(self._ends)]
+        compared = [self._compared(each, reports[each]) for each in sorted(self._ends)]
+        return compared + [
+            Compared(partition=each, agree=0, last=None, not_seen=0, given_up=0, wrong=(_MISSING,))
+            for each in sorted(self._kept.keys() - self._ends.keys())
+            if any(note.checkpoint.ledger == self._ledger for note in self._kept[each])
+        ]
 
     def _compared(self, partition: int, report: AuditReport) -> Compared:
         found, begin = self._found[partition], report.sealed or 0
         agree, not_seen, given_up, last = 0, 0, 0, None
-        accepted, wrong = self._accepted(partition, report)
+        changes = report.key_changes
+        keys, wrong = believed_keys(self._ledger or "", partition, self._known, changes)
+        self._ours[partition] = self._signed(partition, keys, wrong)
+        accepted = self._accepted(partition, report, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
-        for each in self._ours(partition):
+        for each in self._ours[partition]:
             if _is_given_up(each, accepted):
                 given_up += 1
                 continue
@@ -183,20 +196,47 @@ class Evidence:
             wrong=tuple(wrong),
         )
 
-    def _accepted(self, partition: int, report: AuditReport) -> tuple[list[Rollback], list[str]]:
-        """Return the rollbacks that a known key has signed, and what is wrong with the others."""
-        accepted, wrong = [], []
+    def _signed(
+        self, partition: int, keys: Sequence[Believed], wrong: list[str]
+    ) -> list[Checkpoint]:
+        """Return this ledger's checkpoints that a key has signed, and add what is wrong."""
+        verifiers, checkpoints = [each.verifier for each in keys], list[Checkpoint]()
+        for file, note, claimed in self._kept[partition]:
+            if claimed.ledger != self._ledger:
+                continue
+            try:
+                checkpoint, by = signed_by(note, verifiers)
+            except NoteInvalid as error:
+                self.unread.append(f"{file.name}: {error}")
+                continue
+            place = checkpoint.branch, checkpoint.sequence
+            if any(each.verifier.text == by.text and each.at(place) for each in keys):
+                checkpoints.append(checkpoint)
+            else:
+                wrong.append(
+                    f"key: decision {checkpoint.sequence} was signed at {iso(checkpoint.at)} by "
+                    f"{by.text}, which is not the log's key there"
+                )
+        return sorted(checkpoints, key=lambda each: (each.branch, each.sequence, each.at))
+
+    def _accepted(
+        self, partition: int, report: AuditReport, keys: Sequence[Believed], wrong: list[str]
+    ) -> list[Rollback]:
+        """Return the rollbacks that a key has signed, and add what is wrong with the others."""
+        accepted = []
         for each in report.rollbacks:
-            if self._ledger and is_signed(self._ledger, partition, each, self._known):
+            place = each.rollback.branch, each.partition_sequence
+            by = [key.verifier for key in keys if key.at(place)]
+            if self._ledger and is_signed(self._ledger, partition, each, by):
                 accepted.append(each.rollback)
-            elif self._known:
+            elif keys:
                 wrong.append(
                     f"rollback: none of the known keys has signed decision "
                     f"{each.partition_sequence}, which gives up the decisions from "
                     f"{each.rollback.first} to {each.rollback.last}; it names key "
                     f"{each.rollback.key[:200]}"
                 )
-        return accepted, wrong
+        return accepted
 
     def _cut_off(self, each: Checkpoint, partition: int, report: AuditReport) -> str:
         ends = f"the log ends at decision {self._ends[partition]}"

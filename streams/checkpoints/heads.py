@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from accountant.partition import Partition
 from accountant.times import iso
@@ -26,8 +26,23 @@ from streams.logs import get_logger
 _log = get_logger(__name__)
 _STOP_S: Final = 5.0
 
-Head = tuple[int, str, int]
-"""Number and hash of the last decision, and the branch."""
+
+class Head(NamedTuple):
+    """The end of a log.
+
+    Attributes:
+        key: the key that the log names, None while it names none.
+    """
+
+    sequence: int
+    head: str
+    branch: int
+    key: str | None
+
+    @classmethod
+    def of(cls, partition: Partition) -> Head:
+        """Return the end of a partition's log."""
+        return cls(partition.sequence, partition.head, partition.branch, partition.key)
 
 
 class Heads:
@@ -82,7 +97,7 @@ class Heads:
 
         Raises: Refused: the log has lost decisions, or cannot be compared and must be.
         """
-        self._head = partition.sequence, partition.head, partition.branch
+        self._head = Head.of(partition)
         self._lost, self._compared = None, False
         try:
             self._compare(self._head)
@@ -108,10 +123,9 @@ class Heads:
             raise Unavailable(str(error)) from error
         seen = kept.seen()
         self._told = _told(seen, kept)
-        sequence, _, branch = head
-        lost = lost_of(sequence, branch, seen.kept, self._decision)
+        lost = lost_of(head.sequence, head.branch, seen.kept, self._decision)
         if lost is not None:
-            self._lost = Refused(explained(lost, sequence))
+            self._lost = Refused(explained(lost, head.sequence))
             raise self._lost
         self._kept, self._compared = kept, True
         return kept
@@ -123,7 +137,7 @@ class Heads:
         """
         if self._lost is not None:
             raise self._lost
-        self._head = partition.sequence, partition.head, partition.branch
+        self._head = Head.of(partition)
         if not self._woken.is_set():
             self._woken.set()
             if self._thread is None:
@@ -151,9 +165,14 @@ class Heads:
         head = self._head
         if head is None or head == self._done or self._lost is not None:
             return
-        sequence, digest, branch = head
         try:
-            self._compare(head).put(sequence, digest, branch, self._clock.now())
+            kept = self._compare(head)
+            if head.key not in {None, kept.key.verifier.text}:
+                raise Unavailable(
+                    f"no checkpoint is kept: the log's key is {head.key}, not "
+                    f"{kept.key.verifier.text}; set ACCOUNTANT_CHECKPOINT_KEY"
+                )
+            kept.put(head.sequence, head.head, head.branch, self._clock.now())
         except (Unavailable, Refused) as error:
             self._tell(str(error))
             self._woken.set()  # tried again, until it can be kept

@@ -2,6 +2,7 @@
 
     DIRECTORY/key                                           signs them, made at first use
     DIRECTORY/LEDGER/COPY/file                              path of the ledger's file
+    DIRECTORY/LEDGER/COPY/keys                              public halves of those that have signed
     DIRECTORY/LEDGER/COPY/PARTITION/BRANCH-SEQUENCE-HEAD.note
 
 A copy of a ledger that is opened at another path has a folder of its own: it cannot stop the
@@ -18,13 +19,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from streams.checkpoints.directory import SUFFIX, put_note
-from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.keys import SigningKey, Verifier
 from streams.checkpoints.note import Checkpoint, NoteInvalid, opened, signed
 from streams.errors import Refused, Unavailable
 
 _KEEP: Final = 4  # of a branch, so that one cut by a loss of power leaves others
 _KEY: Final = "key"
 _FILE: Final = "file"
+_KEYS: Final = "keys"
 
 
 def default_directory() -> Path | None:
@@ -81,6 +83,7 @@ class Kept:
         self._file = file
         self.ledger = ledger
         self._is_same_ledger = is_same_ledger
+        self._known = list[Verifier]()
         self.unread = 0
         self.key = _key(directory) if key is None else SigningKey.load(key)
 
@@ -91,11 +94,12 @@ class Kept:
         """
         self.unread = 0
         try:
+            self._known = self._known_keys()
             own = self._checkpoints(self._own)
             if own or not self._of_ledger.is_dir():
                 return Seen(own)
             elsewhere, copy_of = set[Checkpoint](), None
-            for folder in sorted(self._of_ledger.iterdir()):
+            for folder in sorted({*self._of_ledger.iterdir()} - {self._own}):
                 path = Path((folder / _FILE).read_text("utf-8"))
                 if self._is_same_ledger(path):
                     copy_of = path
@@ -110,13 +114,22 @@ class Kept:
         found = set[Checkpoint]()
         for note in _notes(folder):
             try:
-                checkpoint = opened(note.read_bytes(), [self.key.verifier])
-            except NoteInvalid:  # cut by a loss of power, or another key's
+                checkpoint = opened(note.read_bytes(), self._known)
+            except NoteInvalid:  # another key's
                 self.unread += 1
                 continue
             if checkpoint.ledger == self.ledger:
                 found.add(checkpoint)
         return _ordered(found)
+
+    def _known_keys(self) -> list[Verifier]:
+        """Return the keys that have signed checkpoints of this ledger here, this one's included."""
+        keys = {self.key.verifier.text: self.key.verifier}
+        for path in sorted(self._of_ledger.glob(f"*/{_KEYS}")):
+            for line in path.read_text("ascii").split():
+                with contextlib.suppress(Refused):
+                    keys.setdefault(line, Verifier.parse(line))
+        return list(keys.values())
 
     def put(self, sequence: int, head: str, branch: int, at: int) -> None:
         """Keep a checkpoint, and forget older ones.
@@ -126,9 +139,12 @@ class Kept:
         checkpoint = Checkpoint(self.ledger, 0, branch, sequence, head, at)
         try:
             self._own.mkdir(mode=0o700, parents=True, exist_ok=True)
-            named = self._own / _FILE
+            named, keys = self._own / _FILE, self._own / _KEYS
             if not named.exists():
                 named.write_text(str(self._file), "utf-8")
+            if self.key.verifier.text not in (keys.read_text("ascii") if keys.exists() else ""):
+                with keys.open("a", encoding="ascii") as file:
+                    file.write(f"{self.key.verifier.text}\n")
             put_note(self._own / "0", checkpoint, signed(checkpoint, self.key))
             for old in sorted(_notes(self._own), key=_order)[:-_KEEP]:
                 old.unlink(missing_ok=True)

@@ -84,16 +84,16 @@ def opened(note: bytes, verifiers: Iterable[Verifier]) -> Checkpoint:
 
     Raises: NoteInvalid.
     """
-    if len(note) > _MOST:
-        raise NoteInvalid(f"a checkpoint has at most {_MOST} bytes")
-    try:
-        text, gap, lines = note.decode().partition("\n\n")
-    except UnicodeDecodeError as error:
-        raise NoteInvalid("it is no text") from error
-    signatures = lines.splitlines()
-    if not gap or not lines.endswith("\n") or len(signatures) > _MOST_SIGNATURES:
-        raise NoteInvalid("it is no signed note")
-    checkpoint = _parsed(text + "\n")
+    return signed_by(note, verifiers)[0]
+
+
+def signed_by(note: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoint, Verifier]:
+    """Return the checkpoint in a note, and the first of these keys that has signed it.
+
+    Raises: NoteInvalid.
+    """
+    text, signatures = _split(note)
+    checkpoint = _parsed(text)
     known = {(verifier.name, verifier.id): verifier for verifier in verifiers}
     for line in signatures:
         found = _SIGNATURE.fullmatch(line)
@@ -104,9 +104,34 @@ def opened(note: bytes, verifiers: Iterable[Verifier]) -> Checkpoint:
         except binascii.Error as error:
             raise NoteInvalid("a signature cannot be read") from error
         verifier = known.get((found[1], value[:4]))
-        if verifier is not None and verifier.verifies(value[4:], f"{text}\n".encode()):
-            return checkpoint
+        if verifier is not None and verifier.verifies(value[4:], text.encode()):
+            return checkpoint, verifier
     raise NoteInvalid("none of the known keys has signed it")
+
+
+def unverified(note: bytes) -> Checkpoint:
+    """Return what a note says, whoever has signed it.
+
+    Raises: NoteInvalid.
+    """
+    return _parsed(_split(note)[0])
+
+
+def _split(note: bytes) -> tuple[str, list[str]]:
+    """Return the text that is signed, and the lines of the signatures.
+
+    Raises: NoteInvalid.
+    """
+    if len(note) > _MOST:
+        raise NoteInvalid(f"a checkpoint has at most {_MOST} bytes")
+    try:
+        text, gap, lines = note.decode().partition("\n\n")
+    except UnicodeDecodeError as error:
+        raise NoteInvalid("it is no text") from error
+    signatures = lines.splitlines()
+    if not gap or not lines.endswith("\n") or len(signatures) > _MOST_SIGNATURES:
+        raise NoteInvalid("it is no signed note")
+    return text + "\n", signatures
 
 
 def _parsed(text: str) -> Checkpoint:

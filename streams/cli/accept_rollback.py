@@ -54,10 +54,10 @@ def accept_rollback(
 
 
 def _accept(settings: Settings, lost: str, reason: str) -> Encoded | None:
+    from streams.checkpoints.accept import accept
     from streams.client.connect import check_there
     from streams.clock import SystemClock
     from streams.embedded.file_ownership import stopped_ledger
-    from streams.embedded.own_checkpoints.accept import accept
     from streams.embedded.own_checkpoints.place import decision_at, kept_of
 
     path, clock = Path(settings.ledger[1]).absolute(), SystemClock()

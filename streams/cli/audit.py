@@ -229,6 +229,15 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             f"{each.decided_at}: {lost}: {escape(each.note)}",
             soft_wrap=True,
         )
+    for named in report.key_changes:
+        change = named.change
+        unsigned = "" if change.signature else ", which has not signed this"
+        stdout().print(
+            f"[yellow]key[/] partition {number}, decision {named.partition_sequence} at "
+            f"{named.decided_at}: {escape(change.key)} after {escape(change.by)}{unsigned}: "
+            f"{escape(named.note)}",
+            soft_wrap=True,
+        )
     if wrong is None and report.sealed is not None:
         stdout().print(
             f"[yellow]right from the seal on[/] partition {number}: {report.records} decisions "

@@ -12,6 +12,7 @@ import msgspec
 from aiokafka import TopicPartition
 
 from accountant.errors import LogDamaged
+from accountant.partition import hash_of
 from accountant.partition.draft import genesis_decision
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.replay.refold import GenesisDiffers, check_genesis
@@ -27,14 +28,25 @@ _PATIENCE_S: Final = 15.0
 
 async def ledger_id(deployment: Deployment) -> str | msgspec.UnsetType:
     """Return the id in partition 0, which the others take; none in ledgers of before."""
+    with suppress(*DECODE_ERRORS):  # workers and `audit` tell of damage
+        genesis = decode_decision(await _first(deployment)).genesis
+        return msgspec.UNSET if genesis is None else genesis.ledger
+    return msgspec.UNSET
+
+
+async def checkpoints_name(deployment: Deployment) -> str:
+    """Return what checkpoints call the ledger: its id, or the hash of partition 0's decision 0."""
+    found = await ledger_id(deployment)
+    return hash_of(await _first(deployment)) if found is msgspec.UNSET else found
+
+
+async def _first(deployment: Deployment) -> bytes:
+    """Return partition 0's decision 0, nothing if it is not there."""
     decisions = TopicPartition(deployment.topics.decisions, 0)
     async with StableReader(deployment.bootstrap, [decisions]) as reader:
         async for record in reader.read(decisions, reader.spans[decisions].begin):
-            with suppress(*DECODE_ERRORS):
-                genesis = decode_decision(record.value or b"").genesis
-                return msgspec.UNSET if genesis is None else genesis.ledger
-            break  # workers and `audit` tell of damage
-    return msgspec.UNSET
+            return record.value or b""
+    return b""
 
 
 async def write_genesis(

@@ -28,9 +28,10 @@ import pytest
 from accountant.partition import hash_of
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.ids import decode_identity
-from accountant.partition.operate import accept_rollback, reset_clock, seal_log
+from accountant.partition.operate import accept_rollback, change_key, reset_clock, seal_log
 from accountant.records import FIRST_RULES, decode_decision
 from accountant.records.inputs import Input
+from accountant.records.key_changes import KeyChange
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.rollbacks import Rollback
 from accountant.replay.audit import Auditor, audit
@@ -154,6 +155,12 @@ def played_2() -> World:
             world.commit()
             rollback = Rollback(**line["rollback"])
             world.took(accept_rollback(world.draft, line["at"], line["note"], rollback))
+            world.commit()
+            continue
+        if "key_change" in line:
+            world.commit()
+            change = KeyChange(**line["key_change"])
+            world.took(change_key(world.draft, line["at"], line["note"], change))
             world.commit()
             continue
         if "seal" in line:

@@ -244,3 +244,47 @@ def test_what_is_wrongly_typed_is_said(opened, key):
     assert opened("audit", "--checkpoints", "nowhere", "--key", key).code == 3
     assert "--to keeps signed checkpoints" in opened("head", "--to", "kept").err
     assert "a gateway does not serve" in opened("head", "--url", "http://127.0.0.1:9").err
+
+
+def test_a_key_is_rotated_and_the_old_one_no_more_believed(opened, kept, tmp_path):
+    opened("key", "create", "next", "--name", "census.example.org")
+    new = opened("key", "show", "next").out.strip()
+    done = opened("key", "rotate", "next", "--old", "key", "--reason", "yearly")
+    assert done.code == 0, done.err
+    assert done.out == "partition 0: decision 8 names the key\n"
+    again = opened("key", "rotate", new, "--old", "key", "--reason", "yearly")
+    assert again.code == 1
+    assert "nothing was written" in again.err
+    opened("head", "--key", "next", "--to", "kept")
+    sound = audited(opened, kept)  # with the first key alone
+    assert sound.code == 0, sound.out
+    assert "key partition 0, decision 8 at" in sound.out
+    assert f"{new} after {kept}: yearly" in " ".join(sound.out.split())
+    assert "4 checkpoints agree" in sound.out
+    ask(opened, 1)
+    opened("head", "--key", "key", "--to", "kept")  # as a thief would
+    stolen = audited(opened, kept)
+    assert stolen.code == 1
+    assert "key: decision 9 was signed at" in stolen.out
+    assert "which is not the log's key there" in stolen.out
+
+
+def test_a_lost_key_is_told_and_the_new_one_must_be_given(opened, kept):
+    new = opened("key", "create", "next").out.strip()
+    done = opened("key", "rotate", "next", "--lost", kept, "--reason", "stolen")
+    assert done.code == 0, done.err
+    opened("head", "--key", "next", "--to", "kept")
+    alone = audited(opened, kept)
+    assert alone.code == 1
+    assert "none of the known keys has signed it" in alone.out
+    both = opened("audit", "--checkpoints", "kept", "--key", kept, "--key", new)
+    assert both.code == 0, both.out
+    assert "which has not signed this: stolen" in " ".join(both.out.split())
+
+
+def test_a_rotation_names_the_key_before_it(opened, kept):
+    for options in ((), ("--old", "key", "--lost", kept)):
+        done = opened("key", "rotate", kept, "--reason", "x", *options)
+        assert done.code == 2
+        assert "--old FILE, or --lost PUBLIC" in done.err
+    assert opened("key", "rotate", "no key", "--old", "key", "--reason", "x").code == 4

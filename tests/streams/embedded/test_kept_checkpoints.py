@@ -242,12 +242,25 @@ def test_a_key_that_others_may_read_signs_nothing(file: Path, kept: Path) -> Non
     assert notes(kept)[-1].sequence == 2
 
 
-def test_another_key_is_told(file: Path, kept: Path) -> None:
+def test_a_key_that_was_lost_is_made_anew_and_the_log_still_compared(
+    file: Path, kept: Path
+) -> None:
     asked(file, 1)
+    back_up(file)
+    asked(file, 2)
     (kept / "key").unlink()
+    put_back(file)
+    with pytest.raises(Refused, match="ends at decision 2, but decision 3 was there"):
+        EmbeddedService.open(file, Settings())
+
+
+def test_a_note_that_was_edited_is_told(file: Path, kept: Path) -> None:
+    asked(file, 1)
+    (note,) = kept.rglob("*.note")
+    note.write_bytes(note.read_bytes().replace(b"branch 0", b"branch 1"))
     service = opened(file)
     assert (
-        "checkpoints of this ledger cannot be read, or are signed by another"
+        "1 checkpoints of this ledger cannot be read, or are signed by another key"
         in (service.readiness().notes[0])
     )
     service.close_sync()

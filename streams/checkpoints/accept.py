@@ -15,6 +15,7 @@ from accountant.records.decided import Encoded
 from streams.checkpoints.kept import Kept
 from streams.checkpoints.rollbacks import Lost, lost_of, signed_rollback
 from streams.clock import Clock
+from streams.errors import Refused
 from streams.processing.journal import Commit, Journal
 from streams.processing.recovery import recovered
 
@@ -43,6 +44,7 @@ async def accept(
 
     Raises:
         RequestInvalid: these are not the decisions that the log has lost.
+        Refused: the log names another key than that of the checkpoints.
         Unavailable: the checkpoints cannot be read. The errors of the journal and LogDamaged.
     """
     try:
@@ -51,6 +53,8 @@ async def accept(
         found = lost_of(partition.sequence, partition.branch, kept.seen().kept, decision)
         if found is None:
             return None
+        if partition.key not in {None, kept.key.verifier.text}:
+            raise Refused(f"the log's key is {partition.key}, not {kept.key.verifier.text}")
         first = _first(lost, found, partition.sequence)
         rollback = signed_rollback(kept.ledger, partition, first, found.newest, kept.key)
         draft = Draft(partition)
