@@ -27,7 +27,7 @@ async def accept(
     genesis: Genesis,
     clock: Clock,
     kept: Kept,
-    decision: Callable[[int], bytes | None],
+    digest: Callable[[int], str | None],
     *,
     lost: str,
     note: str,
@@ -38,7 +38,7 @@ async def accept(
 
     Args:
         journal: of the stopped ledger, not owned yet.
-        decision: as of `lost_of`.
+        digest: as of `lost_of`; called in a thread that may wait.
         lost: the decisions that are given up, as `FIRST-LAST`.
         note: why, for people.
 
@@ -50,7 +50,9 @@ async def accept(
     try:
         await journal.own()
         partition = await recovered(journal, genesis, asyncio.sleep)
-        found = lost_of(partition.sequence, partition.branch, kept.seen().kept, decision)
+        seen = kept.seen(partition.key).kept
+        # In a thread of its own: what it reads may need an event loop.
+        found = await asyncio.to_thread(lost_of, partition.sequence, partition.branch, seen, digest)
         if found is None:
             return None
         if partition.key not in {None, kept.key.verifier.text}:

@@ -50,7 +50,9 @@ class Heads:
 
     Args:
         open_kept: opens the place; called again until that succeeds.
-        decision: returns a decision of the log by its number, None if it is in an archive.
+        digest: as of `rollbacks.lost_of`; may wait.
+        at_once: `begin` may wait for it; else it looks at the last decision alone, and the thread
+            compares the rest.
         seconds: at least so long between two checkpoints.
         required: refuse to decide while the checkpoints cannot be read.
 
@@ -61,14 +63,16 @@ class Heads:
     def __init__(
         self,
         open_kept: Callable[[], Kept],
-        decision: Callable[[int], bytes | None],
+        digest: Callable[[int], str | None],
         clock: Clock,
         *,
         seconds: float,
         required: bool,
+        at_once: bool = True,
     ) -> None:
         self._open_kept = open_kept
-        self._decision = decision
+        self._digest = digest
+        self._at_once = at_once
         self._clock = clock
         self._seconds = seconds
         self._required = required
@@ -80,6 +84,7 @@ class Heads:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._lost: Refused | None = None
+        self._found_late = False  # by the thread, behind the start
         self._trouble: str | None = None
         self._told: str | None = None
 
@@ -97,10 +102,15 @@ class Heads:
 
         Raises: Refused: the log has lost decisions, or cannot be compared and must be.
         """
+        if self._found_late and self._lost is not None:
+            raise self._lost  # what is looked at here does not show it
         self._head = Head.of(partition)
         self._lost, self._compared = None, False
         try:
-            self._compare(self._head)
+            if self._at_once:
+                self._compare(self._head)
+            else:
+                self._look(self._head, {self._head.sequence: self._head.head}.get)
         except Unavailable as error:
             self._tell(str(error))
             if self._required:
@@ -117,17 +127,26 @@ class Heads:
         """
         if self._kept is not None and self._compared:
             return self._kept
+        kept = self._look(head, self._digest)
+        self._compared = True
+        return kept
+
+    def _look(self, head: Head, digest: Callable[[int], str | None]) -> Kept:
+        """Compare the log with its newest checkpoint, as far as its decisions are known.
+
+        Raises: as `_compare`.
+        """
         try:
             kept = self._kept or self._open_kept()
         except Refused as error:  # such as a key that others may read
             raise Unavailable(str(error)) from error
-        seen = kept.seen()
+        seen = kept.seen(head.key)
         self._told = _told(seen, kept)
-        lost = lost_of(head.sequence, head.branch, seen.kept, self._decision)
+        lost = lost_of(head.sequence, head.branch, seen.kept, digest)
         if lost is not None:
             self._lost = Refused(explained(lost, head.sequence))
             raise self._lost
-        self._kept, self._compared = kept, True
+        self._kept = kept
         return kept
 
     def wake(self, partition: Partition) -> None:
@@ -146,10 +165,14 @@ class Heads:
                 )
                 self._thread.start()
 
-    def close(self) -> None:
-        """Keep the last head, and end."""
+    def end(self) -> None:
+        """Have the thread keep the last head, and end; wait for nothing."""
         self._stopping.set()
         self._woken.set()
+
+    def close(self) -> None:
+        """Keep the last head, and end."""
+        self.end()
         if self._thread is not None:
             self._thread.join(_STOP_S)
 
@@ -174,6 +197,7 @@ class Heads:
                 )
             kept.put(head.sequence, head.head, head.branch, self._clock.now())
         except (Unavailable, Refused) as error:
+            self._found_late = self._lost is not None
             self._tell(str(error))
             self._woken.set()  # tried again, until it can be kept
         else:

@@ -1,6 +1,7 @@
 """Where a ledger's own process keeps its checkpoints, and what it finds there at its next start.
 
     DIRECTORY/key                                           signs them, made at first use
+    DIRECTORY/LEDGER/keys, LEDGER/PARTITION/*.note          of a ledger on Kafka
     DIRECTORY/LEDGER/COPY/file                              path of the ledger's file
     DIRECTORY/LEDGER/COPY/keys                              public halves of those that have signed
     DIRECTORY/LEDGER/COPY/PARTITION/BRANCH-SEQUENCE-HEAD.note
@@ -14,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -52,7 +53,103 @@ class Seen(NamedTuple):
 
 
 class Kept:
-    """The checkpoints of one ledger's file.
+    """The checkpoints of one partition's log.
+
+    Args:
+        own: directory of this log's.
+        partition: its number.
+        ledger: the ledger's id.
+        key: signs its checkpoints.
+
+    Attributes:
+        ledger, key: as given.
+        unread: how many files `seen` has left out, since none of its keys has signed them.
+
+    Raises: Unavailable: the directory cannot be used.
+    """
+
+    def __init__(self, own: Path, partition: int, ledger: str, key: SigningKey) -> None:
+        self._own = own
+        self._partition = partition
+        self._known = list[Verifier]()
+        self.ledger = ledger
+        self.key = key
+        self.unread = 0
+
+    def seen(self, named: str | None = None) -> Seen:
+        """Return what was kept of this log.
+
+        Args:
+            named: the key that the log names, None while it names none.
+
+        Raises: Unavailable: the directory cannot be read.
+        """
+        self.unread = 0
+        try:
+            self._known = self._known_keys(named)
+            return self._seen()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unavailable(f"checkpoints cannot be read: {error}") from error
+
+    def _seen(self) -> Seen:
+        return Seen(self._checkpoints(self._own))
+
+    def _checkpoints(self, folder: Path) -> tuple[Checkpoint, ...]:
+        found = set[Checkpoint]()
+        for note in self._notes(folder):
+            try:
+                checkpoint = opened(note.read_bytes(), self._known)
+            except FileNotFoundError:  # forgotten meanwhile
+                continue
+            except NoteInvalid:  # another key's
+                self.unread += 1
+                continue
+            if (checkpoint.ledger, checkpoint.partition) == (self.ledger, self._partition):
+                found.add(checkpoint)
+        return tuple(sorted(found, key=lambda each: (each.branch, each.sequence, each.at)))
+
+    def _known_keys(self, named: str | None) -> list[Verifier]:
+        """Return this key, the one that the log names, and those that have signed here."""
+        lines = [named] if named else []
+        for path in self._of_keys():
+            lines += path.read_text("ascii").split()
+        keys = {self.key.verifier.text: self.key.verifier}
+        for line in lines:
+            with contextlib.suppress(Refused):
+                keys.setdefault(line, Verifier.parse(line))
+        return list(keys.values())
+
+    def _of_keys(self) -> Iterator[Path]:
+        return self._own.glob(_KEYS)
+
+    def _notes(self, folder: Path) -> Iterator[Path]:
+        return (folder / str(self._partition)).glob(f"*{SUFFIX}")
+
+    def put(self, sequence: int, head: str, branch: int, at: int) -> None:
+        """Keep a checkpoint, and forget older ones.
+
+        Raises: Unavailable: it cannot be kept.
+        """
+        checkpoint = Checkpoint(self.ledger, self._partition, branch, sequence, head, at)
+        try:
+            self._own.mkdir(mode=0o700, parents=True, exist_ok=True)
+            keys = self._own / _KEYS
+            if self.key.verifier.text not in (keys.read_text("ascii") if keys.exists() else ""):
+                with keys.open("a", encoding="ascii") as file:
+                    file.write(f"{self.key.verifier.text}\n")
+            self._before_first()
+            put_note(self._own / str(self._partition), checkpoint, signed(checkpoint, self.key))
+            for old in sorted(self._notes(self._own), key=_order)[:-_KEEP]:
+                old.unlink(missing_ok=True)
+        except OSError as error:
+            raise Unavailable(f"checkpoints cannot be kept: {error}") from error
+
+    def _before_first(self) -> None:
+        """Write what belongs beside the checkpoints."""
+
+
+class KeptOfFile(Kept):
+    """The checkpoints of one ledger's file, in a directory of its own for each path.
 
     Args:
         directory: where all ledgers' are.
@@ -60,11 +157,6 @@ class Kept:
         ledger: its id.
         is_same_ledger: whether another file that is still there holds the same ledger.
         key: file of the key; made in the directory if None.
-
-    Attributes:
-        ledger: its id.
-        key: signs its checkpoints.
-        unread: how many files `seen` has left out, since this key has not signed them.
 
     Raises: Unavailable, Refused: the directory or the key cannot be used.
     """
@@ -78,78 +170,50 @@ class Kept:
         *,
         key: Path | None = None,
     ) -> None:
-        self._of_ledger = directory / ledger.replace(":", "-")
-        self._own = self._of_ledger / hashlib.sha256(str(file).encode()).hexdigest()[:16]
+        self._of_ledger = folder_of(directory, ledger)
+        own = self._of_ledger / hashlib.sha256(str(file).encode()).hexdigest()[:16]
+        super().__init__(own, 0, ledger, key_of(directory, key))
         self._file = file
-        self.ledger = ledger
         self._is_same_ledger = is_same_ledger
-        self._known = list[Verifier]()
-        self.unread = 0
-        self.key = _key(directory) if key is None else SigningKey.load(key)
 
-    def seen(self) -> Seen:
-        """Return what was kept of this file; of one that is no more, where it lay elsewhere.
+    def _seen(self) -> Seen:
+        """Return what was kept of this file; of one that is no more, where it lay elsewhere."""
+        own = self._checkpoints(self._own)
+        if own or not self._of_ledger.is_dir():
+            return Seen(own)
+        elsewhere, copy_of = set[Checkpoint](), None
+        for folder in sorted({*self._of_ledger.iterdir()} - {self._own}):
+            if not (folder / _FILE).exists():
+                continue  # a process was killed before its first checkpoint
+            path = Path((folder / _FILE).read_text("utf-8"))
+            if self._is_same_ledger(path):
+                copy_of = path
+            else:
+                elsewhere.update(self._checkpoints(folder))
+        # Of a copy nothing is asked: the original knows more.
+        ordered = sorted(elsewhere, key=lambda each: (each.branch, each.sequence, each.at))
+        return Seen(() if copy_of is not None else tuple(ordered), copy_of)
 
-        Raises: Unavailable: the directory cannot be read.
-        """
-        self.unread = 0
-        try:
-            self._known = self._known_keys()
-            own = self._checkpoints(self._own)
-            if own or not self._of_ledger.is_dir():
-                return Seen(own)
-            elsewhere, copy_of = set[Checkpoint](), None
-            for folder in sorted({*self._of_ledger.iterdir()} - {self._own}):
-                path = Path((folder / _FILE).read_text("utf-8"))
-                if self._is_same_ledger(path):
-                    copy_of = path
-                else:
-                    elsewhere.update(self._checkpoints(folder))
-            # Of a copy nothing is asked: the original knows more.
-            return Seen(() if copy_of is not None else _ordered(elsewhere), copy_of)
-        except (OSError, UnicodeDecodeError) as error:
-            raise Unavailable(f"checkpoints cannot be read: {error}") from error
+    def _of_keys(self) -> Iterator[Path]:
+        return self._of_ledger.glob(f"*/{_KEYS}")
 
-    def _checkpoints(self, folder: Path) -> tuple[Checkpoint, ...]:
-        found = set[Checkpoint]()
-        for note in _notes(folder):
-            try:
-                checkpoint = opened(note.read_bytes(), self._known)
-            except NoteInvalid:  # another key's
-                self.unread += 1
-                continue
-            if checkpoint.ledger == self.ledger:
-                found.add(checkpoint)
-        return _ordered(found)
+    def _before_first(self) -> None:
+        named = self._own / _FILE
+        if not named.exists():
+            named.write_text(str(self._file), "utf-8")
 
-    def _known_keys(self) -> list[Verifier]:
-        """Return the keys that have signed checkpoints of this ledger here, this one's included."""
-        keys = {self.key.verifier.text: self.key.verifier}
-        for path in sorted(self._of_ledger.glob(f"*/{_KEYS}")):
-            for line in path.read_text("ascii").split():
-                with contextlib.suppress(Refused):
-                    keys.setdefault(line, Verifier.parse(line))
-        return list(keys.values())
 
-    def put(self, sequence: int, head: str, branch: int, at: int) -> None:
-        """Keep a checkpoint, and forget older ones.
+def folder_of(directory: Path, ledger: str) -> Path:
+    """Return where the checkpoints of a ledger are."""
+    return directory / ledger.replace(":", "-")
 
-        Raises: Unavailable: it cannot be kept.
-        """
-        checkpoint = Checkpoint(self.ledger, 0, branch, sequence, head, at)
-        try:
-            self._own.mkdir(mode=0o700, parents=True, exist_ok=True)
-            named, keys = self._own / _FILE, self._own / _KEYS
-            if not named.exists():
-                named.write_text(str(self._file), "utf-8")
-            if self.key.verifier.text not in (keys.read_text("ascii") if keys.exists() else ""):
-                with keys.open("a", encoding="ascii") as file:
-                    file.write(f"{self.key.verifier.text}\n")
-            put_note(self._own / "0", checkpoint, signed(checkpoint, self.key))
-            for old in sorted(_notes(self._own), key=_order)[:-_KEEP]:
-                old.unlink(missing_ok=True)
-        except OSError as error:
-            raise Unavailable(f"checkpoints cannot be kept: {error}") from error
+
+def key_of(directory: Path, file: Path | None) -> SigningKey:
+    """Return the key in a file; the one in the directory, made if it is missing, if None.
+
+    Raises: Unavailable, Refused: it cannot be used.
+    """
+    return _key(directory) if file is None else SigningKey.load(file)
 
 
 def _key(directory: Path) -> SigningKey:
@@ -165,14 +229,6 @@ def _key(directory: Path) -> SigningKey:
     return SigningKey.load(path)
 
 
-def _notes(folder: Path) -> Iterator[Path]:
-    return (folder / "0").glob(f"*{SUFFIX}")
-
-
 def _order(note: Path) -> tuple[int, int]:
     branch, sequence, _ = note.name.split("-", 2)
     return int(branch), int(sequence)
-
-
-def _ordered(checkpoints: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
-    return tuple(sorted(checkpoints, key=lambda each: (each.branch, each.sequence, each.at)))

@@ -26,8 +26,10 @@ from streams.kafka.deployment import Deployment, deployment_of
 from streams.logs import configure, get_logger
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
+from streams.service import Readiness
 from streams.settings import Settings, load
 from streams.worker.door import WorkerDoor
+from streams.worker.kept_heads import PartitionHeads, partition_heads
 from streams.worker.own_decisions import OwnDecisions
 from streams.worker.partitions import Worker
 from streams.worker.read_side import LocalTable, ReadSide, keep_on
@@ -117,10 +119,15 @@ def build(settings: Settings) -> App:
     )
     own = OwnDecisions()
     instance_id = settings.instance_id or socket.gethostname()
+    heads = partition_heads(deployment, settings)
     app.worker = Worker(
         deployment,
         instance_id=instance_id,
-        observers=[live_ledgers, own] if settings.read_side else [live_ledgers],
+        observers=[
+            live_ledgers,
+            *([own] if settings.read_side else ()),
+            *(() if heads is None else (heads,)),
+        ],
         batch=settings.batch,
         wait=settings.wait_seconds,
         most_ahead_ms=settings.most_ahead_ms,
@@ -131,7 +138,7 @@ def build(settings: Settings) -> App:
         settings.unauthenticated_bind,
         settings.metrics_port,
         source=live_ledgers,
-        readiness=app.worker.status.readiness,
+        readiness=lambda: _with_notes(app.worker.status.readiness(), heads),
         more=[counts],
     )
     _host(app, app.worker, door)
@@ -155,6 +162,13 @@ def build(settings: Settings) -> App:
         )
         _host_feed(app, feed)
     return app
+
+
+def _with_notes(readiness: Readiness, heads: PartitionHeads | None) -> Readiness:
+    if heads is None:
+        return readiness
+    reasons = [*readiness.reasons, *heads.refused]
+    return Readiness(ready=not reasons, reasons=reasons, notes=heads.notes)
 
 
 def _faust_app(deployment: Deployment) -> App:

@@ -19,7 +19,7 @@ from streams.settings import Settings
 
 if TYPE_CHECKING:
     from streams.checkpoints.heads import Heads
-    from streams.checkpoints.kept import Kept
+    from streams.checkpoints.kept import KeptOfFile
 
 
 def heads_of(file: OwnedFile, settings: Settings, clock: Clock) -> Heads | None:
@@ -30,14 +30,14 @@ def heads_of(file: OwnedFile, settings: Settings, clock: Clock) -> Heads | None:
 
     return Heads(
         lambda: kept_of(file.path, settings),
-        lambda number: decision_at(file.path, number),
+        lambda number: digest_at(file.path, number),
         clock,
         seconds=settings.checkpoint_seconds,
         required=settings.checkpoints_required,
     )
 
 
-def kept_of(path: Path, settings: Settings) -> Kept:
+def kept_of(path: Path, settings: Settings) -> KeptOfFile:
     """Return where the checkpoints of a ledger's file are kept.
 
     Args:
@@ -45,7 +45,7 @@ def kept_of(path: Path, settings: Settings) -> Kept:
 
     Raises: Unavailable, Refused: the place or the key cannot be used, or is turned off.
     """
-    from streams.checkpoints.kept import Kept, default_directory
+    from streams.checkpoints.kept import KeptOfFile, default_directory
 
     if settings.checkpoints == "off":
         raise Unavailable("ACCOUNTANT_CHECKPOINTS is off")
@@ -53,7 +53,7 @@ def kept_of(path: Path, settings: Settings) -> Kept:
     if directory is None:
         raise Unavailable("this user has no home: set ACCOUNTANT_CHECKPOINTS to a directory")
     ledger = ledger_id(path)
-    return Kept(
+    return KeptOfFile(
         directory.absolute(),
         path,
         ledger,
@@ -62,8 +62,8 @@ def kept_of(path: Path, settings: Settings) -> Kept:
     )
 
 
-def decision_at(path: Path, number: int) -> bytes | None:
-    """Return a decision in a ledger's file, None if it is in an archive.
+def digest_at(path: Path, number: int) -> str | None:
+    """Return the hash of a decision in a ledger's file, None if it is in an archive.
 
     Raises: Unavailable: it cannot be read. Refused: the file is damaged.
     """
@@ -73,7 +73,7 @@ def decision_at(path: Path, number: int) -> bytes | None:
             found = next(numbered_decisions(db, first=number, most=1), None)
     except apsw.Error as error:
         raise Unavailable(f"{path} cannot be read: {error}") from error
-    return None if found is None or found[0] != number else found[1]
+    return None if found is None or found[0] != number else hash_of(found[1])
 
 
 def ledger_id(path: Path) -> str:

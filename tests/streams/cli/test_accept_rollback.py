@@ -134,7 +134,15 @@ def test_more_than_was_accepted_is_still_a_loss(lost, tmp_path):
     assert "truncated" in done.out
 
 
-def test_on_kafka_nothing_is_kept_yet(opened):
-    done = opened("accept-rollback", "--lost", "1-2", "--reason", "x", "--url", "kafka://h:9092")
+def test_on_kafka_a_partition_and_a_place_are_named(opened):
+    kafka = ("--url", "kafka://127.0.0.1:9")
+    lost = ("accept-rollback", "--lost", "1-2", "--reason", "x")
+    for done in (opened(*lost, *kafka), opened(*lost, "--partition", "0")):
+        assert done.code == 2
+        assert "--partition N goes with a ledger on Kafka" in done.err
+    done = opened(*lost, *kafka, "--partition", "0")
     assert done.code == 2
-    assert "only a ledger in a file" in done.err
+    assert "set ACCOUNTANT_CHECKPOINTS" in done.err
+    high = opened(*lost, *kafka, "--partition", "9", ACCOUNTANT_CHECKPOINTS=PLACE)
+    assert high.code == 2
+    assert "--partition must be at most 3" in high.err

@@ -7,7 +7,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -46,7 +46,10 @@ def notes(place: Path) -> list[Checkpoint]:
     if not (place / "key").exists():
         return []
     known = [SigningKey.load(place / "key").verifier]
-    found = [read_note(path.read_bytes(), known) for path in place.rglob("*.note")]
+    found = list[Checkpoint]()
+    for path in place.rglob("*.note"):
+        with suppress(FileNotFoundError):  # forgotten meanwhile
+            found.append(read_note(path.read_bytes(), known))
     return sorted(found, key=lambda each: (each.branch, each.sequence))
 
 

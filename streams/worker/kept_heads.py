@@ -1,0 +1,120 @@
+"""Signed checkpoints of the partitions that a worker serves, in a directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from accountant.errors import LogDamaged
+from accountant.partition import Partition, hash_of
+from streams.checkpoints.heads import Heads
+from streams.checkpoints.kept import Kept, folder_of, key_of
+from streams.clock import SystemClock
+from streams.errors import Unavailable
+from streams.kafka.deployment import Deployment
+from streams.kafka.indexed.logs_here import LogsHere
+from streams.processing.observers import Committed
+from streams.settings import Settings
+
+
+class PartitionHeads:
+    """An observer that keeps the checkpoints of each partition, by a thread for each.
+
+    Unlike other observers it raises: a partition that has lost decisions is refolded, looked at
+    again, and halted.
+    """
+
+    def __init__(self, deployment: Deployment, settings: Settings, directory: Path) -> None:
+        self._deployment = deployment
+        self._settings = settings
+        self._directory = directory
+        self._heads: dict[int, Heads] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know, for `/readyz`."""
+        each = sorted(self._heads.items())
+        return [f"partition {number}: {note}" for number, heads in each for note in heads.notes]
+
+    @property
+    def refused(self) -> list[str]:
+        """Why partitions can decide nothing any more."""
+        each = sorted(self._heads.items())
+        return [f"partition {number}: {heads.refused}" for number, heads in each if heads.refused]
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        """Raises: Refused: the log has lost decisions, or cannot be compared and must be."""
+        number = partition.genesis.partition
+        heads = self._heads.get(number)
+        if heads is None:
+            heads = self._heads[number] = self._made(partition)
+        heads.begin(partition)
+
+    def _made(self, partition: Partition) -> Heads:
+        genesis = partition.genesis
+
+        def open_kept() -> Kept:
+            if genesis.ledger is msgspec.UNSET:
+                raise Unavailable("a ledger of 0.1.0 has no id: no checkpoints are kept of it")
+            return kept_of(self._directory, self._settings, genesis.ledger, genesis.partition)
+
+        return Heads(
+            open_kept,
+            lambda sequence: digest_at(self._deployment, genesis.partition, sequence),
+            SystemClock(),
+            seconds=self._settings.checkpoint_seconds,
+            required=self._settings.checkpoints_required,
+            at_once=False,
+        )
+
+    def committed(self, committed: Committed) -> None:
+        """Raises: Refused: as `refolded`, where the checkpoints were out of reach then."""
+        heads = self._heads.get(committed.partition.genesis.partition)
+        if heads is not None:
+            heads.wake(committed.partition)
+
+    def dropped(self, partition: int, error: BaseException | None) -> None:
+        """End the thread of a partition that another worker has from now on."""
+        if error is None:
+            heads = self._heads.pop(partition, None)
+            if heads is not None:
+                heads.end()
+
+    def halted(self, partition: int, error: BaseException) -> None:
+        heads = self._heads.pop(partition, None)
+        if heads is not None:
+            heads.end()
+
+
+def partition_heads(deployment: Deployment, settings: Settings) -> PartitionHeads | None:
+    """Return what keeps a worker's checkpoints, None where no setting says where."""
+    if settings.checkpoints is None or settings.checkpoints == "off":
+        return None
+    return PartitionHeads(deployment, settings, settings.checkpoints.absolute())
+
+
+def kept_of(directory: Path, settings: Settings, ledger: str, partition: int) -> Kept:
+    """Return where the checkpoints of a partition are kept.
+
+    Raises: Unavailable, Refused: the place or the key cannot be used.
+    """
+    key = key_of(directory, settings.checkpoint_key)
+    return Kept(folder_of(directory, ledger), partition, ledger, key)
+
+
+def digest_at(deployment: Deployment, partition: int, sequence: int) -> str:
+    """Return the hash of a decision on Kafka, an empty text where the log has none.
+
+    In a thread without an event loop; over a connection of its own.
+
+    Raises: Unavailable, Refused.
+    """
+    logs = LogsHere(deployment)
+    try:
+        (value,) = logs.decisions(partition, [sequence])
+    except LogDamaged:
+        return ""
+    finally:
+        logs.close()
+    return hash_of(value)

@@ -1,0 +1,228 @@
+"""Checkpoints that workers keep, and a log on Kafka that has lost decisions since."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from accountant.partition import hash_of
+from accountant.partition.key_hash import partition_of
+from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.note import Checkpoint, opened
+from streams.kafka import topics
+from streams.settings import Settings
+from streams.testing import LocalBroker
+from streams.worker.kept_heads import PartitionHeads
+from streams.worker.partitions import Worker
+from tests.faults import oracle
+from tests.faults.ledger import Ledger, request, until, working
+from tests.faults.operator import Operator
+from tests.streams.cli.conftest import environment
+
+PARTITIONS = 2
+DATASETS = [
+    next(name for i in range(99) if partition_of((name := f"ds-{i}").encode(), PARTITIONS) == part)
+    for part in range(PARTITIONS)
+]
+
+
+class Keeping:
+    """A ledger whose workers keep checkpoints in a directory."""
+
+    def __init__(self, ledger: Ledger, place: Path) -> None:
+        self.ledger, self.place = ledger, place
+        self.key: Path | None = None
+
+    @asynccontextmanager
+    async def worker(self, name: str = "w1", **options: bool) -> AsyncIterator[Worker]:
+        settings = Settings(checkpoints=self.place, checkpoint_seconds=0.1, checkpoint_key=self.key)
+        self.heads = PartitionHeads(self.ledger.deployment, settings, self.place)
+        async with working(
+            self.ledger, instance_id=name, observers=[self.heads], **options
+        ) as worker:
+            yield worker
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        deployment = self.ledger.deployment
+        env = environment(
+            ACCOUNTANT_URL=f"kafka://{deployment.bootstrap}",
+            ACCOUNTANT_APPLICATION=deployment.application,
+            ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
+            ACCOUNTANT_PARTITIONS=str(PARTITIONS),
+            ACCOUNTANT_CHECKPOINTS=str(self.place),
+        )
+        line = [sys.executable, "-m", "streams.cli", *command]
+        return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+
+    async def ran(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return await asyncio.to_thread(self.run, *command)
+
+    async def audited(self) -> subprocess.CompletedProcess[str]:
+        key = SigningKey.load(self.place / "key").verifier.text
+        return await self.ran("audit", "--checkpoints", str(self.place), "--key", key)
+
+    def logs(self) -> list[list[bytes]]:
+        topic = self.ledger.topic("decisions")
+        found = oracle.read(self.ledger.bootstrap, topic, PARTITIONS)
+        return [[r.value for r in part if r.value is not None] for part in found]
+
+    def newest(self) -> dict[int, Checkpoint]:
+        """Return the newest checkpoint of each partition."""
+        key = self.place / "key"
+        if not key.exists():
+            return {}
+        known = [SigningKey.load(key).verifier]
+        notes = list[Checkpoint]()
+        for path in self.place.rglob("*.note"):
+            with suppress(FileNotFoundError):  # forgotten meanwhile
+                notes.append(opened(path.read_bytes(), known))
+        ordered = sorted(notes, key=lambda each: (each.branch, each.sequence))
+        return {each.partition: each for each in ordered}
+
+    def are_kept(self) -> bool:
+        """Return whether the heads of all logs are kept."""
+        ends = {n: (len(log) - 1, hash_of(log[-1])) for n, log in enumerate(self.logs())}
+        return {n: (each.sequence, each.head) for n, each in self.newest().items()} == ends
+
+    async def ask(self, count: int) -> None:
+        bodies = [request(DATASETS[i % 2], epsilon="0.0001") for i in range(count)]
+        await self.ledger.send_all(bodies)
+        await self.ledger.settle()
+
+    async def go_back(self, log: str) -> None:
+        """Put an export in the place of the log."""
+        file = self.place.with_name("back.jsonl")
+        await asyncio.to_thread(file.write_text, log)
+        await asyncio.to_thread(Operator(self.ledger).delete, "decisions", "state")
+        done = await self.ran("log", "restore", str(file))
+        assert done.returncode == 0, done.stderr
+        await topics.create(self.ledger.deployment)
+
+
+@pytest.fixture
+async def keeping(broker: LocalBroker, application: str, tmp_path: Path) -> AsyncIterator[Keeping]:
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        keeping = Keeping(ledger, tmp_path / "kept")
+        async with keeping.worker():
+            await ledger.open(*DATASETS)
+            await ledger.settle()
+            await keeping.ask(6)
+            await until(keeping.are_kept, "checkpoints of both partitions")
+        yield keeping
+
+
+async def test_workers_keep_checkpoints_of_each_partition(keeping: Keeping) -> None:
+    done = await keeping.audited()
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("checkpoints agree") == PARTITIONS
+    for name in ("w2", "w1", "w2"):  # owners in turn
+        async with keeping.worker(name):
+            await keeping.ask(4)
+    async with keeping.worker("w1"), keeping.worker("w2"):
+        await keeping.ask(4)
+        await until(keeping.are_kept, "checkpoints of both partitions")
+    assert keeping.heads.refused == []
+    done = await keeping.audited()
+    assert done.returncode == 0, done.stdout
+
+
+async def test_a_partition_that_has_lost_decisions_is_halted_until_that_is_accepted(
+    keeping: Keeping,
+) -> None:
+    export = (await keeping.ran("log", "export")).stdout
+    async with keeping.worker():
+        await keeping.ask(8)
+        await until(keeping.are_kept, "checkpoints of both partitions")
+    newest = keeping.newest()
+    await keeping.go_back(export)
+    named = await keeping.audited()
+    assert named.returncode == 1
+    assert named.stdout.count("truncated: the log ends at decision 4, but") >= PARTITIONS
+
+    async with keeping.worker(ready=False) as worker:
+        await until(
+            lambda: sum("halted" in why for why in worker.status.readiness().reasons) == 2,
+            "both partitions halted",
+        )
+        why = worker.status.readiness().reasons[0]
+        assert "ends at decision 4, but decision 8 was there at" in why
+        assert not worker.status.serving
+    assert keeping.newest() == newest
+    assert [len(log) for log in keeping.logs()] == [5, 5]  # nothing was decided
+
+    for number in range(PARTITIONS):
+        lost = ("accept-rollback", "--lost", "5-8", "--reason", "a test")
+        done = await keeping.ran(*lost, "--partition", str(number))
+        assert done.returncode == 0, done.stderr
+        again = await keeping.ran(*lost, "--partition", str(number))
+        assert (again.returncode, "nothing was written" in again.stderr) == (1, True)
+    async with keeping.worker():  # decides what the log has forgotten again, then more
+        await keeping.ask(2)
+        await until(keeping.are_kept, "checkpoints of both partitions")
+    assert {each.branch for each in keeping.newest().values()} == {1}
+    done = await keeping.audited()
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("the decisions from 5 to 8 were given up: a test") == PARTITIONS
+
+
+async def test_a_log_that_went_on_another_way_is_noticed_behind_the_start(
+    keeping: Keeping, tmp_path: Path
+) -> None:
+    before = (await keeping.ran("log", "export")).stdout
+    async with keeping.worker():
+        await keeping.ask(8)
+        await until(keeping.are_kept, "checkpoints of both partitions")
+    await keeping.go_back(before)
+    # Without this the inputs that are still there would be decided to the very same bytes.
+    keeping.key = tmp_path / "next"
+    SigningKey.create(keeping.key, "next")
+    rotate = ("key", "rotate", str(keeping.key), "--old", str(keeping.place / "key"))
+    assert (await keeping.ran(*rotate, "--reason", "another decision")).returncode == 0
+    async with working(keeping.ledger):  # unseen
+        await keeping.ask(8)
+    newest = keeping.newest()
+    async with keeping.worker(ready=False) as worker:
+        await until(lambda: len(keeping.heads.refused) == 2, "both partitions known as other ones")
+        assert "decision 8 of the log is another one than at" in keeping.heads.refused[0]
+        ends = [len(log) for log in keeping.logs()]
+        await keeping.ledger.send_all([request(name, epsilon="0.0001") for name in DATASETS])
+        await until(
+            lambda: sum("halted" in why for why in worker.status.readiness().reasons) == 2,
+            "both partitions halted",
+        )
+        # The batch that was decided meanwhile is in the log, and no other one.
+        assert [len(log) for log in keeping.logs()] == [end + 1 for end in ends]
+    assert keeping.newest() == newest
+    done = await keeping.audited()
+    assert done.returncode == 1
+    # Signed by the key before the one that the log names at that place.
+    assert done.stdout.count("key: decision 8 was signed at") >= PARTITIONS
+
+
+async def test_a_key_is_rotated_in_every_partition(keeping: Keeping, tmp_path: Path) -> None:
+    first = SigningKey.load(keeping.place / "key").verifier.text
+    SigningKey.create(tmp_path / "next", "next")
+    rotate = ("key", "rotate", str(tmp_path / "next"), "--reason", "yearly")
+    rotate = (*rotate, "--old", str(keeping.place / "key"))
+    done = await keeping.ran(*rotate, "--json")
+    assert done.returncode == 0, done.stderr
+    outcomes = [json.loads(line)["outcome"] for line in done.stdout.splitlines()]
+    assert outcomes == ["key_changed"] * PARTITIONS
+    assert (await keeping.ran(*rotate)).returncode == 1
+    done = await keeping.ran("head", "--key", str(tmp_path / "next"), "--to", str(keeping.place))
+    assert done.returncode == 0, done.stderr
+    sound = await keeping.ran("audit", "--checkpoints", str(keeping.place), "--key", first)
+    assert sound.returncode == 0, sound.stdout
+    async with keeping.worker(ready=False) as worker:  # with the old key: it signs nothing
+        await until(lambda: bool(worker.status.serving), "served")
+        await until(lambda: len(keeping.heads.notes) == PARTITIONS, "told")
+        assert all("set ACCOUNTANT_CHECKPOINT_KEY" in note for note in keeping.heads.notes)
+    sound = await keeping.ran("audit", "--checkpoints", str(keeping.place), "--key", first)
+    assert sound.returncode == 0, sound.stdout
