@@ -7,6 +7,7 @@ LedgerFault (accountant.errors)
 |  |- CommitUnknown    a commit may or may not have happened: only a refold can tell
 |  `- Fenced           another owner has taken over: own again only if still entitled to
 |- ClockOutOfRange     refuse to decide until the clock is right again
+|- Gone                read on from where the message says
 `- Refused             never start like this: an operator must act
 """
 
@@ -41,6 +42,19 @@ class Fenced(JournalFault):
 
 class ClockOutOfRange(LedgerFault):
     """This machine's clock cannot be trusted to date a decision."""
+
+
+class Gone(LedgerFault):
+    """What is asked for cannot be read any more; the message says from where on it can.
+
+    Attributes:
+        after: the number after which decisions of the dataset can be read, None where it is not
+            of one dataset.
+    """
+
+    def __init__(self, message: str, *, after: int | None = None) -> None:
+        super().__init__(message)
+        self.after = after
 
 
 class Refused(LedgerFault):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from accountant.advice.preview import Preview
 from accountant.records import Decision, Source
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.usage import UsageView
+
+MOST_PAGE_BYTES: Final = 4 << 20
+"""Of one page of decisions: a record may be as long as the longest body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,17 @@ class Service(Protocol):
         """Return who has used a dataset, by analyst, since its log began.
 
         Raises: Unavailable: the index of usage is behind, or cannot be read.
+        """
+        ...
+
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        """Return decisions of a dataset in the order of their numbers in it, as the log holds them.
+
+        Those after number `after`, `most` of them, or fewer where they are longer than
+        `MOST_PAGE_BYTES` together; none only where there is none. A decision without a number in
+        the dataset, such as a repeat, is in no page.
+
+        Raises: Gone: the log's beginning was archived, and the next one with it.
         """
         ...
 

@@ -1,7 +1,8 @@
 """What an analyst's program imports: `Accountant`, and `AsyncAccountant` for event loops.
 
 And what they raise: RequestInvalid and Undecodable, where nothing was sent; Unanswered, which is an
-Unavailable with the id to ask again with; Unavailable; Refused, and of its kind NoSuchLedger and
+Unavailable with the id to ask again with; Unavailable; Gone, which says from where on decisions can
+be read; Refused, and of its kind NoSuchLedger and
 UsedAfterFork.
 """
 
@@ -17,7 +18,7 @@ from streams.client.grants import Codec, NotGranted
 from streams.client.reply import Call, Reply
 from streams.client.requests import Unanswered
 from streams.client.stated import StatedClaim
-from streams.errors import Refused, Unavailable
+from streams.errors import Gone, Refused, Unavailable
 
 __all__ = [
     "Accountant",
@@ -26,6 +27,7 @@ __all__ = [
     "AsyncAccountant",
     "Call",
     "Codec",
+    "Gone",
     "NoSuchLedger",
     "NotGranted",
     "Refused",

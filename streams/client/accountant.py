@@ -142,6 +142,20 @@ class Accountant(Releases):
         asked = self._client.cost(dataset, claim, unit=unit, neighbours=neighbours, wait=wait)
         return self._call(asked)
 
+    def requests(self, dataset: str, *, after: int = 0) -> Iterator[Decision]:
+        """Yield the decisions on a dataset in the order of their numbers, to the last one.
+
+        A decision without a number in the dataset, such as a repeat, is not among them.
+
+        Args:
+            after: the number of a decision in the dataset: those after it alone.
+        Raises: Gone: the next one is in an archive. Unavailable: the index is behind; go on from
+            the last one.
+        """
+        while found := self._call(self._client.page(dataset, after)):
+            yield from found
+            after = found[-1].sequence or after
+
     def events(self) -> Iterator[Decision]:
         """Yield decisions as they become visible; who reads too slowly loses the oldest."""
         return self._iterate(self._client.events)

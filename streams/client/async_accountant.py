@@ -40,6 +40,9 @@ _NOBODY: Final = "preview"  # is not sent
 _USUAL: Final[tuple[str, Neighbours]] = ("person", "add_remove")
 
 
+_PAGE: Final = 500  # decisions
+
+
 class UsedAfterFork(Refused):
     """The client was made by the process that this one was forked from."""
 
@@ -209,6 +212,21 @@ class AsyncAccountant(AsyncReleases):
         if found is None:
             raise RequestInvalid("dataset", "must have been opened", wanted.dataset)
         return found
+
+    async def requests(self, dataset: str, *, after: int = 0) -> AsyncIterator[Decision]:
+        """As `Accountant.requests`."""
+        while found := await self.page(dataset, after):
+            for decision in found:
+                yield decision
+            after = found[-1].sequence or after
+
+    async def page(self, dataset: str, after: int) -> list[Decision]:
+        """Return the first of a dataset's decisions after a number, none at their end."""
+        service = await self._reached()
+        return [
+            decode_decision(value)
+            for value in await service.decisions(dataset, after=after, most=_PAGE)
+        ]
 
     def events(self) -> AsyncIterator[Decision]:
         """Yield decisions as they become visible; who reads too slowly loses the oldest."""

@@ -74,6 +74,9 @@ class AbsentLedger:
     async def usage(self, dataset: str) -> list[UsageView]:
         raise self._missing
 
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        raise self._missing
+
     def events(self) -> AsyncIterator[Decision]:
         raise self._missing
 

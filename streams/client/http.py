@@ -20,7 +20,7 @@ from accountant.records.served import as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.usage import UsageView
 from streams.client.requests import words
-from streams.errors import Refused, Unavailable
+from streams.errors import Gone, Refused, Unavailable
 from streams.service import Answer, Readiness
 
 _MARGIN_S: Final = 5.0
@@ -45,9 +45,15 @@ class _Problem(msgspec.Struct):
     field: str | None = None
     rule: str = ""
     value: str = ""
+    after: int | None = None
     decision: msgspec.Raw = msgspec.Raw(b"")
 
 
+class _Page(msgspec.Struct):
+    decisions: list[msgspec.Raw]
+
+
+_decode_page = msgspec.json.Decoder(_Page).decode
 _decode_place = msgspec.json.Decoder(_Place).decode
 _decode_problem = msgspec.json.Decoder(_Problem).decode
 
@@ -121,6 +127,17 @@ class HttpService:
     async def usage(self, dataset: str) -> list[UsageView]:
         found = await self._get(f"/datasets/{quote(dataset, safe='')}/usage")
         return [] if found is None else self._decoded(found, _decode_usage)
+
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        path = f"/datasets/{quote(dataset, safe='')}/requests"
+        response = await self._send("GET", path, params={"after": after, "limit": most})
+        if response.status_code == 410:
+            problem = _problem(response)
+            raise Gone(problem.message, after=problem.after)
+        found = self._found(response)
+        if found is None:
+            return []
+        return [self._logged(each) for each in self._decoded(found, _decode_page).decisions]
 
     async def events(self) -> AsyncIterator[Decision]:
         async for data in self._stream("decision"):

@@ -1,4 +1,4 @@
-"""Reading decisions in a ledger's file beside its writer: one by one, or slice by slice."""
+"""Reading decisions in a ledger's file beside its writer: one by one, by pages, or by slices."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from pathlib import Path
 
 import apsw
 
-from streams.embedded.archives.sealed_log import usage_of_seal
+from accountant.errors import LogDamaged
+from streams.embedded.archives.sealed_log import first_kept, usage_of_seal
 from streams.embedded.ledger_file import numbered_decisions, reader
-from streams.errors import Unavailable
-from streams.index import Beginning
+from streams.errors import Gone, Unavailable
+from streams.index import Beginning, UsageReader
+from streams.service import MOST_PAGE_BYTES
 
 
 class DecisionReader:
@@ -24,23 +26,70 @@ class DecisionReader:
         self._db: apsw.Connection | None = None
 
     def decision(self, sequence: int) -> bytes | None:
+        query = "SELECT value FROM decisions WHERE sequence = ?"
+        with self._reading() as db:
+            value = db.execute(query, (sequence,)).get
+        return None if value is None else bytes(value)
+
+    def first_kept(self) -> int:
+        """Return the number of the first decision of the log's unbroken end."""
+        with self._reading() as db:
+            return first_kept(db)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
         with self._one_at_a_time:
             try:
                 if self._db is None:
                     flags = apsw.SQLITE_OPEN_READONLY
                     self._db = apsw.Connection(str(self._path), flags=flags)
                     self._db.set_busy_timeout(1000)
-                query = "SELECT value FROM decisions WHERE sequence = ?"
-                value = self._db.execute(query, (sequence,)).get
+                yield self._db
             except apsw.Error as error:
                 raise Unavailable(f"{self._path} cannot be read: {error}") from error
-        return None if value is None else bytes(value)
 
     def close(self) -> None:
         with self._one_at_a_time:
             if self._db is not None:
                 self._db.close()
                 self._db = None
+
+
+class DecisionPages:
+    """Reads pages of decisions, beside the writer. Any thread may call it."""
+
+    def __init__(self, reader: DecisionReader, index: UsageReader) -> None:
+        self._reader = reader
+        self._index = index
+
+    def read(self, dataset: str, last: int, upto: int, *, after: int, most: int) -> list[bytes]:
+        """Return decisions of a dataset after a number in it; see `Service.decisions`.
+
+        Args:
+            last: the number of the dataset's last decision, or of an earlier one.
+            upto: the number in the log of that decision, or of a later one.
+        Raises: Gone; Unavailable: the index is behind, or cannot be read. LogDamaged.
+        """
+        kept = self._reader.first_kept()
+        # An index that is older than an archive still has the places of what was archived.
+        places = self._index.places(dataset, upto, after=after, most=most, since=kept)
+        before = places[0][0] - 1 if places else last
+        if before > after:
+            raise Gone(
+                f"decisions {after + 1} to {before} of {dataset} are in an archive of the log: "
+                f"read on after={before}; `accountant log export --archive FILE` has the others",
+                after=before,
+            )
+        found, size = list[bytes](), 0
+        for number, place in places:
+            value = self._reader.decision(place)
+            if value is None:
+                raise LogDamaged(f"decision {place}, number {number} of {dataset}, is missing")
+            found.append(value)
+            size += len(value)
+            if size >= MOST_PAGE_BYTES:
+                break
+        return found
 
 
 class LogSlices:

@@ -24,7 +24,7 @@ from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_outbox import Outbox
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
-from streams.embedded.decision_reader import DecisionReader, LogSlices
+from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.live_views import LiveViews
@@ -69,6 +69,7 @@ class EmbeddedService:
         self._outbox = self._make_outbox(settings)
         self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
         self._heads = heads_of(file, settings, clock)
+        self._pages = DecisionPages(self._reader, self._usage)
         self.live_ledgers = LiveLedgers(
             clock, lags=self._lags, analysts=settings.metrics_analysts, index=self._usage
         )
@@ -219,6 +220,13 @@ class EmbeddedService:
         """Return who used a dataset, by analyst, purpose, day or month."""
         upto = self._check_readable()
         return await asyncio.to_thread(self._usage.rows, dataset, by, upto)
+
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        view = self.views.dataset(dataset)
+        last = 0 if view is None else view.sequence
+        upto = self._check_readable()  # after the view, so that this decision is not before its
+        read = self._pages.read
+        return await asyncio.to_thread(read, dataset, last, upto, after=after, most=most)
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()

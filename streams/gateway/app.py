@@ -11,7 +11,13 @@ from prometheus_client import CollectorRegistry
 from streams.gateway.context import Context
 from streams.gateway.contract.methods import answer_head
 from streams.gateway.contract.openapi import openapi_config
-from streams.gateway.datasets import list_datasets, show_dataset, show_decision, show_usage
+from streams.gateway.datasets import (
+    list_datasets,
+    list_requests,
+    show_dataset,
+    show_decision,
+    show_usage,
+)
 from streams.gateway.events import stream_events
 from streams.gateway.host_header import host_check
 from streams.gateway.limit import limited
@@ -33,6 +39,7 @@ _ROUTES: Final = [
     list_datasets,
     show_dataset,
     show_usage,
+    list_requests,
     show_decision,
     stream_events,
     page,

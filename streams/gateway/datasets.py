@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from operator import attrgetter
 from typing import Annotated, Final
 
+import msgspec
 from litestar import Response, get
 from litestar.params import FromPath, QueryParameter
 from litestar.response import Stream
@@ -16,12 +17,16 @@ from accountant.errors import RequestInvalid
 from accountant.records import encode
 from accountant.records.served import served
 from accountant.views.datasets import DatasetView
+from accountant.views.follow import decode_line
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.problems import JSON, problem
 from streams.index import BYS, Indexed
 
 _SLICE: Final = 200  # datasets encoded at a turn of the loop: well below a millisecond
 _MOST: Final = 10_000
+_MOST_DECISIONS: Final = 1_000
+_FEW_DECISIONS: Final = 100
+_LARGEST_NUMBER: Final = 2**53 - 1  # the largest that every reader of JSON has exactly
 
 
 def _json(value: object) -> Response[bytes]:
@@ -58,22 +63,23 @@ async def list_datasets(
 
     With `limit`, so many at most; the last one's name as the next `after` gives the next ones.
     """
-    most = None if limit is None else _limit(limit)
+    most = None if limit is None else _whole("limit", limit, 1, _MOST)
     views = await context_of(request).service.datasets()
     first = bisect_right(views, after, key=attrgetter("dataset"))
     shown = views[first:] if most is None else views[first : first + most]
     return Stream(_encoded(shown), media_type=JSON)
 
 
-def _limit(text: str) -> int:
-    """Return how many datasets are wanted. Text comes in, for an error that tells its rule.
+def _whole(field: str, text: str, least: int, most: int) -> int:
+    """Return a number in a query. Text comes in, for an error that tells its rule.
 
-    Raises: RequestInvalid: it is no whole number from 1 to 10000.
+    Raises: RequestInvalid: it is no whole number within the bounds.
     """
     # Length first: nobody's thousand digits are made a number.
-    if text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= _MOST:
+    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    if digits and least <= int(text) <= most:
         return int(text)
-    raise RequestInvalid("limit", f"must be a whole number from 1 to {_MOST}", text)
+    raise RequestInvalid(field, f"must be a whole number from {least} to {most}", text)
 
 
 async def _encoded(views: Sequence[DatasetView]) -> AsyncIterator[bytes]:
@@ -115,6 +121,52 @@ async def show_usage(
         raise RequestInvalid("by", "must be analyst: this door keeps no index", by)
     rows = await service.usage_by(dataset, known)
     return _json([row.named(known) for row in rows])
+
+
+def _integer(least: int, most: int, *, default: int) -> dict[str, object]:
+    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
+
+
+@get("/datasets/{dataset:str}/requests", tags=["requests"])
+async def list_requests(
+    request: HttpRequest,
+    dataset: FromPath[str],
+    after: Annotated[
+        str,
+        QueryParameter(
+            description="the number of a decision in the dataset: those after it alone",
+            schema_extra=_integer(0, _LARGEST_NUMBER, default=0),
+        ),
+    ] = "0",
+    limit: Annotated[
+        str,
+        QueryParameter(
+            description="how many at most",
+            schema_extra=_integer(1, _MOST_DECISIONS, default=_FEW_DECISIONS),
+        ),
+    ] = str(_FEW_DECISIONS),
+) -> Response[bytes]:
+    """Return the decisions on a dataset in their order, a page at a time.
+
+    `next` is the next page's `after`; a page may be shorter than `limit`, and an empty one is the
+    end, from which `next` goes on later. A decision without a number in the dataset, such as a
+    repeat, is in no page. 410 where the next decisions are in an archive of the log, with the
+    `after` to read on from.
+    """
+    first = _whole("after", after, 0, _LARGEST_NUMBER)
+    most = _whole("limit", limit, 1, _MOST_DECISIONS)
+    service = context_of(request).service
+    if await service.dataset(dataset) is None:
+        return _never_opened(dataset)
+    found = await service.decisions(dataset, after=first, most=most)
+    # In a thread: a long page would keep the loop from answering others for 20 ms.
+    return Response(await asyncio.to_thread(_page, found, first), media_type=JSON)
+
+
+def _page(found: Sequence[bytes], after: int) -> bytes:
+    shown = [msgspec.Raw(served(value)) for value in found]
+    last = decode_line(found[-1]).sequence if found else after
+    return encode({"decisions": shown, "next": last})
 
 
 @get("/datasets/{dataset:str}/requests/{request_id:str}", tags=["requests"])

@@ -12,6 +12,7 @@ from accountant.errors import LedgerFault, RequestInvalid
 from accountant.records import encode
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
+from streams.errors import Gone
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
@@ -30,6 +31,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
         detail: what is wrong this time.
         error: the kind as a code. `message`: the same as `detail`.
         field, rule, value: which rule is broken, and by what.
+        after: the number after which decisions can be read.
         decision: the decision in the log, where there is one.
     """
 
@@ -42,6 +44,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     field: str | None = None
     rule: str = ""
     value: str = ""
+    after: int | None = None
     decision: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -87,6 +90,13 @@ def _unavailable(_request: Request[Any, Any, Any], error: LedgerFault) -> Respon
     return problem(503, "unavailable", str(error), headers={"Retry-After": "1"})
 
 
+def _gone(_request: Request[Any, Any, Any], error: Gone) -> Response[bytes]:
+    if error.after is None:
+        return problem(410, "gone", str(error))
+    rule = f"must be at least {error.after}"
+    return problem(410, "gone", str(error), field="after", rule=rule, after=error.after)
+
+
 def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
     if error.status_code == 413:
         most = request.app.state.context.settings.most_body
@@ -110,6 +120,7 @@ def _unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[b
 HANDLERS: dict[type[Exception] | int, Any] = {
     RequestInvalid: _invalid,
     Undecodable: _undecodable,
+    Gone: _gone,
     LedgerFault: _unavailable,
     HTTPException: _http,
     Exception: _unexpected,

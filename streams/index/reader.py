@@ -95,16 +95,20 @@ class UsageReader:
         *,
         after: int,
         most: int,
+        since: int = 0,
         partition: int = 0,
         wait: float = _WAIT_S,
     ) -> list[tuple[int, int]]:
         """Return the numbers of a dataset's decisions: in the dataset, and in its partition.
 
+        Args:
+            after, most, since: see `Rows.places`.
+
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         return self._follower.read(
             {partition: upto},
-            lambda index: index.places(dataset, after=after, most=most),
+            lambda index: index.places(dataset, after=after, most=most, since=since),
             wait=wait,
         )
 

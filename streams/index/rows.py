@@ -52,17 +52,21 @@ class Rows:
         all_requests = int(self._db.execute("SELECT total(requests) FROM reached").get or 0)
         return found, all_requests - sum(row.granted + row.refused for row in found)
 
-    def places(self, dataset: str, *, after: int = 0, most: int = 100) -> list[tuple[int, int]]:
+    def places(
+        self, dataset: str, *, after: int = 0, most: int = 100, since: int = 0
+    ) -> list[tuple[int, int]]:
         """Return the numbers of a dataset's decisions: in the dataset, and in its partition.
 
         Args:
             after: a number in the dataset; those after it alone.
+            since: a number in the partition; none before it.
         """
         query = (
-            "SELECT sequence, place FROM places WHERE sequence > ? AND dataset = "
+            "SELECT sequence, place FROM places WHERE sequence > ? AND place >= ? AND dataset = "
             "(SELECT number FROM datasets WHERE name = ?) ORDER BY sequence LIMIT ?"
         )
-        return [(int(a), int(b)) for a, b in self._db.execute(query, (after, dataset, most))]
+        found = self._db.execute(query, (after, since, dataset, most))
+        return [(int(sequence), int(place)) for sequence, place in found]
 
 
 def most_apart(by: By) -> int | None:

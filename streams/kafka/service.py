@@ -204,6 +204,11 @@ class KafkaService:
         """
         return await self.usage_index.rows(dataset, by) if dataset in self._views else []
 
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        if dataset not in self._views:
+            return []
+        return await self.usage_index.decisions(dataset, after=after, most=most)
+
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
 

@@ -108,6 +108,14 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "422": _problem("by is none of these; or this door counts by analyst alone"),
         "503": _BUSY,
     },
+    "list_requests": {
+        "200": _found("a page of decisions, in the order of their numbers", "DecisionPage"),
+        "400": _QUERY,
+        "404": _UNKNOWN,
+        "410": _problem("the next decisions are in an archive: read on from the `after` it names"),
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
     "show_decision": {
         "200": _found("the decision", "Decision"),
         "400": _QUERY,

@@ -186,8 +186,10 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Problem": {
         "type": {"format": "uri-reference"},
         "status": _between(400, 599),
+        "after": _COUNT,
     },
     "Preview": {"reason": {}, "more": _COUNT},
+    "DecisionPage": {"next": _COUNT},
     "First": {"partition_sequence": _COUNT, "reason": {}},
 }
 
@@ -234,8 +236,14 @@ def _answered(kind: type[Any], **added: Any) -> type[Any]:
 _FIRST: Final = _answered(First, granted=bool)
 _DECISION: Final = _answered(Decision, granted=bool, hash=str, first=_FIRST | None)
 _PROBLEM: Final = _answered(Problem, decision=_DECISION)
+_PAGE: Final = msgspec.defstruct(
+    "DecisionPage",
+    [("decisions", list[_DECISION]), ("next", int)],  # type: ignore[valid-type]
+    namespace={"__doc__": "Decisions of a dataset in their order; the next page is after `next`."},
+)
 _ANSWERS: Final = (
     _DECISION,
+    _PAGE,
     Preview,
     Alert,
     DatasetView,

@@ -19,6 +19,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.committed_fetch import Fetched, fetch_committed
 from streams.kafka.wire.errors import translated
+from streams.service import MOST_PAGE_BYTES
 
 _TIMEOUT_MS: Final = 3_000
 _PATIENCE_S: Final = 6.0  # for one fetch with all its tries
@@ -98,12 +99,16 @@ class DecisionReader:
     async def decisions(self, partition: int, sequences: Iterable[int]) -> list[bytes]:
         """Return single decisions, in the order in which they are asked for.
 
+        Those asked for last are left out where they are longer than `MOST_PAGE_BYTES` together.
+
         Raises:
             LogDamaged: the log has not the decision of such a number, or another in its place.
             Unavailable, Refused: it cannot be read.
         """
-        found = []
+        found, size = list[bytes](), 0
         for sequence in sequences:
+            if size >= MOST_PAGE_BYTES:
+                break
             some = await self._at(partition, sequence)
             if some is None:
                 raise LogDamaged(f"partition {partition} has no decision {sequence}")
@@ -111,6 +116,7 @@ class DecisionReader:
             if _number_of(value) != sequence:
                 raise LogDamaged(f"partition {partition}: another stands at decision {sequence}")
             found.append(value)
+            size += len(value)
         return found
 
     async def _at(self, partition: int, number: int) -> _Slice | None:

@@ -36,6 +36,7 @@ CALLS: dict[str, Callable[[Accountant], Any]] = {
     "dataset": lambda ledger: ledger.dataset("census"),
     "usage": lambda ledger: ledger.usage("census"),
     "decision": lambda ledger: ledger.decision("census", "ana", new_id(TestClock())),
+    "requests": lambda ledger: next(ledger.requests("census")),
     "events": lambda ledger: next(ledger.events()),
     "alerts": lambda ledger: next(ledger.alerts()),
 }

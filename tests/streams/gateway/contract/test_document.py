@@ -149,6 +149,7 @@ def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response
     again = door.post("/requests", sent)
     other = door.post("/requests", sent | {"purpose": "another"})
     ahead = door.ask(request_id=new_id(clock, ahead_ms=400_000))
+    pages = "/datasets/{dataset}/requests"
     one = "/datasets/{dataset}/requests/{request_id}"
     return [
         ("post", "/requests", asked),
@@ -165,6 +166,9 @@ def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response
         ("get", "/datasets/{dataset}", door.http.get("/datasets/census")),
         ("get", "/datasets/{dataset}", door.http.get("/datasets/nowhere")),
         ("get", "/datasets/{dataset}/usage", door.http.get("/datasets/census/usage")),
+        ("get", pages, door.http.get("/datasets/census/requests")),
+        ("get", pages, door.http.get("/datasets/census/requests?after=x")),
+        ("get", pages, door.http.get("/datasets/nowhere/requests")),
         ("get", "/healthz", door.http.get("/healthz", headers={"host": "evil.example"})),
     ]
 
