@@ -114,3 +114,53 @@ class Service(Protocol):
     async def close(self) -> None:
         """Let go of everything; what was not decided stays undecided."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Decisions of one partition that have become visible, in the order of the log.
+
+    Attributes:
+        first: number of the first of them; of none, that of the next decision.
+        values: as the log holds them.
+    """
+
+    partition: int
+    first: int
+    values: Sequence[bytes]
+
+
+class Appending(Protocol):
+    """What becomes visible, until it is closed."""
+
+    def __aiter__(self) -> AsyncIterator[Appended]: ...
+
+    async def __anext__(self) -> Appended: ...
+
+    def close(self) -> None:
+        """Stop, awaiting nothing."""
+        ...
+
+
+class LedgerService(Service, Protocol):
+    """A ledger that reads its log itself, as what a door serves."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the log has."""
+        ...
+
+    def appended(self) -> Appending:
+        """Return what becomes visible from now on; who is far behind loses the oldest."""
+        ...
+
+    async def read_log(self, partition: int, first: int, most: int) -> Sequence[bytes]:
+        """Return decisions from number `first` on, fewer than `most` only where the log ends.
+
+        Raises: Gone: the first of them was archived. LogDamaged.
+        """
+        ...
+
+    async def last_decision(self, partition: int) -> tuple[int, bytes]:
+        """Return the last decision of a partition, with its number."""
+        ...

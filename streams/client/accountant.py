@@ -157,7 +157,14 @@ class Accountant(Releases):
             after = found[-1].sequence or after
 
     def events(self) -> Iterator[Decision]:
-        """Yield decisions as they become visible; who reads too slowly loses the oldest."""
+        """Yield decisions as they become visible, from now on.
+
+        Through a gateway a stream that is cut goes on where it ended: nothing is lost or comes
+        twice. In process, who reads too slowly loses the oldest.
+
+        Raises: Unavailable: the gateway stays away. Gone: the stream ended so long ago that the
+            rest is to be read with `requests`.
+        """
         return self._iterate(self._client.events)
 
     def alerts(self) -> Iterator[Alert]:

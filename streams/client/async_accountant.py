@@ -229,7 +229,7 @@ class AsyncAccountant(AsyncReleases):
         ]
 
     def events(self) -> AsyncIterator[Decision]:
-        """Yield decisions as they become visible; who reads too slowly loses the oldest."""
+        """As `Accountant.events`."""
         return self.look().events()
 
     def alerts(self) -> AsyncIterator[Alert]:

@@ -19,6 +19,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.served import as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.usage import UsageView
+from streams.client.events import lasting_events
 from streams.client.requests import words
 from streams.errors import Gone, Refused, Unavailable
 from streams.service import Answer, Readiness
@@ -140,26 +141,12 @@ class HttpService:
         return [self._logged(each) for each in self._decoded(found, _decode_page).decisions]
 
     async def events(self) -> AsyncIterator[Decision]:
-        async for data in self._stream("decision"):
+        async for data in lasting_events(self._http, self._check_stream, "decision"):
             yield decode_decision(data)
 
     async def alerts(self) -> AsyncIterator[Alert]:
-        async for data in self._stream("alert"):
+        async for data in lasting_events(self._http, self._check_stream, "alert"):
             yield decode_alert(data)
-
-    async def _stream(self, kind: str) -> AsyncIterator[str]:
-        """Yield the data of one kind of server-sent events."""
-        event = ""
-        try:
-            async with self._http.stream("GET", "/events", timeout=_UNBOUNDED_READ) as response:
-                await self._check_stream(response)
-                async for line in response.aiter_lines():
-                    if line.startswith("event: "):
-                        event = line[7:]
-                    elif line.startswith("data: ") and event == kind:
-                        yield line[6:]
-        except httpx.RequestError as error:
-            raise Unavailable(f"{self._url} does not answer: {words(error)}") from error
 
     def readiness(self) -> Readiness:
         """Tell whether the last call was answered; the gateway's own is at `/readyz`."""
@@ -203,6 +190,10 @@ class HttpService:
             problem = _problem(response)
             if response.status_code in _AGAIN:
                 raise Unavailable(problem.message or f"{self._url} is not ready")
+            if response.status_code == 410:
+                raise Gone(problem.message)
+            if problem.error == "unknown_event_id":
+                raise Refused(problem.message)
             raise _raised(response.status_code, problem, self._url)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             raise self._stranger("no stream of events")
@@ -218,9 +209,6 @@ class HttpService:
             self._trouble = _problem(response).message or f"{self._url} is not ready"
             raise Unavailable(self._trouble)
         return response
-
-
-_UNBOUNDED_READ: Final = httpx.Timeout(_MARGIN_S, read=None)
 
 
 def _problem(response: httpx.Response) -> _Problem:

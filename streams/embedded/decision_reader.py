@@ -31,6 +31,22 @@ class DecisionReader:
             value = db.execute(query, (sequence,)).get
         return None if value is None else bytes(value)
 
+    def slice(self, first: int, most: int) -> list[bytes]:
+        """Return decisions from number `first` on, fewer than `most` only where the log ends.
+
+        Raises: Gone: it was archived. LogDamaged: it is missing. Unavailable, Refused.
+        """
+        with self._reading() as db:
+            found = list(numbered_decisions(db, first=first, most=most))
+            kept = first_kept(db)
+        for number, (sequence, _) in enumerate(found, first):
+            if sequence == number:
+                continue
+            if number < kept:
+                raise Gone(f"decision {number} of the log is in an archive")
+            raise LogDamaged(f"decision {number} of the log is missing")
+        return [value for _, value in found]
+
     def first_kept(self) -> int:
         """Return the number of the first decision of the log's unbroken end."""
         with self._reading() as db:

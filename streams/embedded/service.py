@@ -36,7 +36,7 @@ from streams.index import By, UsageReader, UsageRow, index_path
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
-from streams.service import Answer, Readiness
+from streams.service import Answer, Appended, Readiness
 from streams.settings import Settings
 
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
@@ -62,6 +62,7 @@ class EmbeddedService:
         self._clock = clock
         self._inbox = InputQueue(settings.most_waiting)
         self._events = Broadcast[Decision]()
+        self._appended = Broadcast[Appended]()
         self._alerts = Broadcast[Alert]()
         self._crossings = OwnAlerts()
         self._reader = DecisionReader(file.path)
@@ -231,6 +232,25 @@ class EmbeddedService:
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
 
+    @property
+    def partitions(self) -> int:
+        """1: a file has one partition."""
+        return 1
+
+    def appended(self) -> Subscription[Appended]:
+        """As `LedgerService.appended`."""
+        return self._appended.subscribe()
+
+    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
+        """As `LedgerService.read_log`."""
+        return await asyncio.to_thread(self._reader.slice, first, most)
+
+    async def last_decision(self, partition: int) -> tuple[int, bytes]:
+        """As `LedgerService.last_decision`."""
+        last = self._check_readable()
+        (value,) = await self.read_log(partition, last, 1)
+        return last, value
+
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()
 
@@ -263,6 +283,7 @@ class EmbeddedService:
 
     def _close_readers(self) -> None:
         self._events.end()
+        self._appended.end()
         self._alerts.end()
         if self._outbox is not None:
             self._outbox.close()
@@ -281,12 +302,18 @@ class EmbeddedService:
     def _begun(self, partition: Partition) -> None:
         if self._heads is not None:
             self._heads.begin(partition)
+        # What was committed without this process knowing so is read from the log.
+        self._appended.send([Appended(0, partition.sequence + 1, ())])
         self._send_alerts(self._crossings.begin(partition.ledgers))
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
         if self._events.heard:
             self._events.send([encoded.decision for encoded in records])
+        if self._appended.heard:
+            first = records[0].partition_sequence
+            values = [encoded.value for encoded in records]
+            self._appended.send([Appended(0, first, values)])
         self._usage.wake()
         if self._heads is not None:
             self._heads.wake(committed.partition)

@@ -27,7 +27,7 @@ from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS
 from streams.gateway.submit import amend_dataset, close_dataset, open_dataset, submit_request
 from streams.metrics.registry import make_registry, version
-from streams.service import Service
+from streams.service import LedgerService
 from streams.settings import Settings
 
 _ROUTES: Final = [
@@ -47,7 +47,7 @@ _ROUTES: Final = [
 
 
 def create_app(
-    service: Service, settings: Settings, *, registry: CollectorRegistry | None = None
+    service: LedgerService, settings: Settings, *, registry: CollectorRegistry | None = None
 ) -> Litestar:
     """Return the door of a ledger; the caller keeps and closes the service.
 

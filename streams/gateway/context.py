@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from litestar import Request
 from litestar.datastructures import State
 
-from streams.service import Service
+from streams.service import LedgerService
 from streams.settings import Settings
 
 HttpRequest = Request[None, None, State]
@@ -22,7 +22,7 @@ class Context:
         stopping: set once the server is to end, so that streams do.
     """
 
-    service: Service
+    service: LedgerService
     settings: Settings
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 

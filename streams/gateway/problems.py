@@ -69,6 +69,18 @@ def problem(
     return Response(encode(told), status_code=status, media_type=PROBLEM_JSON, headers=headers)
 
 
+class Told(Exception):
+    """A problem that a handler raises whose own answer is of another kind."""
+
+    def __init__(self, answer: Response[bytes]) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def _told(_request: Request[Any, Any, Any], told: Told) -> Response[bytes]:
+    return told.answer
+
+
 def _invalid(_request: Request[Any, Any, Any], error: RequestInvalid) -> Response[bytes]:
     return problem(
         422,
@@ -118,6 +130,7 @@ def _unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[b
 
 
 HANDLERS: dict[type[Exception] | int, Any] = {
+    Told: _told,
     RequestInvalid: _invalid,
     Undecodable: _undecodable,
     Gone: _gone,

@@ -27,7 +27,7 @@ from streams.logs import get_logger
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
 from streams.processing.garbage import collect_less
-from streams.service import Service
+from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
 
 _log = get_logger(__name__)
@@ -118,7 +118,7 @@ def warn_of_no_authentication(settings: Settings, address: str) -> None:
 
 
 async def run_gateway(
-    service: Service,
+    service: LedgerService,
     settings: Settings,
     *,
     registry: CollectorRegistry | None = None,

@@ -27,7 +27,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.indexed.usage import KafkaUsage
 from streams.kafka.tail import Tail
 from streams.kafka.topics import check_whole
-from streams.service import Answer, Readiness
+from streams.service import Answer, Appended, Readiness
 
 MOST_PENDING: Final = 10_000
 _RECENT: Final = 20_000
@@ -37,6 +37,7 @@ _FIRST_LOOK_S: Final = 6.0
 _TOPIC_SPREAD_S: Final = 1.0  # until every broker knows a topic that was just created
 _NEEDED: Final = ("requests", "decisions", "state")  # a client may lack the right to see the others
 _STOP_S: Final = 1.0
+_MOST_BATCHES: Final = 8  # of a read; who is further behind reads the log
 _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller waits
 
 _FINAL: Final = frozenset(
@@ -70,6 +71,7 @@ class KafkaService:
         self.usage_index = KafkaUsage(deployment, index)
         self._views_of = ViewFolder(self._views, {})
         self._events = Broadcast[Decision]()
+        self._appended = Broadcast[Appended](_MOST_BATCHES)
         self._alerts = Broadcast[Alert]()
         self._tail = Tail(
             deployment,
@@ -171,7 +173,8 @@ class KafkaService:
 
         Each read takes about a millisecond in two processes, even if there is nothing to read.
         """
-        if self._waiting or self._events.heard or self._alerts.heard:
+        heard = self._events.heard or self._appended.heard or self._alerts.heard
+        if self._waiting or heard:
             await asyncio.sleep(0)  # a backlog must not keep other tasks from their turn
             return
         self._wanted.clear()
@@ -212,6 +215,23 @@ class KafkaService:
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
 
+    @property
+    def partitions(self) -> int:
+        """As `LedgerService.partitions`."""
+        return self._deployment.partitions
+
+    def appended(self) -> Subscription[Appended]:
+        """As `LedgerService.appended`."""
+        return self._appended.subscribe()
+
+    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
+        """As `LedgerService.read_log`."""
+        return await self.usage_index.log.read(partition, first, most)
+
+    async def last_decision(self, partition: int) -> tuple[int, bytes]:
+        """As `LedgerService.last_decision`."""
+        return await self.usage_index.log.last(partition)
+
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()
 
@@ -228,6 +248,7 @@ class KafkaService:
         await self._appender.stop()
         await self.usage_index.close()
         self._events.end()
+        self._appended.end()
         self._alerts.end()
         for future in self._pending.values():
             if not future.done():
@@ -253,6 +274,8 @@ class KafkaService:
         self.usage_index.seen(partition, lines[-1].partition_sequence)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])
+        if self._appended.heard:
+            self._appended.send([Appended(partition, lines[0].partition_sequence, values)])
         if crossed:
             self._alerts.send(crossed)
         self._recent.forget_old()

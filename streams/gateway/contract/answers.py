@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from streams.gateway.contract.schemas import USAGE_BY, JsonSchema, components, reference
+from streams.gateway.events import LAST_EVENT_ID
 from streams.gateway.problems import JSON, PROBLEM_JSON
 
 _TEXT: Final[JsonSchema] = {"type": "string"}
@@ -124,7 +125,12 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
     },
     "stream_events": {
         "200": Answer("server-sent events", _TEXT, media_types=("text/event-stream",)),
-        "400": _QUERY,
+        "400": _problem("a parameter as elsewhere; or Last-Event-ID is of no event of this ledger"),
+        "410": _problem(
+            "Last-Event-ID is too far back, or archived: read GET /datasets/{dataset}/requests on, "
+            "then connect without it"
+        ),
+        "422": _BROKEN,
         "503": _BUSY,
     },
     "preview_request": {
@@ -153,12 +159,20 @@ _PARAMETERS: Final = {
     ("path", "dataset"): reference("Name"),
     ("path", "request_id"): reference("RequestId"),
     ("query", "analyst"): reference("Name"),
+    ("query", "dataset"): reference("Name"),
 }
 _PREFER: Final = {
     "name": "Prefer",
     "in": "header",
     "description": "how long to wait for the decision, in seconds: wait=5",
     "schema": {"type": "string", "examples": ["wait=5"]},
+}
+
+_LAST_EVENT_ID: Final = {
+    "name": LAST_EVENT_ID,
+    "in": "header",
+    "description": "the id of the last event that came: the stream goes on after it",
+    "schema": {"type": "string", "examples": ["1-8f3a0c2b9d11-1041"]},
 }
 
 
@@ -180,6 +194,8 @@ def _describe(operation: dict[str, Any]) -> None:
         schema = _PARAMETERS.get((parameter["in"], parameter["name"]))
         if schema is not None:
             parameter["schema"] = schema
+    if name == "stream_events":
+        operation.setdefault("parameters", []).append(_LAST_EVENT_ID)
     answers = ANSWERS.get(name)
     if answers is None and "requestBody" in operation:
         operation.setdefault("parameters", []).append(_PREFER)

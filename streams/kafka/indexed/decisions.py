@@ -26,6 +26,7 @@ _PATIENCE_S: Final = 6.0  # for one fetch with all its tries
 _TRIES: Final = 3  # a connection that was idle for long is closed, and a leader may be another
 _STALLED_S: Final = 15.0
 _MOST_KNOWN: Final = 2_000  # places of a partition, of a hundred bytes each
+_NEAR_END: Final = 16  # offsets
 _MOST_AHEAD: Final = 8  # slices, of a megabyte each
 
 
@@ -118,6 +119,27 @@ class DecisionReader:
             found.append(value)
             size += len(value)
         return found
+
+    async def last(self, partition: int) -> tuple[int, bytes]:
+        """Return the last decision, with its number. It is looked for from the log's end back.
+
+        Raises: Unavailable, Refused: there is none, or it cannot be read. LogDamaged.
+        """
+        known = self._known.get(partition, [_BEGIN])[-1]
+        fetched = await self._fetch(partition, known.offset)
+        end = known.offset if fetched is None else fetched.end
+        back = _NEAR_END
+        while True:
+            offset, found = max(0, end - back), None
+            while (some := await self._next(partition, offset)) is not None:
+                found, offset = some, some.next
+            if found is not None:
+                after = found.first + len(found.values)
+                self._learn(partition, _Known(after, offset))
+                return after - 1, found.values[-1]
+            if back >= end:
+                raise Unavailable(f"partition {partition} has no decision yet")
+            back *= 16  # there are only markers, or what was aborted
 
     async def _at(self, partition: int, number: int) -> _Slice | None:
         """Return decisions among which one is; None where the log ends before it."""

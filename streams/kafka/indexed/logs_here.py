@@ -42,6 +42,10 @@ class LogsHere:
         """Do as `DecisionReader.decisions` does."""
         return self._here().run(self._reader.decisions(partition, sequences))
 
+    def last(self, partition: int) -> tuple[int, bytes]:
+        """Do as `DecisionReader.last` does."""
+        return self._here().run(self._reader.last(partition))
+
     def _here(self) -> asyncio.Runner:
         if self._runner is None:
             self._runner = asyncio.Runner()

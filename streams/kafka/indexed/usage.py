@@ -12,6 +12,7 @@ from accountant.partition.key_hash import partition_of
 from streams.errors import Unavailable
 from streams.index import By, IndexState, UsageReader, UsageRow
 from streams.kafka.deployment import Deployment
+from streams.kafka.indexed.log_lookup import LogLookup
 from streams.kafka.indexed.logs_here import LogsHere
 from streams.logs import get_logger
 
@@ -21,7 +22,6 @@ _log = get_logger(__name__)
 _SLICE: Final = 1_000  # decisions of one transaction, a megabyte or so
 _THREADS: Final = 8  # of readers: those of the event loop's own pool answer others
 _WAIT_S: Final = 5.0
-_MOST_LOOKING: Final = 100
 _END_S: Final = 1.0
 _MOST_NAMED: Final = 10  # partitions, in a note
 
@@ -31,6 +31,9 @@ class KafkaUsage:
 
     Args:
         path: where it is kept; None for a temporary one, made anew from decision 0.
+
+    Attributes:
+        log: reads single decisions, with or without the index.
     """
 
     def __init__(self, deployment: Deployment, path: Path | None) -> None:
@@ -43,9 +46,7 @@ class KafkaUsage:
         self._last: dict[int, int] = {}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="usage")
         self._waiting = 0
-        self._log = LogsHere(deployment)
-        self._lookup = ThreadPoolExecutor(1, thread_name_prefix="decisions")
-        self._looking = 0
+        self.log = LogLookup(deployment)
         self._started = self._closed = False
 
     def start(self) -> None:
@@ -87,15 +88,7 @@ class KafkaUsage:
                 dataset, upto, after=after, most=most, partition=partition, wait=wait
             )
         )
-        if self._looking >= _MOST_LOOKING:
-            raise Unavailable(f"{_MOST_LOOKING} look for older decisions already: ask again")
-        self._looking += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._lookup, self._log.decisions, partition, [place for _, place in places]
-            )
-        finally:
-            self._looking -= 1
+        return await self.log.decisions(partition, [place for _, place in places])
 
     async def _read(self, take: Callable[[float], T]) -> T:
         if self._closed:
@@ -142,8 +135,7 @@ class KafkaUsage:
         self._closed = True
         await asyncio.to_thread(self._reader.close, _END_S)
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._lookup.submit(self._log.close)
-        self._lookup.shutdown(wait=False)
+        self.log.close()
 
 
 def _behind(partition: int, left: int | None) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import msgspec
 from msgspec.structs import replace
 
-from accountant.records import Decision
+from accountant.records import encode
 from accountant.views.datasets import view_of_ledger
-from streams.broadcast import Broadcast
-from streams.gateway.events import _PIECE_BYTES, Streams, _crossed, _next
+from streams.embedded.service import EmbeddedService
+from streams.gateway.events.happened import EVERYTHING
+from streams.gateway.events.ring import Ring
+from streams.gateway.events.stream import PIECE_BYTES, EventStream, crossed_before
+from streams.service import Appended
+from streams.settings import Settings
 from tests.accountant.world import World
 from tests.streams.bodies import decision
+from tests.streams.gateway.door import TestClock
 
 
 def test_what_was_crossed_before_comes_in_pieces() -> None:
@@ -19,17 +27,26 @@ def test_what_was_crossed_before_comes_in_pieces() -> None:
     world.ask("pure:0.95", dataset="census")
     view = view_of_ledger(world.state.ledgers["census"])
     views = [replace(view, dataset=f"dataset-{number:05}") for number in range(2_000)]
-    pieces = list(_crossed(views))
+    pieces = list(crossed_before(views, EVERYTHING))
     assert b"".join(pieces).count(b"event: alert") == 6_000
-    assert max(map(len, pieces)) < 2 * _PIECE_BYTES
+    assert max(map(len, pieces)) < 2 * PIECE_BYTES
 
 
-async def test_long_decisions_come_in_pieces() -> None:
-    broadcast, streams = Broadcast[Decision](), Streams()
-    reader = broadcast.subscribe()
-    long = msgspec.Raw(b'"' + b"x" * 60_000 + b'"')
-    broadcast.send([replace(decision(number), request=long) for number in range(100)])
-    pieces: list[bytes] = []
-    while b"".join(pieces).count(b"event: decision") < 100:
-        pieces.append(await _next(reader, streams))
-        assert len(pieces[-1]) < 2 * _PIECE_BYTES
+async def test_long_decisions_come_in_pieces(file: Path, clock: TestClock) -> None:
+    service = EmbeddedService.open(file, Settings(), clock=clock)
+    ring = Ring(service, asyncio.Event())
+    try:
+        await ring.ready()
+        stream = EventStream(service, ring, EVERYTHING, None).pieces([])
+        assert b"from now on" in await anext(stream)
+        assert (await anext(stream)).startswith(b"id: ")
+        long = msgspec.Raw(b'"' + b"x" * 60_000 + b'"')
+        values = [encode(replace(decision(number), request=long)) for number in range(1, 101)]
+        service._appended.send([Appended(0, 1, values)])
+        pieces: list[bytes] = []
+        while b"".join(pieces).count(b"event: decision") < 100:
+            pieces.append(await anext(stream))
+            assert len(pieces[-1]) < 2 * PIECE_BYTES
+    finally:
+        ring.close()
+        await service.close()

@@ -15,14 +15,15 @@ from typing import Any
 import httpx
 import pytest
 
-from accountant.records import decode_decision
-from streams.broadcast import MOST_BEHIND
+from accountant.records import decode_decision, encode
 from streams.embedded.service import EmbeddedService
 from streams.gateway.app import create_app
-from streams.gateway.events import MOST_STREAMS, Streams
+from streams.gateway.events import MOST_STREAMS
+from streams.gateway.events.happened import EVERYTHING, Happened
+from streams.gateway.events.position import Position
 from streams.gateway.server import GatewayServer, run_gateway
-from streams.kafka.deployment import Deployment
 from streams.kafka.service import KafkaService
+from streams.service import Appended
 from streams.settings import Settings
 from tests.streams.bodies import decision
 from tests.streams.gateway.door import TestClock, asked, eventually
@@ -38,18 +39,25 @@ def settings() -> Settings:
     return Settings(port=0)
 
 
-@pytest.fixture(params=["embedded", "kafka"])
+@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 async def service(
     request: pytest.FixtureRequest, file: Path, clock: TestClock, settings: Settings
 ) -> AsyncIterator[AnyService]:
-    """Either service; that on Kafka needs no broker to be subscribed to."""
-    made: AnyService
-    if request.param == "embedded":
-        made = EmbeddedService.open(file, settings, clock=clock)
-    else:
-        made = KafkaService(Deployment(bootstrap="127.0.0.1:9"), clock=clock)
-    yield made
-    await made.close()
+    """Either service, of a ledger of one partition whose only decision is its genesis."""
+    async with contextlib.AsyncExitStack() as stack:
+        made: AnyService
+        if request.param == "embedded":
+            made = EmbeddedService.open(file, settings, clock=clock)
+        else:
+            from tests.faults.ledger import Ledger
+
+            bootstrap = request.getfixturevalue("broker").bootstrap
+            application = request.getfixturevalue("application")
+            ledger = Ledger(bootstrap, application, partitions=1)
+            await stack.enter_async_context(ledger)
+            made = await KafkaService.start(ledger.deployment)
+        yield made
+        await made.close()
 
 
 @contextlib.asynccontextmanager
@@ -96,10 +104,10 @@ def read_until(connected: socket.socket, wanted: bytes) -> bytes:
 
 
 async def nobody_reads(service: AnyService) -> None:
-    """Return once both broadcasts have no reader."""
+    """Return once the broadcast has no reader."""
 
     def gone() -> bool:
-        return not service._events.heard and not service._alerts.heard
+        return not service._appended.heard
 
     await asyncio.to_thread(eventually, gone)
 
@@ -151,13 +159,12 @@ async def test_nothing_is_kept_where_the_server_gives_a_stream_up(
     serving = asyncio.create_task(app(asked("/events"), receive, send))
     async with asyncio.timeout(20):
         await began.wait()
-    assert service._events.heard
+    assert service._appended.heard
     await asyncio.sleep(0)  # where nothing is blocked, the stream waits for its first event
     serving.cancel()
     await asyncio.wait([serving], timeout=20)
     assert serving.cancelled()
-    assert not service._events.heard
-    assert not service._alerts.heard
+    assert not service._appended.heard
 
 
 async def answered(port: int) -> bool:
@@ -227,23 +234,22 @@ async def test_what_waits_already_is_sent_in_few_pieces_and_in_order(
             size, _, rest = rest.partition(b"\r\n")
             chunk, rest = rest[: int(size, 16)], rest[int(size, 16) + 2 :]
             data = [line[6:] for line in chunk.splitlines() if line.startswith(b"data: ")]
-            found.append([each.partition_sequence for each in map(decode_decision, data)])
+            if data:  # else the chunk tells the position alone
+                found.append([each.partition_sequence for each in map(decode_decision, data)])
         return found
 
     async with served(service, settings) as port:
         await asyncio.to_thread(open_streams)
-        service._events.send([decision(number) for number in range(1, 251)])
+        values = [encode(decision(number)) for number in range(1, 251)]
+        service._appended.send([Appended(0, 1, values)])
         for client in clients:
             found = await asyncio.to_thread(pieces, client)
             assert list(itertools.chain(*found)) == [*range(1, 251)]
             assert len(found) <= 3
 
 
-def test_an_event_is_encoded_once_for_all_streams() -> None:
-    streams = Streams()
-    # Many more than are kept, and none is kept here: their places in memory are used again.
-    for number in range(5 * MOST_BEHIND):
-        one = decision(number)
-        sent = streams.encoded(one)
-        assert streams.encoded(one) is sent
-        assert f'"partition_sequence":{number},'.encode() in sent
+def test_a_decision_is_made_into_events_once_for_all_streams() -> None:
+    happened = Happened(0, encode(decision(7)), Position((6,), 0))
+    sent = happened.encoded(EVERYTHING)
+    assert happened.encoded(EVERYTHING) is sent
+    assert b'"partition_sequence":7,' in sent

@@ -1,0 +1,136 @@
+"""One decision as streams send it: with its alerts, each event with the position after it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from accountant.partition.ids import decode_identity
+from accountant.records import DECODE_ERRORS, NO_REQUEST, check_maker, decode_decision, encode
+from accountant.records.outcomes import Outcome
+from accountant.records.served import served
+from accountant.views.crossings import crossings, may_cross
+from accountant.views.datasets import Alert
+from streams.errors import Unavailable
+from streams.gateway.events.position import Position
+from streams.service import LedgerService
+
+
+class _Line(msgspec.Struct, tag_field="type", tag="decision", gc=False):
+    """The fields of a decision that every stream needs."""
+
+    partition_sequence: int
+    previous: str
+    outcome: Outcome
+    dataset: str | None = None
+    crossed: tuple[str, ...] = ()
+    request: msgspec.Raw = NO_REQUEST
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+
+
+class Wanted(NamedTuple):
+    """What a client reads.
+
+    Attributes:
+        dataset: what is about this one alone.
+        analyst: decisions on what this one asked, or ordered as an owner, alone. An alert is
+            about a dataset, and everybody's.
+    """
+
+    dataset: str | None = None
+    analyst: str | None = None
+
+
+EVERYTHING = Wanted()
+
+
+class Happened:
+    """A decision and its alerts.
+
+    Attributes:
+        partition, number: where it stands in the log.
+        before, after: the positions around it.
+    """
+
+    __slots__ = ("_alerts", "_encoded", "_line", "_value", "after", "before", "number", "partition")
+
+    def __init__(self, partition: int, value: bytes, before: Position) -> None:
+        try:
+            line = _decode_line(value)
+            self.after = before.after(partition, line.partition_sequence, value, line.previous)
+        except (*DECODE_ERRORS, ValueError) as error:
+            check_maker(value)
+            raise Unavailable(
+                f"partition {partition}: a decision cannot be read: {error}"
+            ) from None
+        self.partition = partition
+        self.number = line.partition_sequence
+        self.before = before
+        self._line = line
+        self._value = value
+        self._alerts: tuple[Alert, ...] = ()
+        self._encoded: bytes | None = None
+
+    @classmethod
+    async def of(
+        cls, service: LedgerService, partition: int, value: bytes, before: Position
+    ) -> Happened:
+        """Return what a decision of the log comes to for readers.
+
+        Raises: Unavailable: it does not follow `before`, or cannot be read.
+        """
+        made = cls(partition, value, before)
+        if made.number != before.numbers[partition] + 1:
+            raise Unavailable(
+                f"partition {partition}: decision {made.number} follows {before.numbers[partition]}"
+            )
+        line = made._line
+        if line.dataset is not None and may_cross(line.outcome, line.crossed):
+            view = await service.dataset(line.dataset)
+            if view is None:
+                raise Unavailable(f"dataset {line.dataset} is not shown yet")
+            made._alerts = crossings(decode_decision(value), view)
+        return made
+
+    def encoded(self, wanted: Wanted, *, sent: int = 0) -> bytes:
+        """Return the events that a client wants, without the first `sent`; made once for all."""
+        if wanted != EVERYTHING or sent:
+            return b"".join(self._events(wanted, sent))
+        if self._encoded is None:
+            self._encoded = b"".join(self._events(wanted, 0))
+        return self._encoded
+
+    def _events(self, wanted: Wanted, sent: int) -> list[bytes]:
+        if wanted.dataset is not None and wanted.dataset != self._line.dataset:
+            return []
+        found = list[bytes]()
+        for number, event in enumerate((None, *self._alerts), 1):
+            if number <= sent or (event is None and not self._is_of(wanted.analyst)):
+                continue
+            is_last = number > len(self._alerts)
+            place = self.after if is_last else self.before.within(self.partition, number)
+            if event is None:
+                found.append(_event(b"decision", served(self._value), place))
+            else:
+                found.append(_event(b"alert", encode(event), place))
+        return found
+
+    def _is_of(self, analyst: str | None) -> bool:
+        if analyst is None:
+            return True
+        try:
+            return decode_identity(self._line.request).who == analyst
+        except DECODE_ERRORS:  # what was asked is no request
+            return False
+
+
+def _event(kind: bytes, data: bytes, place: Position) -> bytes:
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(place).encode(), kind, data)
+
+
+def alert_event(alert: Alert) -> bytes:
+    """Return an alert of before the stream, which has no position in it."""
+    return b"event: alert\ndata: %s\n\n" % encode(alert)

@@ -1,0 +1,177 @@
+"""GET /events: decisions and alerts as they become visible, as server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from litestar import get
+from litestar.openapi import ResponseSpec
+from litestar.params import QueryParameter
+from litestar.response.streaming import ASGIStreamingResponse
+from litestar.types import Receive, Scope, Send
+
+from accountant.errors import RequestInvalid
+from accountant.records.inputs import is_name
+from streams.errors import Gone, Unavailable
+from streams.gateway.context import Context, HttpRequest, context_of
+from streams.gateway.events.happened import Wanted
+from streams.gateway.events.position import Position
+from streams.gateway.events.ring import Ring
+from streams.gateway.events.stream import EventStream, NotThisLog, check
+from streams.gateway.problems import Told, problem
+
+MOST_STREAMS: Final = 500
+"""Streams that one gateway keeps open: each takes one of the 1,024 files that a process may
+have by default, and requests need theirs."""
+LAST_EVENT_ID: Final = "Last-Event-ID"
+
+_MEDIA_TYPE: Final = "text/event-stream"
+_DESCRIBED: Final = ResponseSpec(
+    str, generate_examples=False, media_type=_MEDIA_TYPE, description="server-sent events"
+)
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_SHOWN: Final = 100  # characters of what a client has sent
+_PAGE: Final = (
+    "read GET /datasets/{dataset}/requests?after= on from the sequence that you have of each "
+    "dataset, then connect again without Last-Event-ID"
+)
+
+
+@get("/events", tags=["requests"], responses={200: _DESCRIBED})
+async def stream_events(
+    request: HttpRequest,
+    crossed: Annotated[
+        bool, QueryParameter(description="begin with an alert for each threshold crossed before")
+    ] = False,
+    dataset: Annotated[
+        str | None, QueryParameter(description="what is about this dataset alone")
+    ] = None,
+    analyst: Annotated[
+        str | None,
+        QueryParameter(description="decisions on what this analyst asked alone; and every alert"),
+    ] = None,
+) -> ASGIStreamingResponse:
+    """Stream every decision and alert from now on, or from `Last-Event-ID` on.
+
+    Events are of type `decision` or `alert`. An event's `id` is how far the stream is: who connects
+    again with it misses nothing and has nothing twice, 20,000 decisions back at most. An alert
+    follows the decision that crossed its threshold. With `crossed=true` the stream begins with an
+    alert for each threshold that was crossed before; they have no `id`, and with a
+    `Last-Event-ID` they are left out. 503 where too many streams are open already: end one, or
+    connect again after Retry-After seconds.
+    """
+    context = context_of(request)
+    wanted = Wanted(_name("dataset", dataset), _name("analyst", analyst))
+    text = request.headers.get(LAST_EVENT_ID, "")
+    position = Position.parse(text) if text else None
+    if text and position is None:
+        raise _not_ours(text, "it is no id of an event of this version")
+    streams: Streams = request.app.state.setdefault("streams", Streams())
+    reading = streams.begin(context)
+    try:
+        return await _begun(context, reading, wanted, position, crossed=crossed)
+    except NotThisLog as error:
+        reading.close()
+        raise _not_ours(text, str(error)) from error
+    except Gone as error:
+        reading.close()
+        raise Gone(f"{error}: {_PAGE}") from error
+    except BaseException:
+        reading.close()
+        raise
+
+
+def _name(field: str, text: str | None) -> str | None:
+    """Return a filter.
+
+    Raises: RequestInvalid: it is no name, so that nothing would ever come.
+    """
+    if text is not None and not is_name(text):
+        raise RequestInvalid(field, "must be a name", text[:_SHOWN])
+    return text
+
+
+def _not_ours(text: str, why: str) -> Told:
+    answer = problem(
+        400,
+        "unknown_event_id",
+        f"{LAST_EVENT_ID}: {why}; connect without it for what happens from now on",
+        field=LAST_EVENT_ID,
+        rule="must be the id of an event of this ledger's stream",
+        value=text[:_SHOWN],
+    )
+    return Told(answer)
+
+
+async def _begun(
+    context: Context, reading: Reading, wanted: Wanted, position: Position | None, *, crossed: bool
+) -> ASGIStreamingResponse:
+    # All before the headers are sent: whoever has them misses nothing after.
+    await reading.ring.ready()
+    if position is not None:
+        await check(context.service, reading.ring, position)
+    stream = EventStream(context.service, reading.ring, wanted, position)
+    # Looked at after the stream's begin, so that what is crossed in between comes twice rather
+    # than never.
+    before = await context.service.datasets() if crossed and position is None else []
+    return _Streaming(reading, stream.pieces(before))
+
+
+class Streams:
+    """The streams that one gateway has open, and what happened last for as long as there is one."""
+
+    def __init__(self) -> None:
+        self.open: set[Reading] = set()
+        self._ring: Ring | None = None
+
+    def begin(self, context: Context) -> Reading:
+        """Return the place of another client.
+
+        Raises: Unavailable: there are `MOST_STREAMS` already.
+        """
+        if len(self.open) >= MOST_STREAMS:
+            what = f"{MOST_STREAMS} streams of events are open already"
+            raise Unavailable(f"{what}: end one, or connect again later")
+        if self._ring is None or self._ring.ended:
+            self._ring = Ring(context.service, context.stopping)
+        reading = Reading(self, self._ring)
+        self.open.add(reading)
+        return reading
+
+    def end(self, reading: Reading) -> None:
+        """Give its place to another."""
+        self.open.discard(reading)
+        if not self.open and self._ring is not None:
+            self._ring.close()
+            self._ring = None
+
+
+class Reading:
+    """What one client reads, and its place among the open streams."""
+
+    def __init__(self, streams: Streams, ring: Ring) -> None:
+        self._streams = streams
+        self.ring = ring
+
+    def close(self) -> None:
+        """Let go of everything, awaiting nothing."""
+        self._streams.end(self)
+
+
+class _Streaming(ASGIStreamingResponse):
+    """The answer to one client; closes what it reads however the answer ends.
+
+    The generator cannot: it has no `finally` yet where the server gives up before its first
+    piece, and none of its awaits returns once the client has left.
+    """
+
+    def __init__(self, reading: Reading, pieces: AsyncIterator[bytes]) -> None:
+        super().__init__(iterator=pieces, media_type=_MEDIA_TYPE, headers=_HEADERS)
+        self._reading = reading
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._reading.close()

@@ -1,0 +1,132 @@
+"""What a stream reads of the log: slices, as far as it is behind, and no more than it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.embedded.service import EmbeddedService
+from streams.gateway.events.happened import EVERYTHING
+from streams.gateway.events.ring import MOST_KEPT, SLICE, Ring
+from streams.gateway.events.stream import PIECE_BYTES, EventStream
+from streams.service import Appended
+from streams.settings import Settings
+from tests.streams.gateway.door import TestClock
+
+
+class Watched(EmbeddedService):
+    """A ledger in a file that notes how much is read of its log."""
+
+    reads: list[int]
+
+    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
+        self.reads.append(most)
+        return await super().read_log(partition, first, most)
+
+    async def submit_some(self, count: int) -> None:
+        """Have so many decisions made, of bodies that are no JSON."""
+        while count:
+            some = min(count, 2_000)
+            await asyncio.gather(*[self.submit("requests", b"?", wait=60) for _ in range(some)])
+            count -= some
+
+
+@pytest.fixture
+async def watched(file: Path, clock: TestClock) -> AsyncIterator[Watched]:
+    service = Watched.open(file, Settings(), clock=clock)
+    service.reads = []
+    yield service
+    await service.close()
+
+
+@pytest.fixture
+async def ring(watched: Watched) -> AsyncIterator[Ring]:
+    made = Ring(watched, asyncio.Event())
+    await made.ready()
+    yield made
+    made.close()
+
+
+async def numbers_of(stream: AsyncIterator[bytes], count: int) -> list[int]:
+    """Return the numbers of so many decisions or some more, from pieces that are not too long."""
+    found: list[int] = []
+    while len(found) < count:
+        piece = await anext(stream)
+        assert len(piece) < PIECE_BYTES + 10_000
+        lines = [line[6:] for line in piece.splitlines() if line.startswith(b"data: ")]
+        found += [json.loads(line)["partition_sequence"] for line in lines]
+    return found
+
+
+async def test_who_is_behind_reads_slices_while_others_go_on(watched: Watched, ring: Ring) -> None:
+    begin = ring.position
+    await watched.submit_some(3_000)
+    await ring.reach((3_000,))
+    slow = EventStream(watched, ring, EVERYTHING, begin).pieces([])
+    other = EventStream(watched, ring, EVERYTHING, None).pieces([])
+    watched.reads.clear()
+    found = await numbers_of(slow, 1_000)
+    assert len(watched.reads) == 10, "no more is read than is sent"
+    assert max(watched.reads) == SLICE
+    assert b"from now on" in await anext(other)
+    assert (await anext(other)).startswith(b"id: ")
+    await watched.submit_some(1)
+    assert await numbers_of(other, 1) == [3_001]
+    found += await numbers_of(slow, 2_001)
+    assert found == list(range(1, 3_002))
+
+
+async def test_a_reader_that_is_too_slow_gets_what_it_missed_from_the_log(
+    watched: Watched, ring: Ring
+) -> None:
+    stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
+    await watched.submit_some(10)
+    found = await numbers_of(stream, 10)
+    assert watched.reads == [1], "the last decision of the log, when the ring began"
+    await watched.submit_some(3 * MOST_KEPT)  # far more than is kept, while it does not read
+    await ring.reach((3 * MOST_KEPT + 10,))
+    found += await numbers_of(stream, 3 * MOST_KEPT)
+    assert len(watched.reads) > 1
+    await watched.submit_some(5)
+    found += await numbers_of(stream, 5)
+    assert found == list(range(1, 3 * MOST_KEPT + 16))
+
+
+async def test_what_is_kept_for_all_is_bounded(watched: Watched, ring: Ring) -> None:
+    await watched.submit_some(5 * MOST_KEPT)
+    await ring.reach((5 * MOST_KEPT,))
+    assert MOST_KEPT <= len(ring._kept) < 2 * MOST_KEPT + SLICE
+
+
+async def test_a_reader_that_is_ever_further_behind_is_let_go(watched: Watched, ring: Ring) -> None:
+    stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
+    assert b"from now on" in await anext(stream)
+    assert (await anext(stream)).startswith(b"id: ")
+    await watched.submit_some(22_000)
+    await ring.reach((22_000,))
+    assert [piece async for piece in stream] == [], "it connects again, and is told why"
+
+
+async def test_decisions_that_did_not_reach_the_door_are_read_from_the_log(
+    watched: Watched, ring: Ring
+) -> None:
+    stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
+    heard: Any = watched._appended
+    watched._appended = type(heard)()  # of what follows nobody hears
+    await watched.submit_some(300)
+    watched._appended = heard
+    partition = watched._writer.partition
+    assert partition is not None
+    watched._begun(partition)  # as after a commit of which it was not known whether it was made
+    assert await numbers_of(stream, 300) == list(range(1, 301))
+    # What comes twice, or in part, is told once.
+    log = await watched.read_log(0, 0, 1_000)
+    for first, count in ((295, 6), (1, 300), (301, 0)):
+        heard.send([Appended(0, first, log[first : first + count])])
+    await watched.submit_some(2)
+    assert await numbers_of(stream, 2) == [301, 302]

@@ -1,0 +1,39 @@
+"""A position comes back from its text as it was, and no other text is one."""
+
+from __future__ import annotations
+
+import hashlib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.gateway.events.position import Position
+
+NUMBERS = st.lists(st.integers(0, 10**15 - 1), min_size=1, max_size=40)
+
+
+@given(NUMBERS, st.integers(0, 2**48 - 1), st.integers(1, 999), st.data())
+def test_what_is_given_back_is_what_was_given(
+    numbers: list[int], mark: int, events: int, data: st.DataObject
+) -> None:
+    position = Position(tuple(numbers), mark)
+    assert Position.parse(str(position)) == position
+    within = position.within(data.draw(st.integers(0, len(numbers) - 1)), events)
+    assert Position.parse(str(within)) == within
+    assert sum(within.needed()) == sum(numbers) + 1
+
+
+@given(st.text(max_size=40) | st.from_regex(r"1-[0-9a-f]{12}-[0-9.]{1,20}(-[0-9.]{1,5})?"))
+def test_a_text_is_a_position_or_none(text: str) -> None:
+    position = Position.parse(text)
+    assert position is None or str(position) == text
+
+
+@given(st.lists(st.lists(st.binary(min_size=1), min_size=1, max_size=6), min_size=1, max_size=4))
+def test_the_mark_is_of_the_last_decisions_whatever_way_led_there(logs: list[list[bytes]]) -> None:
+    position = Position.of([(0, log[0]) for log in logs])
+    for partition, log in enumerate(logs):
+        for number in range(1, len(log)):
+            previous = f"sha256:{hashlib.sha256(log[number - 1]).hexdigest()}"
+            position = position.after(partition, number, log[number], previous)
+    assert position == Position.of([(len(log) - 1, log[-1]) for log in logs])
