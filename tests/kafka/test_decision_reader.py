@@ -169,3 +169,22 @@ def test_the_client_has_the_names_that_it_rests_on() -> None:
         "check_crcs",
         "isolation_level",
     ]
+
+
+async def test_the_last_decision_is_found_from_the_end(
+    broker: LocalBroker, application: str
+) -> None:
+    async with filled(broker, application, rounds=3) as ledger:
+        log = logs(ledger)[0]
+        for count in (1, 40, 700):  # the markers alone, and more than is looked at first
+            abort_some(ledger, *[request("a", purpose="never committed")] * count)
+            async with reading(ledger) as reader:
+                assert await reader.last(0) == (len(log) - 1, log[-1])
+                assert await reader.read(0, len(log) - 2, 9) == log[-2:]
+                assert await reader.last(0) == (len(log) - 1, log[-1])
+        async with working(ledger):
+            await ledger.ask("a")
+            await ledger.settle()
+        async with reading(ledger) as reader:
+            number, value = await reader.last(0)
+            assert (number, value) == (len(log), logs(ledger)[0][-1])

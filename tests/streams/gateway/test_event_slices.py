@@ -12,8 +12,9 @@ import pytest
 
 from streams.embedded.service import EmbeddedService
 from streams.gateway.events.happened import EVERYTHING
+from streams.gateway.events.position import Position
 from streams.gateway.events.ring import MOST_KEPT, SLICE, Ring
-from streams.gateway.events.stream import PIECE_BYTES, EventStream
+from streams.gateway.events.stream import PIECE_BYTES, EventStream, check
 from streams.service import Appended
 from streams.settings import Settings
 from tests.streams.gateway.door import TestClock
@@ -130,3 +131,23 @@ async def test_decisions_that_did_not_reach_the_door_are_read_from_the_log(
         heard.send([Appended(0, first, log[first : first + count])])
     await watched.submit_some(2)
     assert await numbers_of(stream, 2) == [301, 302]
+
+
+async def test_a_door_that_is_behind_another_one_waits_until_it_is_there(
+    watched: Watched, ring: Ring
+) -> None:
+    heard: Any = watched._appended
+    watched._appended = type(heard)()
+    await watched.submit_some(5)  # of which this door does not hear yet
+    watched._appended = heard
+    position = Position.of([await watched.last_decision(0)])
+    checking = asyncio.create_task(check(watched, ring, position))
+    await asyncio.wait([checking], timeout=0.3)
+    assert not checking.done()
+    partition = watched._writer.partition
+    assert partition is not None
+    watched._begun(partition)
+    await checking
+    stream = EventStream(watched, ring, EVERYTHING, position).pieces([])
+    await watched.submit_some(1)
+    assert await numbers_of(stream, 1) == [6]

@@ -135,10 +135,19 @@ def test_events_are_what_the_document_says(door: Door) -> None:
                 seen.append(event)
             if set(seen) == set(kinds):
                 break
-    wrong = door.http.get("/events?crossed=maybe")
-    stated = whole["paths"]["/events"]["get"]["responses"][str(wrong.status_code)]
-    (content,) = stated["content"].values()
-    schema_of(whole, content["schema"]).validate(wrong.json())
+    far = "1-000000000000-1"
+    for query, headers, status in (
+        ("?crossed=maybe", {}, 400),
+        ("", {"Last-Event-ID": far}, 400),
+        ("?dataset=a%20b", {}, 422),
+    ):
+        wrong = door.http.get(f"/events{query}", headers=headers)
+        assert wrong.status_code == status
+        stated = whole["paths"]["/events"]["get"]["responses"][str(status)]
+        (content,) = stated["content"].values()
+        schema_of(whole, content["schema"]).validate(wrong.json())
+    parameters = {each["name"] for each in whole["paths"]["/events"]["get"]["parameters"]}
+    assert parameters == {"crossed", "dataset", "analyst", "Last-Event-ID"}
 
 
 def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response]]:

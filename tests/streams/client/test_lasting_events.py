@@ -1,0 +1,173 @@
+"""A client's events go on where a gateway's stream was cut; a gateway that stays away is said."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accountant.records import Decision
+from accountant.views.datasets import Alert
+from streams.client import Accountant, Gone, Refused
+from streams.embedded.ledger_file import read_decisions
+from streams.settings import Settings
+from tests.streams.embedded.archived import archive_file, fill
+from tests.streams.gateway.door import Door, TestClock
+
+SMALL = {"type": "pure", "epsilon": "0.001"}
+
+
+class Relay:
+    """Passes bytes on to a door, and cuts each connection after some of them."""
+
+    def __init__(self, url: str, *, chance: random.Random) -> None:
+        self._to = int(url.rpartition(":")[2])
+        self._chance = chance
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        self.cuts = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
+
+    def _pass_on(self, client: socket.socket) -> None:
+        left = self._chance.choice([100, 700, 3_000, 20_000])
+        # Either end may leave at any moment, the last one with the test.
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self._to)) as door,
+            client,
+        ):
+            door.sendall(client.recv(65_536))
+            while left > 0 and (some := door.recv(min(left, 1_000))):
+                left -= len(some)
+                client.sendall(some)
+        self.cuts += 1
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+class Reader(threading.Thread):
+    """Reads a client's events of one kind."""
+
+    def __init__(self, url: str, kind: str) -> None:
+        super().__init__(daemon=True)
+        self.found: queue.Queue[Any] = queue.Queue()
+        self._ledger = Accountant(url)
+        self._events: Iterator[Any] = getattr(self._ledger, kind)()
+        self.start()
+
+    def run(self) -> None:
+        try:
+            for event in self._events:
+                self.found.put(event)
+        except Exception as error:  # handed to the test
+            self.found.put(error)
+
+    def next(self) -> Any:
+        return self.found.get(timeout=60)
+
+
+def begun(door: Door, *readers: Reader) -> None:
+    """Return once each reader has had an event: each round crosses thresholds of a dataset."""
+    for number in range(600):
+        if all(not reader.found.empty() for reader in readers):
+            return
+        door.open(f"begin{number}")
+        door.ask(dataset=f"begin{number}", claim={"type": "pure", "epsilon": "0.9"})
+        threading.Event().wait(0.05)
+    pytest.fail("the readers have not begun")
+
+
+def test_a_client_misses_nothing_and_has_nothing_twice(door: Door, file: Path) -> None:
+    relay = Relay(door.url, chance=random.Random(5))
+    decisions, alerts = Reader(relay.url, "events"), Reader(relay.url, "alerts")
+    begun(door, decisions, alerts)
+    for number in range(60):
+        if number % 10 == 0:
+            door.open(f"d{number}")
+        door.ask(dataset=f"d{number // 10 * 10}", claim={"type": "pure", "epsilon": "0.1"})
+    door.open("last", alert_at=["0.1"])
+    door.ask(dataset="last", claim={"type": "pure", "epsilon": "0.5"})
+    found: list[Decision] = []
+    while not found or found[-1].dataset != "last" or found[-1].outcome != "granted":
+        found.append(decisions.next())
+    told: list[Alert] = []
+    while not told or told[-1].dataset != "last":
+        told.append(alerts.next())
+    relay.close()
+    assert relay.cuts > 10
+    log = list(read_decisions(file, first=found[0].partition_sequence))
+    assert [each.partition_sequence for each in found] == list(
+        range(found[0].partition_sequence, found[0].partition_sequence + len(log))
+    )
+    crossed = [f"{each.dataset}/1/{threshold}" for each in found for threshold in each.crossed]
+    ids = [each.alert_id for each in told]
+    assert len(set(ids)) == len(ids)
+    at = crossed.index(ids[0]) if ids[0] in crossed else 0
+    assert ids[-len(crossed[at:]) :] == crossed[at:]
+
+
+def test_a_door_that_begins_again_is_found_again(file: Path, clock: TestClock) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    settings = Settings(port=port)
+    with Door(file, clock, settings) as door:
+        door.open()
+        reader = Reader(door.url, "events")
+        begun(door, reader)
+        door.ask(claim=SMALL)
+    with Door(file, clock, settings) as door:
+        for _ in range(3):
+            door.ask(claim=SMALL)
+        last = door.last_sequence()
+    with Door(file, clock, settings):
+        numbers = [reader.next().partition_sequence]
+        while numbers[-1] < last:
+            numbers.append(reader.next().partition_sequence)
+    assert numbers == list(range(numbers[0], last + 1))
+
+
+def test_a_stream_that_cannot_go_on_says_why(file: Path, clock: TestClock, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = Settings(port=taken.getsockname()[1])
+    with Door(file, clock, settings) as door:
+        door.open("begin")
+        reader, other = Reader(door.url, "events"), Reader(door.url, "alerts")
+        begun(door, reader, other)
+    fill(file, clock)
+    archive_file(file, clock, tmp_path / "old.jsonl.gz")
+    with Door(file, clock, settings):
+        for each in (reader, other):
+            while not isinstance(why := each.next(), Exception):
+                pass
+            assert isinstance(why, Gone)
+            assert "GET /datasets/{dataset}/requests?after=" in str(why)
+
+
+def test_another_ledger_at_the_same_address_is_refused(
+    file: Path, clock: TestClock, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = Settings(port=taken.getsockname()[1])
+    with Door(file, clock, settings) as door:
+        door.open()
+        reader = Reader(door.url, "events")
+        begun(door, reader)
+    with Door(tmp_path / "other.db", clock, settings):
+        while not isinstance(why := reader.next(), Exception):
+            pass
+    assert isinstance(why, Refused)
+    assert "Last-Event-ID" in str(why)
