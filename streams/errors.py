@@ -25,7 +25,15 @@ class JournalFault(LedgerFault):
 
 
 class Unavailable(JournalFault):
-    """The journal does not answer."""
+    """The journal does not answer.
+
+    Attributes:
+        after: seconds after which to ask again, where that was said; else 0.
+    """
+
+    def __init__(self, message: str = "", *, after: float = 0.0) -> None:
+        super().__init__(message)
+        self.after = after
 
 
 class CommitRejected(JournalFault):

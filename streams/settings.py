@@ -22,6 +22,7 @@ from streams.clock import DAY_MS
 from streams.errors import Refused
 
 PREFIX: Final = "ACCOUNTANT_"
+LEAST_LIMIT: Final = 0.001  # requests a second of one address
 _ALIKE: Final = 0.87  # of 1: two letters in twenty may differ
 DEFAULT_URL: Final = "sqlite:///accountant.db"
 _APPLICATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -61,7 +62,18 @@ def _header(secret: SecretStr | None) -> SecretStr | None:
     return secret if text else None
 
 
+def _zero_or_more(number: float) -> float:
+    if number and not number >= LEAST_LIMIT:
+        raise ValueError(f"must be 0 or at least {LEAST_LIMIT}")
+    return number
+
+
 def _header_name(text: str | None) -> str | None:
+    if text is not None and text.lower() == "forwarded":
+        raise ValueError(
+            "must be a header that holds an address alone, such as X-Forwarded-For: Forwarded is "
+            "of another form"
+        )
     if text is not None and re.fullmatch(r"[A-Za-z0-9-]{1,100}", text) is None:
         raise ValueError("must be `peer` or the name of a header, such as X-Forwarded-For")
     return text
@@ -127,7 +139,7 @@ class Settings(BaseSettings):
         description="address to listen at; whoever reaches it is the owner",
     )
     port: Port = Field(8000, description="TCP port of the HTTP door; 0 picks a free one")
-    limit_per_second: float = Field(
+    limit_per_second: Annotated[float, AfterValidator(_zero_or_more)] = Field(
         100.0,
         ge=0,
         le=100_000,

@@ -290,7 +290,7 @@ class AsyncAccountant(AsyncReleases):
                 why = f"the ledger does not answer within {wait:g} s: nothing was heard"
                 raise unanswered(wanted, why) from None
             except Unavailable as error:
-                pause = patience.pause()
+                pause = patience.pause(error.after)
                 if pause is None:
                     raise unanswered(wanted, words(error)) from error
             await asyncio.sleep(pause)
@@ -341,7 +341,7 @@ async def _answer(service: Service, call: PreparedRequest, wait: float) -> Answe
             raise unanswered(call, why) from None
         except Unavailable as error:
             trouble = words(error)
-            pause = patience.pause()
+            pause = patience.pause(error.after)
             if pause is None:
                 raise unanswered(call, trouble) from error
         await asyncio.sleep(pause)

@@ -25,7 +25,8 @@ from streams.errors import Gone, Refused, Unavailable
 from streams.service import Answer, Readiness
 
 _MARGIN_S: Final = 5.0
-_AGAIN: Final = frozenset({429, 502, 503, 504})
+_TOO_MANY: Final = 429
+_AGAIN: Final = frozenset({_TOO_MANY, 502, 503, 504})
 # What a gateway says of a name or an id; any other 404 is of some other server.
 _NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "request_id")})
 
@@ -207,8 +208,20 @@ class HttpService:
         self._trouble = None
         if response.status_code in _AGAIN:
             self._trouble = _problem(response).message or f"{self._url} is not ready"
-            raise Unavailable(self._trouble)
+            raise Unavailable(self._trouble, after=_after(response))
         return response
+
+
+def _after(response: httpx.Response) -> float:
+    """Return how many seconds a door that counts requests asks to wait; 0 for any other answer.
+
+    A door that has no room, or no ledger, asks for a second whatever it waits for: the client's
+    own pauses find it sooner.
+    """
+    told = response.headers.get("retry-after", "")
+    if response.status_code != _TOO_MANY or not (told.isascii() and told.isdigit()):
+        return 0.0
+    return float(told[:9])
 
 
 def _problem(response: httpx.Response) -> _Problem:

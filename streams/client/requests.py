@@ -71,12 +71,15 @@ class Patience:
         """Seconds that are left, at least 0."""
         return max(0.0, self._until - time.monotonic())
 
-    def pause(self) -> float | None:
+    def pause(self, least: float = 0.0) -> float | None:
         """Return how long to pause before the next attempt, None if there is to be none.
 
         The pauses grow, with jitter.
+
+        Args:
+            least: seconds that the door has asked to wait.
         """
-        pause = self._longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+        pause = least + self._longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
         self._longest = min(2 * self._longest, _LONGEST_PAUSE_S)
         return None if pause >= self.left else pause
 

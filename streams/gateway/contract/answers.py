@@ -45,8 +45,11 @@ _QUERY: Final = _problem("a parameter is missing, or given in another form or mo
 # Of every operation.
 _ALWAYS: Final = {
     "421": _problem("the Host header names another machine than this one"),
-    "429": _problem("this address has sent too many requests", Retry_After=_AGAIN),
     "500": _problem("the door failed: its log says how"),
+}
+# Of every operation but those of supervisors, which are not counted.
+_LIMITED: Final = {
+    "429": _problem("this address has sent too many requests", Retry_After=_AGAIN),
 }
 _SUBMITTED: Final = {
     "200": Answer(
@@ -155,6 +158,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         )
     },
 }
+OF_SUPERVISORS: Final = frozenset({"healthz", "readyz"})
 _PARAMETERS: Final = {
     ("path", "dataset"): reference("Name"),
     ("path", "request_id"): reference("RequestId"),
@@ -204,8 +208,13 @@ def _describe(operation: dict[str, Any]) -> None:
         # An operation that is not described here keeps what its handler says of it.
         return
     operation["responses"] = {
-        status: _response(answer) for status, answer in sorted((answers | _ALWAYS).items())
+        status: _response(answer)
+        for status, answer in sorted((answers | _ALWAYS | _limited(name)).items())
     }
+
+
+def _limited(operation: str) -> dict[str, Answer]:
+    return {} if operation in OF_SUPERVISORS else _LIMITED
 
 
 def _response(answer: Answer) -> dict[str, Any]:

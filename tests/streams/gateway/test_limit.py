@@ -176,8 +176,8 @@ def test_on_this_machine_alone_and_without_a_number_nothing_is_limited(
 
 
 @pytest.fixture
-def proxied(tmp_path: Path) -> Iterator[str]:
-    """Address of a proxy before a door that admits ten requests, and one a second after."""
+def proxied(tmp_path: Path) -> Iterator[tuple[str, Door]]:
+    """The address of a proxy before a door that admits ten requests, and one a second after."""
     settings = Settings(port=0, limit_per_second=1, limit_by=FORWARDED)
 
     class Proxy(BaseHTTPRequestHandler):
@@ -203,24 +203,49 @@ def proxied(tmp_path: Path) -> Iterator[str]:
         server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.server_port}", door
         server.shutdown()
         thread.join()
         server.server_close()
 
 
-def test_a_client_sends_the_same_bytes_again(proxied: str) -> None:
-    with Accountant(proxied) as ledger:
+def test_a_client_waits_as_long_as_it_is_told_and_sends_the_same_bytes_again(
+    proxied: tuple[str, Door],
+) -> None:
+    url, door = proxied
+    with Accountant(url) as ledger:
         replies = [
             ledger.ask("census", "pure:0.01", analyst="ana", unit="person", neighbours="add_remove")
             for _ in range(13)
         ]
     assert all(reply.granted for reply in replies)
+    refused = float(door.metric("privacy_http_limited_requests_total") or 0)
+    assert 1 <= refused <= 4  # one for each request above ten, not one for each short pause
     assert [reply.left["epsilon"] for reply in replies][-1] == 1 - 13 * replies[0].cost["epsilon"]
 
 
-@pytest.mark.parametrize("value", ["X Forwarded", "", "a:b", "x" * 101, "Ünter"])
+@pytest.mark.parametrize("value", ["X Forwarded", "", "a:b", "Forwarded", "x" * 101, "Ünter"])
 def test_a_header_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCOUNTANT_LIMIT_BY", value)
     with pytest.raises(Refused, match="ACCOUNTANT_LIMIT_BY"):
         load()
+
+
+@pytest.mark.parametrize("value", ["-1", "1e-300", "0.0009", "nan", "inf", "100001"])
+def test_a_limit_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNTANT_LIMIT_PER_SECOND", value)
+    with pytest.raises(Refused, match="ACCOUNTANT_LIMIT_PER_SECOND"):
+        load()
+
+
+def test_the_document_names_the_limit_where_there_is_one(door: Door) -> None:
+    paths = door.http.get("/schema/openapi.json").json()["paths"]
+    operations = [each for item in paths.values() for each in item.values()]
+    assert len(operations) > 10
+    for operation in operations:
+        answer = operation["responses"].get("429")
+        if operation["operationId"] in {"healthz", "readyz"}:
+            assert answer is None
+        else:
+            assert answer["headers"]["Retry-After"]["required"] is True
+            assert [*answer["content"]] == ["application/problem+json"]
