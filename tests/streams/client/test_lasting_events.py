@@ -42,7 +42,7 @@ class Relay:
                 threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
 
     def _pass_on(self, client: socket.socket) -> None:
-        left = self._chance.choice([100, 700, 3_000, 20_000])
+        left = self._chance.choice([100, 700, 3_000, 6_000])
         # Either end may leave at any moment, the last one with the test.
         with (
             contextlib.suppress(OSError),

@@ -100,7 +100,9 @@ def test_nothing_is_lost_or_doubled_wherever_a_stream_is_cut(
 ) -> None:
     begin, first = now(door), door.last_sequence()
     with asking(door, 240):
-        events, cuts = read_with_cuts([door.url], begin, is_last, chance=random.Random(seed))
+        events, cuts = read_with_cuts(
+            [door.url], begin, is_last, chance=random.Random(seed), most=10_000
+        )
     found = told(events)
     assert cuts > 20
     assert found == expected(logged(file, after=first))
