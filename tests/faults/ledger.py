@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -207,14 +207,19 @@ class Ledger:
         """Append a request and return the decision on it."""
         return await self.decision(await self.send(body, **where))
 
-    async def judged(self) -> Verdict:
-        """Wait until all is decided, and let the oracle judge it."""
+    async def judged(self, *, internal_errors: Collection[Place] = ()) -> Verdict:
+        """Wait until all is decided, and let the oracle judge it.
+
+        Args:
+            internal_errors: inputs whose decision the test has made fail.
+        """
         await self.settle()
         verdict = await asyncio.to_thread(
             oracle.judge,
             self.bootstrap,
             self.deployment.topics.prefix,
             self.deployment.partitions,
+            internal_errors=internal_errors,
         )
         assert set(self.acked) <= verdict.by_place.keys()
         return verdict

@@ -12,6 +12,7 @@ from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working
 from tests.faults.oracle import Evidence, Record
+from tests.faults.oracle.texts import millis
 
 Decisions = list[dict[str, Any]]
 
@@ -42,13 +43,21 @@ def is_caught(evidence: Evidence) -> bool:
 def rewritten(sound: Evidence, plant: Callable[[Decisions], object]) -> Evidence:
     """Change the decisions, chain them again without a flaw, and let state agree."""
     decisions: Decisions = [json.loads(record.value or b"") for record in sound.decisions[0]]
+    keys = {
+        id(each): record.key for each, record in zip(decisions, sound.decisions[0], strict=True)
+    }
     plant(decisions)
     head, records = "sha256:" + "0" * 64, []
     for number, decision in enumerate(decisions):
         decision.update(partition_sequence=number, previous=head)
-        value = json.dumps(decision).encode()
+        # As the ledger writes it; the requests of tests are written by `json.dumps` as it is.
+        text = json.dumps({**decision, "request": "@"}, separators=(",", ":"))
+        request = json.dumps(decision["request"]) if "request" in decision else None
+        text = text.replace('"@"', request) if request else text.replace(',"request":"@"', "")
+        value = text.encode()
         head = f"sha256:{hashlib.sha256(value).hexdigest()}"
-        records.append(Record(number, None, value))
+        key = keys.get(id(decision), decision.get("dataset", "").encode())
+        records.append(Record(number, key, value, millis(decision["decided_at"])))
     row = json.loads(last_row(sound))
     row.update(head=head, partition_sequence=len(decisions) - 1)
     new_row = Record(10**9, ROW, json.dumps(row).encode())
@@ -139,6 +148,7 @@ def wrong_surroundings(sound: Evidence) -> dict[str, Evidence]:
     """Return sound decisions beside wrong inputs, state or dead letters, or a broken chain."""
     decided, rows = sound.decisions[0], sound.state[0]
     behind = [row for row in rows if row.key != ROW]
+    (letter,) = sound.dead[0]
     flipped = decided[2]._replace(value=(decided[2].value or b"") + b" ")
     return {
         "an input undecided": sound._replace(
@@ -152,6 +162,12 @@ def wrong_surroundings(sound: Evidence) -> dict[str, Evidence]:
         "no snapshot": sound._replace(state=[[row for row in rows if row.key == ROW]]),
         "a snapshot behind": sound._replace(state=[[*rows, behind_by_one(behind[-1])]]),
         "a dead letter lost": sound._replace(dead=[[]]),
+        "a dead letter of other bytes": sound._replace(dead=[[letter._replace(value=b"?")]]),
+        "a dead letter without its hash": sound._replace(dead=[[letter._replace(headers={})]]),
+        "another key": sound._replace(decisions=[[*decided[:2], decided[2]._replace(key=b"-")]]),
+        "another time": sound._replace(
+            decisions=[[*decided[:2], decided[2]._replace(timestamp=1)]]
+        ),
         "a byte more": sound._replace(decisions=[[*decided[:2], flipped, *decided[3:]]]),
         "the head cut off": sound._replace(decisions=[decided[:-1]]),
     }

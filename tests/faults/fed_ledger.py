@@ -1,0 +1,93 @@
+"""An embedded ledger under a clock of the test's own, which keeps what it was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from streams.embedded.file_ownership import stopped_ledger
+from streams.embedded.service import EmbeddedService
+from streams.processing.clock_reset import reset
+from streams.settings import Settings
+from streams.testing import ManualClock
+from tests.faults import oracle
+from tests.faults.oracle import Contents, Given, Partition
+
+START = 1_790_000_000_000
+_WAIT_S = 30.0
+
+
+class FedLedger:
+    """A ledger in a file; every input is decided before the next is sent.
+
+    Attributes:
+        clock: the ledger's.
+        inputs: what it was sent, for the oracle.
+        answers: the record that each call was answered with, in order.
+    """
+
+    def __init__(self, file: Path, start: int = START, settings: Settings | None = None) -> None:
+        self.clock = ManualClock(start)
+        self.inputs: dict[str, list[Given]] = {source: [] for source in oracle.INPUTS}
+        self.answers: list[bytes] = []
+        self._file = file
+        self._settings = settings or Settings()
+        self._service = self._opened()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._service.close_sync()
+
+    def _opened(self) -> EmbeddedService:
+        return EmbeddedService.open(self._file, self._settings, clock=self.clock)
+
+    def send(self, source: str, value: bytes, later: int = 0) -> bytes:
+        """Have an input decided, the clock moved on before it; return the record."""
+        self.clock.pass_(later)
+        given = self.inputs[source]
+        at = self.clock.now()
+        answer = self._service.submit_sync(source, value, _WAIT_S)  # type: ignore[arg-type]
+        given.append(Given(len(given), None, value, (at, at)))
+        assert answer.decision is not None
+        self.answers.append(answer.decision)
+        return answer.decision
+
+    def reopen(self, *, without_rows: bool = False) -> None:
+        """Close the ledger and start it anew, perhaps without its cache, from decision 0."""
+        self._service.close_sync()
+        if without_rows:
+            db = sqlite3.connect(self._file)
+            with db:
+                db.execute("DELETE FROM state")
+            db.close()
+        self._service = self._opened()
+
+    def set_clock_back(self, to: int) -> None:
+        """Set the clock to an earlier time, and the log's with it, as the command does."""
+        self._service.close_sync()
+        self.clock.pass_(to - self.clock.now())
+        with stopped_ledger(self._file, self._settings, to) as (journal, genesis):
+            assert asyncio.run(reset(journal, genesis, self.clock, "it was ahead")) is not None
+        self._service = self._opened()
+
+    def found(self) -> Contents:
+        """Close the ledger and return what its file holds."""
+        self._service.close_sync()
+        return oracle.contents(self._file)
+
+    def judged(self) -> Partition:
+        """Close the ledger and have it judged by all that it was sent."""
+        found = self.found()
+        logged = set(found.decisions)
+        assert logged.issuperset(self.answers), "an answer is not what the log holds"
+        return oracle.judge_file(found, self.inputs)

@@ -1,0 +1,306 @@
+"""Loads that touch every rule: all filters and claims, repeats, ids at the edge, bad bodies."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+Body = dict[str, Any]
+_WINDOW: Final = 3_600_000
+_SKEW: Final = 300_000
+
+
+class Sent(NamedTuple):
+    """One input of a load.
+
+    Attributes:
+        later: by how many milliseconds the clock moves on before it.
+    """
+
+    source: str
+    value: bytes
+    later: int
+
+
+def id_at(at: int, chance: random.Random) -> str:
+    """Return a request id issued at a time in milliseconds."""
+    digits = f"{at:012x}7{chance.getrandbits(12):03x}8{chance.getrandbits(60):015x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+EVERY_ODOMETER: Final[list[Body]] = [
+    {"type": "basic"},
+    {"type": "linear", "delta": "1e-6", "y": "0.01"},
+    {"type": "mixture", "delta": "1e-6", "r": "0.01"},
+    {"type": "one_sided_mixture", "delta": "1e-6", "r": "0.01"},
+    {"type": "one_sided_mixture_exact", "delta": "1e-6", "r": "0.01"},
+    {"type": "stitched", "delta": "1e-6", "v0": "0.0001"},
+    {"type": "advanced_2016", "delta": "1e-6", "beta": "0.01"},
+    {"type": "advanced_2016_n", "delta": "1e-6", "n": 1000},
+]
+COMBINED: Final[Body] = {"type": "combined", "odometers": EVERY_ODOMETER[1:6]}
+WITH_DELTA: Final[Body] = {"delta": "2e-6", "delta_for_claims": "1e-6"}
+POLICIES: Final[list[Body]] = [
+    {"epsilon": "1", "delta": "1e-6"},
+    {"epsilon": "0.7", **WITH_DELTA, "most_per_request": "0.1"},
+    {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": EVERY_ODOMETER},
+    {"filter": "basic", "epsilon": "0.3", "delta": "1e-6", "halt_on_refusal": True},
+    {"filter": "basic", "epsilon": "2", "unit": "household", "most_per_request": "0.25"},
+    {"filter": "zcdp", "rho": "0.05", "delta": "1e-7", "alert_at": ["0.25", "0.5", "0.9"]},
+    {"filter": "fully_adaptive", "epsilon": "2", **WITH_DELTA, "odometers": EVERY_ODOMETER,
+     "horizon": "P30D"},
+    {"filter": "advanced_2016", "epsilon": "1", "delta": "1e-6", "odometers": [COMBINED]},
+    {"filter": "ex_post", "epsilon": "1", "delta": "1e-6", "odometers": [{"type": "basic"}]},
+    {"filter": "split", "epsilon": "1", **WITH_DELTA, "epsilon_ex_post": "0.5",
+     "delta_ex_post": "1e-7", "odometers": [*EVERY_ODOMETER[:4], COMBINED]},
+    {"filter": "unified_brownian", "rho": "0.05", "delta": "1e-7"},
+    {"filter": "unified_brownian", "epsilon": "1", **WITH_DELTA, "halt_on_refusal": True},
+    {"filter": "gdp_residue", "epsilon": "1", **WITH_DELTA},
+    {"filter": "gdp_residue", "epsilon": "0.5", "delta": "1e-6", "most_per_request": "0.2"},
+    {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22",
+     "neighbours": "replace"},
+    {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["18", "40.5"]},
+    {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["8", "24", "300"],
+     "weights": ["0.5", "0.3", "0.2"], "most_per_request": "0.5"},
+]  # fmt: skip
+BROKEN: Final[list[Body]] = [
+    {"filter": "basic"},
+    {"filter": "zcdp", "epsilon": "1"},
+    {"filter": "none", "epsilon": "1"},
+    {"epsilon": "1", "delta": "0"},
+    {"epsilon": "1", "delta": "1e-6", "order": "2"},
+    {"epsilon": "1", "delta": "1e-6", "alert_at": ["0.5", "0.5"]},
+    {"epsilon": "1", "delta": "1e-6", "most_per_request": "1.5"},
+    {"epsilon": "1", "delta": "1e-6", "horizon": "1 day"},
+    {"filter": "renyi", "epsilon": "1", "delta": "1e-6"},
+    {"filter": "renyi", "epsilon": "0.1", "delta": "1e-6", "order": "2"},
+    {"filter": "advanced_2016", "epsilon": "1", "delta": "0.5"},
+    {"epsilon": 1, "delta": "1e-6"},
+]
+
+
+class Load:
+    """A load of one seed: the same inputs each time.
+
+    Args:
+        start: the clock's first time, milliseconds since 1970.
+        datasets: how many to open under each policy.
+    """
+
+    def __init__(
+        self, seed: int, start: int, *, window: int = _WINDOW, skew: int = _SKEW, datasets: int = 1
+    ) -> None:
+        self.chance = random.Random(seed)
+        self.now = start
+        self.window, self.skew = window, skew
+        self._known: list[tuple[str, bytes]] = []
+        self._aged: list[tuple[str, Body]] = []
+        self._names = [f"ds-{i}" for i in range(len(POLICIES) * datasets)]
+        self._claims = [self._claim(0) for _ in range(300)]
+
+    def steps(self, count: int) -> Iterator[Sent]:
+        """Yield so many inputs, the datasets' openings first."""
+        first = self._names[:count]
+        for i, name in enumerate(first):
+            yield self._send("admin", self._opening(name, POLICIES[i % len(POLICIES)]))
+        yield from self.more(count - len(first))
+
+    def more(self, count: int) -> Iterator[Sent]:
+        """Yield so many inputs more, of any kind."""
+        for _ in range(count):
+            yield self._step()
+
+    def _step(self) -> Sent:
+        draw = self.chance.random()
+        if draw < 0.13:
+            return self._again()
+        if draw < 0.21:
+            return self._at_the_edge()
+        if draw < 0.27:
+            return self._owners()
+        if draw < 0.33:
+            return self._bad()
+        return self._send("requests", self._request())
+
+    def _send(self, source: str, body: Body | bytes, later: int | None = None) -> Sent:
+        value = body if isinstance(body, bytes) else self._text(body)
+        if isinstance(body, dict):
+            self._known.append((source, value))
+        if later is None:
+            later = self.chance.choice([0, 0, 1, 7, 40, 300, -25, self.window // 400])
+        self.now += later
+        return Sent(source, value, later)
+
+    def _text(self, body: Body) -> bytes:
+        style = self.chance.random()
+        if style < 0.7:
+            return json.dumps(body).encode()
+        if style < 0.85:
+            return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        if style < 0.95:
+            return b"  " + json.dumps(body).encode() + b" \r\n"
+        return json.dumps(body, indent=2).encode()
+
+    def _again(self) -> Sent:
+        """Send something again: mostly of late, the same bytes or others."""
+        recent = self._known[-60:] if self.chance.random() < 0.7 else self._known
+        source, value = self.chance.choice(recent)
+        if self.chance.random() < 0.2:
+            body = {**json.loads(value)}
+            field = "purpose" if source == "requests" else "reason"
+            return self._send(source, json.dumps({**body, field: "another"}).encode())
+        if self.chance.random() < 0.2:
+            value = b"\n" + value.strip()
+        return self._send(source, value)
+
+    def _at_the_edge(self) -> Sent:
+        """Ask with an id whose time lies at the floor, or as far ahead as it may, or again."""
+        ready = [i for i, (_, body) in enumerate(self._aged) if body]
+        if ready and self.chance.random() < 0.5:
+            source, body = self._aged[self.chance.choice(ready)]
+            return self._send(source, self._text(body))
+        off = self.chance.choice([-2000, -1001, -1, 0, 1, 2, 999, 1500, 40_000])
+        edge = self.chance.choice([self.now - self.window, self.now + self.skew])
+        body = self._request(at=edge + off)
+        self._aged = [*self._aged[-15:], ("requests", body)]
+        return self._send("requests", self._text(body), later=self.chance.choice([0, 0, 1, 2]))
+
+    def _request(self, at: int | None = None) -> Body:
+        name = self.chance.choice(self._names)
+        policy = POLICIES[self._names.index(name) % len(POLICIES)]
+        odd = self.chance.random()
+        return {
+            "version": 1,
+            "type": "request",
+            "request_id": id_at(self.now if at is None else at, self.chance),
+            "analyst": f"analyst-{self.chance.randrange(5)}@example.org",
+            "dataset": name if odd > 0.02 else "never-opened",
+            "claim": self.chance.choice(self._claims),
+            "unit": policy.get("unit", "person") if odd < 0.97 else "other",
+            "neighbours": policy.get("neighbours", "add_remove"),
+            "purpose": self.chance.choice(["", "weekly", 'é "quoted" ☃']),
+        }
+
+    def _owner(self, kind: str, name: str) -> Body:
+        return {
+            "version": 1,
+            "type": kind,
+            "request_id": id_at(self.now, self.chance),
+            "dataset": name,
+            "by": "owner-1",
+        }
+
+    def _opening(self, name: str, policy: Body) -> Body:
+        return {**self._owner("open", name), "policy": policy}
+
+    def _owners(self) -> Sent:
+        name = self.chance.choice(self._names)
+        policy = POLICIES[self._names.index(name) % len(POLICIES)]
+        draw = self.chance.random()
+        if draw < 0.1:
+            return self._send("admin", self._opening(name, policy))
+        if draw < 0.3:  # opened, lowered and closed again, with nothing granted
+            self._names.append(f"late-{len(self._names)}")
+            chosen = POLICIES[(len(self._names) - 1) % len(POLICIES)]
+            return self._send("admin", self._opening(self._names[-1], chosen))
+        if draw < 0.33:
+            return self._send("admin", self._owner("close", name))
+        body = self._owner("amend", name)
+        if self.chance.random() < 0.3:
+            body["follows"] = self.chance.randrange(1, 60)
+        if draw < 0.6:
+            lowered = dict(policy)
+            field = "rho" if "rho" in policy else "epsilon"
+            lowered[field] = self.chance.choice(["0.04", "0.25", "3"])
+            body["policy"] = lowered
+            body["dataset"] = self.chance.choice(self._names[-3:])
+        else:
+            change = self.chance.choice(
+                [
+                    {"alert_at": ["0.1", "0.5", "0.99"]},
+                    {"alert_at": ["0.05"]},
+                    {"horizon": "P400D"},
+                    {"most_per_request": "0.4"},
+                    {"most_per_request": "1"},
+                    {"alert_at": None, "horizon": None},
+                ]
+            )
+            body.update(change)
+        return self._send("admin", body)
+
+    def _bad(self) -> Sent:
+        draw = self.chance.randrange(9)
+        body = self._request()
+        if draw == 0:
+            return self._send("requests", self.chance.choice([b"{", b"\xff", b"", b"[1]", b"null"]))
+        if draw == 1:
+            return self._send("requests", self._text(body)[:-1] + b',"version":1}')
+        if draw == 2:
+            body["purpose"] = "x" * self.chance.choice([201, 70_000])
+            return self._send("requests", json.dumps(body).encode())
+        if draw == 3:
+            return self._send("admin", self._opening("broken", self.chance.choice(BROKEN)))
+        if draw == 4:
+            del body[self.chance.choice(["analyst", "claim", "unit", "version", "dataset"])]
+        elif draw == 5:
+            body["claim"] = self.chance.choice(
+                [
+                    {"type": "pure", "epsilon": 0.1},
+                    {"type": "pure", "epsilon": "-1"},
+                    {"type": "pure", "epsilon": "1e4"},
+                    {"type": "gaussian", "sigma": "0", "sensitivity": "1"},
+                    {"type": "laplace", "scale": "1e-9", "sensitivity": "1"},
+                    {"type": "brownian", "variance": "4", "sensitivity": "1", "previous": "4"},
+                    {"type": "repeat", "claim": {"type": "pure", "epsilon": "0.1"}, "times": 0},
+                    {"type": "all_of", "claims": []},
+                    {"type": "unknown"},
+                    {"type": "approximate", "epsilon": "0.1", "delta": "1"},
+                ]
+            )
+        elif draw == 6:
+            body["dataset"] = self.chance.choice(["a/b", "", "x" * 101, "a b"])
+        elif draw == 7:
+            body["request_id"] = "00000000-0000-4000-8000-000000000000"
+        else:
+            body["extra"] = 1
+        return self._send("requests", json.dumps(body).encode())
+
+    def _decimal(self, least: int, most: int) -> str:
+        digits = self.chance.randrange(1, 1000)
+        return f"{digits}e{self.chance.randrange(least, most) - 2}"
+
+    def _claim(self, nested: int) -> Body:
+        kind = self.chance.randrange(17 if nested < 2 else 14)
+        chance, decimal = self.chance, self._decimal
+        epsilon, delta = decimal(-4, -1), chance.choice(["0", "1e-9", "2.5e-8"])
+        noise, query = str(chance.choice([2, 5, 10, 20, 77])), chance.choice(["0.5", "1", "3"])
+        if kind < 3:
+            return {"type": "pure", "epsilon": epsilon}
+        if kind < 6:
+            name = ("approximate", "probabilistic", "randomized_response")[kind - 3]
+            return {"type": name, "epsilon": epsilon, "delta": delta}
+        if kind == 6:
+            return {"type": "zcdp", "rho": decimal(-6, -2)}
+        if kind == 7:
+            return {"type": "approximate_zcdp", "rho": decimal(-6, -2), "delta": delta}
+        if kind == 8:
+            return {"type": "gdp", "mu": epsilon}
+        if kind == 9:
+            return {"type": "bounded_range", "eta": epsilon}
+        if kind == 10:
+            return {"type": "laplace", "scale": noise, "sensitivity": query}
+        if kind == 11:
+            sampled = {"type": "subsampled_gaussian", "rate": chance.choice(["0.01", "0.3"])}
+            plain = {"type": "gaussian"}
+            fields = {"sigma": noise, "sensitivity": query}
+            return {**(sampled if chance.random() < 0.3 else plain), **fields}
+        if kind == 12:
+            body: Body = {"type": "brownian", "variance": "900", "sensitivity": query}
+            return {**body, "previous": "1600"} if chance.random() < 0.5 else body
+        if kind == 13:
+            return {"type": "ex_post", "epsilon": epsilon, "delta": delta}
+        if kind == 14:
+            return {"type": "all_of", "claims": [self._claim(nested + 1) for _ in range(3)]}
+        return {"type": "repeat", "claim": self._claim(nested + 1), "times": chance.choice([1, 3])}

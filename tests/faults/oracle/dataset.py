@@ -1,0 +1,230 @@
+"""One dataset by the documents: what is granted, and what is left after it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from tests.faults.oracle import filters, odometers, residue
+from tests.faults.oracle.amounts import INFINITE, Range, as_text, units
+from tests.faults.oracle.disagreement import Disagreement, agree
+from tests.faults.oracle.expected import Fields, Readings, Within
+from tests.faults.oracle.fits import Fits
+from tests.faults.oracle.policies import PARAMETERS, resolved
+from tests.faults.oracle.wire import mechanisms
+from tests.faults.oracle.worth import atoms, price
+
+Verdict = tuple[str, str | None, Fields]
+"""Outcome, reason, and the fields that only such a decision has."""
+_NEARLY = Fraction(19, 20)
+
+
+class Dataset:
+    """What a dataset's decisions come down to.
+
+    Attributes:
+        totals: in units, by name.
+        crossed: how many thresholds are crossed.
+    """
+
+    def __init__(self, name: str, policy: Fields, said: Fields, at: int) -> None:
+        self.name = name
+        self.sequence = 0
+        self.mechanisms = 0
+        self.crossed = 0
+        self.exhausted = self.closed = self.halted = False
+        self.opened_at = self.changed_at = at
+        self.take_policy(resolved(policy), said)
+
+    def take_policy(self, policy: Fields, said: Fields) -> None:
+        """Begin with nothing spent under a policy, whose budget the ledger says.
+
+        Raises: Disagreement: the budget is not the filter's.
+        """
+        self.policy = policy
+        self.sums = filters.sums(policy)
+        self.names = odometers.names(policy)
+        if policy["filter"] != "gdp_residue":
+            self.names = tuple(name for name in self.names if name not in self.sums)
+        ranges = dict(zip(self.sums, filters.capacities(policy), strict=True))
+        agree("budget", said, Within(ranges), self.name)
+        self.capacity = tuple(units(said[name]) for name in self.sums)
+        self.totals: dict[str, float] = dict.fromkeys((*self.sums, *self.names), 0)
+
+    @property
+    def spent(self) -> tuple[float, ...]:
+        """The filter's own totals."""
+        return tuple(self.totals[name] for name in self.sums)
+
+    def spent_part(self) -> Fraction:
+        """Return the spent part of the additive budget."""
+        return filters.spent_part(self.policy, self.capacity, self.spent)
+
+    def crossed_now(self) -> int:
+        """Return how many thresholds the totals have reached; exhaustion reaches them all."""
+        part = self.spent_part()
+        alerts = self.policy["alert_at"]
+        return len(alerts) if self.exhausted else sum(Fraction(ratio) <= part for ratio in alerts)
+
+    def standing(self) -> Fields:
+        """Return the fields that every decision of the dataset has, after it."""
+        totals = {name: as_text(total) for name, total in self.totals.items()}
+        room = filters.left(self.policy, self.capacity, self.spent)
+        left = dict(zip(self.sums, map(as_text, room), strict=True))
+        return {
+            "dataset": self.name,
+            "generation": 1,
+            "sequence": self.sequence,
+            "totals": {"mechanisms": self.mechanisms, **totals},
+            "left": left,
+            "odometers": Readings(self.readings()),
+        }
+
+    def readings(self) -> Fields:
+        """Return each odometer's exact reading."""
+        return {
+            each["type"]: odometers.reading(each, self.policy, self.totals)
+            for each in self.policy["odometers"]
+        }
+
+    def owners(self, record: Fields, said: Fields) -> Verdict:
+        """Decide an owner's record on a dataset that was opened before."""
+        kind = record["type"]
+        if kind == "open":
+            return "refused", "already_opened", {}
+        if self.closed:
+            return "refused", "closed", {}
+        if record.get("follows") not in (None, self.sequence):
+            return "refused", "out_of_date", {}
+        if kind == "close":
+            self.closed = True
+            return "closed", None, {}
+        if record.get("policy") is not None:
+            return self._lower(resolved(record["policy"]), said)
+        changed = {
+            name: record[name]
+            for name in ("alert_at", "horizon", "most_per_request")
+            if record.get(name) is not None
+        }
+        self.policy = {**self.policy, **changed}
+        self.crossed = self.crossed_now()
+        return "amended", None, self.terms()
+
+    def terms(self) -> Fields:
+        """Return what an opening or an amendment repeats."""
+        budget = dict(zip(self.sums, map(as_text, self.capacity), strict=True))
+        return {"policy": self.policy, "budget": budget}
+
+    def _lower(self, wanted: Fields, said: Fields) -> Verdict:
+        before = self.policy
+        if self.mechanisms or any(self.totals.values()):
+            return "refused", "already_granted", {}
+        same = all(
+            before.get(name) == wanted.get(name)
+            for name in ("filter", "unit", "neighbours", *PARAMETERS)
+        )
+        if not same or _is_larger(_guarantee(wanted), _guarantee(before)):
+            return "refused", "not_lower", {}
+        most = filters.capacities(wanted)
+        if any(low > limit for (low, _), limit in zip(most, self.capacity, strict=True)):
+            return "refused", "not_lower", {}
+        if said["outcome"] != "amended":
+            return "amended", None, {}
+        capacity = self.capacity
+        self.take_policy(wanted, said.get("budget", {}))
+        agree("budget", [a <= b for a, b in zip(self.capacity, capacity, strict=True)],
+              [True] * len(capacity), self.name)  # fmt: skip
+        self.crossed = self.crossed_now()
+        return "amended", None, self.terms()
+
+    def asked(self, request: Fields, said: Fields) -> Verdict:
+        """Decide a request, with the cost that the ledger says where that is a right one."""
+        claim, policy = request["claim"], self.policy
+        if self.closed or self.halted:
+            return "refused", "closed" if self.closed else "halted", {}
+        if (request["unit"], request["neighbours"]) != (policy["unit"], policy["neighbours"]):
+            return "refused", "unit_mismatch", {}
+        sampled = any(dict(atom)["type"] == "subsampled_gaussian" for atom, _ in atoms(claim))
+        if sampled and policy["neighbours"] != "add_remove":
+            return "refused", "claim_not_accepted", {}
+        needs = filters.needs(policy)
+        cost = price(claim, (*needs, *self.names))
+        asked = {"asked": Within(cost, single=mechanisms(claim) == 1)}
+        if not filters.accepts(policy, claim, cost):
+            return "refused", "claim_not_accepted", asked
+        fits = Fits(policy, self.capacity, self.spent, claim)
+        if fits.is_above_cap(claim, cost):
+            return "refused", "above_cap", {**asked, "fits": fits}
+        charged = self._charged(claim, cost, said)
+        if charged is None:
+            return "refused", "exhausted", {**asked, **self._exhaust(fits)}
+        return "granted", None, self._grant(claim, charged, said)
+
+    def _charged(self, claim: Fields, cost: dict[str, Range], said: Fields) -> Any:
+        """Return the ranges that a grant may charge, None where the claim does not fit."""
+        if self.policy["filter"] == "gdp_residue":
+            room = int(self.capacity[0] - self.spent[0])
+            found = residue.charge(list(atoms(claim)), room)
+            if found is None or self.spent[1] + cost["delta"][0] > self.capacity[1]:
+                return None
+            least = self.spent[0] + found[0], self.spent[1] + cost["delta"][0]
+            own = {"mu_squared": found, "delta": cost["delta"]}
+        else:
+            least = tuple(
+                _plus(spent, _taken(said, name, cost[name]))
+                for name, spent in zip(self.sums, self.spent, strict=True)
+            )
+            own = {name: cost[name] for name in self.sums}
+        if not filters.admits(self.policy, self.capacity, least):
+            return None
+        return {**own, **{name: cost[name] for name in self.names}}
+
+    def _exhaust(self, fits: Fits) -> Fields:
+        halts = bool(self.policy.get("halt_on_refusal"))
+        before, alerts = self.crossed, self.policy["alert_at"]
+        if halts or self.spent_part() >= _NEARLY:
+            self.exhausted, self.crossed = True, len(alerts)
+        self.halted = self.halted or halts
+        fields: Fields = {} if halts else {"fits": fits}
+        return {**fields, **self._newly(before)}
+
+    def _newly(self, before: int) -> Fields:
+        crossed = self.policy["alert_at"][before : self.crossed]
+        return {"crossed": crossed} if crossed else {}
+
+    def _grant(self, claim: Fields, charged: dict[str, Range], said: Fields) -> Fields:
+        predicted = Within(charged, single=mechanisms(claim) == 1)
+        if said.get("outcome") == "granted":
+            if not predicted == said.get("cost"):
+                raise Disagreement("cost", said.get("cost"), predicted, self.name)
+            for name, text in said["cost"].items():
+                self.totals[name] = _plus(self.totals[name], units(text))
+        before = self.crossed
+        self.mechanisms += mechanisms(claim)
+        self.exhausted = self.exhausted or self.spent_part() >= 1
+        reached = sum(Fraction(ratio) <= self.spent_part() for ratio in self.policy["alert_at"])
+        self.crossed = max(before, reached)
+        return {"cost": predicted, **self._newly(before)}
+
+
+def _plus(one: float, other: float) -> float:
+    # Python cannot add a large integer to a float that is infinite.
+    return INFINITE if INFINITE in (one, other) else one + other
+
+
+def _taken(said: Fields, name: str, span: Range) -> float:
+    """Return what the ledger says of a cost, or the least where that is no right one."""
+    text = (said.get("cost") or said.get("asked") or {}).get(name)
+    amount = span[0] if text is None else units(text)
+    return amount if span[0] <= amount <= span[1] else span[0]
+
+
+def _guarantee(policy: Fields) -> tuple[str, Fraction, Fraction]:
+    name = "rho" if policy["epsilon"] is None else "epsilon"
+    more = Fraction(policy.get("epsilon_ex_post", 0))
+    delta = Fraction(policy["delta"]) + Fraction(policy.get("delta_ex_post", 0))
+    return name, Fraction(policy[name]) + more, delta
+
+
+def _is_larger(now: tuple[str, Fraction, Fraction], was: tuple[str, Fraction, Fraction]) -> bool:
+    return now[0] != was[0] or now[1] > was[1] or now[2] > was[2]

@@ -1,0 +1,181 @@
+"""What a refusal offers instead: docs/reference/records.md, `fits`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final
+
+from tests.faults.oracle import filters, residue
+from tests.faults.oracle.amounts import INFINITE, Range
+from tests.faults.oracle.wire import is_claim
+from tests.faults.oracle.worth import atoms, price
+
+Claim = dict[str, Any]
+Amounts = tuple[float, ...]
+_KNOBS: Final = {
+    **dict.fromkeys(
+        ("pure", "approximate", "probabilistic", "randomized_response", "ex_post"), "epsilon"
+    ),
+    "zcdp": "rho",
+    "approximate_zcdp": "rho",
+    "gdp": "mu",
+    "bounded_range": "eta",
+    "laplace": "scale",
+    "gaussian": "sigma",
+    "subsampled_gaussian": "sigma",
+    "brownian": "variance",
+    "repeat": "times",
+}
+_NOISE: Final = {"scale", "sigma", "variance"}
+_FIELDS: Final = {
+    "approximate_zcdp": ("rho", "delta"),
+    "laplace": ("scale", "sensitivity"),
+    "gaussian": ("sigma", "sensitivity"),
+    "subsampled_gaussian": ("sigma", "sensitivity", "rate"),
+    "brownian": ("variance", "sensitivity", "previous"),
+}
+_DIGITS: Final = 4
+
+
+class Fits:
+    """The offer of one refusal, to be compared with what a record says.
+
+    It names the claim that was asked for with another value of the one field that a person
+    turns; that claim fits, and the next value that costs more does not.
+    """
+
+    def __init__(
+        self, policy: dict[str, Any], capacity: Amounts, spent: Amounts, claim: Claim
+    ) -> None:
+        self._policy = policy
+        self._capacity = capacity
+        self._spent = spent
+        self._claim = claim
+        ratio = policy.get("most_per_request", "1")
+        self._cap = Fraction(ratio) if Fraction(ratio) < 1 else None
+
+    def is_above_cap(self, claim: Claim, cost: dict[str, Range]) -> bool:
+        """Tell whether a claim alone would take more of an empty budget than the cap lets it."""
+        if self._cap is None:
+            return False
+        nothing = (0,) * len(self._capacity)
+        alone = self._after(claim, cost, nothing)
+        if alone is None:
+            return True
+        return filters.spent_part(self._policy, self._capacity, alone) > self._cap
+
+    def _after(self, claim: Claim, cost: dict[str, Range], spent: Amounts) -> Amounts | None:
+        if self._policy["filter"] == "gdp_residue":
+            room = int(self._capacity[0] - spent[0])
+            found = residue.charge(list(atoms(claim)), room)
+            after: Amounts = (spent[0] + (found or (0, 0))[0], spent[1] + cost["delta"][0])
+            return after if found is not None and after[1] <= self._capacity[1] else None
+        names = filters.sums(self._policy)
+        after = tuple(
+            INFINITE if cost[name][0] == INFINITE else before + cost[name][0]
+            for name, before in zip(names, spent, strict=True)
+        )
+        return after if filters.admits(self._policy, self._capacity, after) else None
+
+    def admits(self, claim: Claim) -> bool:
+        """Tell whether a claim would be granted."""
+        if not is_claim(claim, 0):
+            return False
+        cost = price(claim, filters.needs(self._policy))
+        if not filters.accepts(self._policy, claim, cost) or self.is_above_cap(claim, cost):
+            return False
+        return self._after(claim, cost, self._spent) is not None
+
+    def __eq__(self, said: object) -> bool:
+        if self._claim["type"] == "all_of":
+            return said is None
+        knob = _KNOBS[self._claim["type"]]
+        if said is None:
+            return not self.admits(self._least(knob))
+        value = self._value(str(said), knob)
+        if value is None or not self.admits({**self._claim, knob: value}):
+            return False
+        if knob == "times":
+            # Batches under gdp_residue are counted from below.
+            batch = self._claim["claim"]["type"] in {"repeat", "all_of"}
+            counted = batch and self._policy["filter"] == "gdp_residue"
+            return counted or not self.admits({**self._claim, knob: int(value) + 1})
+        return not self.admits({**self._claim, knob: _next(str(value), knob)})
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _least(self, knob: str) -> Claim:
+        """Return the claim of the kind that costs least, but for nothing."""
+        claim = self._claim
+        if knob == "times":
+            return {**claim, knob: 1}
+        if knob == "variance" and "previous" in claim:
+            return {**claim, knob: _next(claim["previous"], "epsilon", down=True)}
+        if knob in _NOISE:
+            return {**claim, knob: "1e9"}
+        return {**claim, knob: "1e-25" if knob == "rho" else "1e-12"}
+
+    def _value(self, text: str, knob: str) -> Any:
+        """Return what a text says of the knob, None where it says another claim."""
+        claim = self._claim
+        if knob == "times":
+            times, _, rest = text.partition("*")
+            inner = as_text(claim["claim"])
+            grouped = claim["claim"]["type"] in {"repeat", "all_of"}
+            right = rest == (f"({inner})" if grouped else inner)
+            return int(times) if right and times.isdecimal() else None
+        head, _, fields = text.partition(":")
+        parts = fields.split(",")
+        value = next((part.rpartition("=")[2] for part in parts if _names(part, knob)), None)
+        if value is None or head != claim["type"] or as_text({**claim, knob: value}) != text:
+            return None
+        return value if len(_digits(value)) <= _DIGITS else None
+
+    def __repr__(self) -> str:
+        return f"the largest claim like {self._claim} that fits"
+
+
+def _names(part: str, knob: str) -> bool:
+    name, equals, _ = part.rpartition("=")
+    return name == knob if equals else True
+
+
+def as_text(claim: Claim) -> str:
+    """Return a claim as a person types it."""
+    kind = claim["type"]
+    if kind == "repeat":
+        return f"{claim['times']}*{_grouped(claim['claim'])}"
+    if kind == "all_of":
+        parts = "+".join(map(_grouped, claim["claims"]))
+        return parts + "+" * (len(claim["claims"]) == 1)
+    order = _FIELDS.get(kind, ("epsilon", "rho", "mu", "eta", "delta"))
+    full = {**claim}
+    if kind in {"randomized_response", "ex_post"}:
+        full.setdefault("delta", "0")
+    given = [(name, full[name]) for name in order if name in full]
+    if len(given) == 1:
+        return f"{kind}:{given[0][1]}"
+    return f"{kind}:" + ",".join(f"{name}={value}" for name, value in given)
+
+
+def _grouped(claim: Claim) -> str:
+    text = as_text(claim)
+    return f"({text})" if claim["type"] in {"repeat", "all_of"} else text
+
+
+def _digits(text: str) -> str:
+    return text.partition("e")[0].replace(".", "").strip("0")
+
+
+def _next(text: str, knob: str, *, down: bool = False) -> str:
+    """Return the neighbouring decimal of four digits that costs more."""
+    value = Fraction(text)
+    step = Fraction(1)
+    while value / step >= 10**_DIGITS:
+        step *= 10
+    while value / step < 10 ** (_DIGITS - 1):
+        step /= 10
+    moved = value - step if knob in _NOISE or down else value + step
+    units = int(moved * 10**40)
+    whole, part = divmod(units, 10**40)
+    return f"{whole}.{part:040d}".rstrip("0").rstrip(".")

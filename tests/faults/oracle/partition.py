@@ -1,0 +1,309 @@
+"""One partition by the documents: clock, floor, ids, chain, and each input's decision."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Final, NamedTuple
+
+from tests.faults.oracle.dataset import Dataset
+from tests.faults.oracle.disagreement import Disagreement, agree
+from tests.faults.oracle.expected import Fields, Holds, compare
+from tests.faults.oracle.keys import partition_of
+from tests.faults.oracle.texts import at_text, millis
+from tests.faults.oracle.wire import Read, issued, read
+
+INPUTS: Final = ("requests", "admin")
+DEAD: Final = {"undecodable", "oversize", "wrong_partition", "internal_error"}
+OPERATED: Final = {"clock_reset", "sealed"}
+RULES: Final = 2
+_NOTHING: Final = "sha256:" + "0" * 64
+_SECOND: Final = 1000
+_MOST_NOTE: Final = 200
+
+Key = tuple[str, str, str, str]
+
+
+class Given(NamedTuple):
+    """One input as it was sent.
+
+    Attributes:
+        offset: its place in its input.
+        appended: when it was taken in, milliseconds since 1970, or between which two moments.
+    """
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    appended: tuple[int, int]
+
+
+class Known(NamedTuple):
+    """What is remembered of an id."""
+
+    issued: int
+    body: bytes
+    first: Fields
+
+
+class Partition:
+    """The replay of one partition's log.
+
+    Args:
+        inputs: what was sent, by source, in order.
+        internal_errors: (source, offset) of inputs whose decision a test has made fail.
+
+    Attributes:
+        number, head: of the last decision taken.
+        datasets: by name.
+        letters: (source, input, reason) of each that belongs among the dead letters.
+        decisions: those taken, genesis left out.
+        last: the input of the last one, None where it has none.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        inputs: dict[str, list[Given]],
+        internal_errors: frozenset[tuple[str, int]] = frozenset(),
+    ) -> None:
+        self.partition = partition
+        self.number, self.head = -1, _NOTHING
+        self.genesis: Fields = {}
+        self.at = self.floor = 0
+        self.datasets: dict[str, Dataset] = {}
+        self.letters: list[tuple[str, Given, str]] = []
+        self.decisions: list[Fields] = []
+        self.last: Given | None = None
+        self.next = dict.fromkeys(INPUTS, 0)
+        self._inputs = inputs
+        self._taken = dict.fromkeys(INPUTS, 0)
+        self._errors = internal_errors
+        self._ids: dict[Key, Known] = {}
+        self._heads: list[str] = []
+
+    def take(self, value: bytes) -> Fields:
+        """Check one decision against all before it, and against its input.
+
+        Raises: Disagreement: it is another one than the documents predict.
+        """
+        said: Fields = json.loads(value)
+        where = self.partition, self.number + 1
+        agree("chain", said.get("previous"), self.head, where)
+        agree("number", said.get("partition_sequence"), self.number + 1, where)
+        self.number += 1
+        self.last = None
+        self.head = f"sha256:{hashlib.sha256(value).hexdigest()}"
+        if self.number == 0:
+            self._begin(said)
+        elif said.get("outcome") in OPERATED:
+            self._operate(said, where)
+        else:
+            self._decide(said, value, where)
+        self._heads.append(self.head)
+        if self.number:
+            self.decisions.append(said)
+        return said
+
+    def finish(self) -> None:
+        """Check that nothing that was sent is left undecided.
+
+        Raises: Disagreement.
+        """
+        for source in INPUTS:
+            rest = [given.offset for given in self._inputs[source][self._taken[source] :]]
+            agree("inputs", f"{len(rest)} of {source} undecided: {rest[:5]}",
+                  f"0 of {source} undecided: []", self.partition)  # fmt: skip
+
+    def _begin(self, said: Fields) -> None:
+        genesis = said.get("genesis")
+        if said.get("outcome") != "genesis" or not isinstance(genesis, dict):
+            raise Disagreement("genesis", said.get("outcome"), "genesis", self.partition)
+        agree("genesis", genesis["partition"], self.partition)
+        self.genesis, self.at = genesis, millis(said["decided_at"])
+        agree("floor", said["floor"], at_text(0), self.partition)
+
+    def _common(self, said: Fields) -> Fields:
+        return {
+            "type": "decision",
+            "partition_sequence": self.number,
+            "previous": said["previous"],
+            "rules": RULES,
+        }
+
+    def _operate(self, said: Fields, where: object) -> None:
+        """Take a decision that a command wrote: it has no input, and spends nothing."""
+        at, before = millis(said["decided_at"]), self.at
+        if said["outcome"] == "clock_reset":
+            if at >= before:
+                raise Disagreement("clock", at_text(at), f"before {at_text(before)}", where)
+            # What lies in whole seconds at or below the floor is forgotten for ever.
+            gone = (self.floor + 1) // _SECOND * _SECOND
+            self._ids = {key: known for key, known in self._ids.items() if known.issued >= gone}
+            self.floor = at + self.genesis["skew_ms"]
+        elif at < before:
+            raise Disagreement("clock", at_text(at), f"at or after {at_text(before)}", where)
+        self.at = at
+        fields: Fields = {"outcome": said["outcome"]}
+        fields["note"] = Holds("1 to 200 characters", lambda note: 0 < len(note) <= _MOST_NOTE)
+        if said["outcome"] == "sealed":
+            fields["seal"] = Holds("a seal of this log", self._is_seal)
+        times = {"decided_at": said["decided_at"], "floor": at_text(self.floor)}
+        compare(said, {**self._common(said), **times, **fields}, where)
+
+    def _is_seal(self, seal: Any) -> bool:
+        archived = seal["archived"]
+        return bool(
+            seal["first"] == self._heads[0]
+            and 0 < archived < self.number - 1
+            and seal["head"] == self._heads[archived]
+        )
+
+    def _decide(self, said: Fields, value: bytes, where: object) -> None:
+        source, given = self._input_of(said, where)
+        self._move_clock(said, given, where)
+        if (source, given.offset) in self._errors:
+            body = Read("internal_error")
+        else:
+            body = read(source, given.value)
+        fields = self._predicted(said, source, given, body, where)
+        origin = {"topic": source, "partition": self.partition, "offset": given.offset}
+        times = {"decided_at": at_text(self.at), "floor": at_text(self.floor)}
+        agree("floor", said.get("floor"), times["floor"], where)
+        verdict = {name: fields.pop(name, None) for name in ("outcome", "reason")}
+        if said["outcome"] != verdict["outcome"]:
+            words = f"{verdict['outcome']} {verdict['reason'] or ''}".strip()
+            raise Disagreement("outcome", said["outcome"], words, where)
+        agree("reason", said.get("reason"), verdict["reason"], where)
+        repeated = request_of(value)
+        if body.reason == "internal_error" or body.text is None:
+            agree("request", repeated, None, where)
+        else:
+            agree("request", repeated, body.text, where)
+            fields["request"] = said.get("request")
+        if verdict["reason"] is not None:
+            fields["reason"] = verdict["reason"]
+        fields = {"outcome": verdict["outcome"], **fields, "source": origin}
+        compare(said, {**self._common(said), **times, **fields}, where)
+        if verdict["reason"] in DEAD:
+            self.letters.append((source, given, str(verdict["reason"])))
+
+    def _input_of(self, said: Fields, where: object) -> tuple[str, Given]:
+        """Return the input that a decision must be about: the next one of its source."""
+        origin = said.get("source")
+        if not isinstance(origin, dict) or origin.get("topic") not in INPUTS:
+            raise Disagreement("inputs", origin, "the place of an input", where)
+        source = origin["topic"]
+        waiting = self._inputs[source]
+        if self._taken[source] >= len(waiting):
+            raise Disagreement("inputs", origin, f"no more of {source}", where)
+        given = waiting[self._taken[source]]
+        agree("inputs", origin["offset"], given.offset, (source, *_pair(where)))
+        self._taken[source] += 1
+        self.last = given
+        self.next[source] = given.offset + 1
+        return source, given
+
+    def _move_clock(self, said: Fields, given: Given, where: object) -> None:
+        least, most = (max(self.at, at) for at in given.appended)
+        at = millis(said.get("decided_at", ""))
+        if not least <= at <= most:
+            span = f"{at_text(least)} to {at_text(most)}"
+            raise Disagreement("clock", said.get("decided_at"), span, where)
+        self.at = at
+
+    def _predicted(
+        self, said: Fields, source: str, given: Given, body: Read, where: object
+    ) -> Fields:
+        if body.reason is not None:
+            error = Holds(f"one of {sorted(body.broken)}", lambda e: _names_one(e, body))
+            fields: Fields = {"outcome": "invalid", "reason": body.reason}
+            return fields if body.reason == "internal_error" else {**fields, "error": error}
+        fields = body.fields
+        name = fields["dataset"]
+        outcome, reason, more = self._verdict(said, source, body, where)
+        if reason is not None:
+            more = {"reason": reason, **more}
+        return {"outcome": outcome, "dataset": name, **more}
+
+    def _verdict(
+        self, said: Fields, source: str, body: Read, where: object
+    ) -> tuple[str, str | None, Fields]:
+        """Return outcome, reason and fields of a sound body, in the order of the documents."""
+        fields, name = body.fields, body.fields["dataset"]
+        here = partition_of(name.encode(), self.genesis["partitions"]) == self.partition
+        if name not in self.datasets and not here:
+            return "invalid", "wrong_partition", {}
+        if source == "requests":
+            self.floor = max(self.floor, self.at - self.genesis["window_ms"])
+        at = issued(fields["request_id"])
+        if at <= self.floor:
+            return "expired", None, {}
+        if at > self.at + self.genesis["skew_ms"]:
+            return "invalid", "issued_in_future", {}
+        who = fields["analyst"] if source == "requests" else fields["by"]
+        key = source, name, who, fields["request_id"]
+        known = self._ids.get(key)
+        if known is not None:
+            same = known.body == body.text
+            return "repeated" if same else "conflict", None, {"first": known.first}
+        verdict = self._new(said, source, fields)
+        self._ids[key] = Known(at, body.text or b"", self._first(said, verdict))
+        return verdict
+
+    def _new(self, said: Fields, source: str, fields: Fields) -> tuple[str, str | None, Fields]:
+        name = fields["dataset"]
+        dataset = self.datasets.get(name)
+        if dataset is None and fields["type"] != "open":
+            return "refused", "unknown_dataset", {}
+        outcome, reason, more = "opened", None, {}
+        if dataset is None:
+            if said.get("outcome") != "opened":
+                return outcome, reason, more
+            dataset = Dataset(name, fields["policy"], said.get("budget", {}), self.at)
+            self.datasets[name] = dataset
+            more = dataset.terms()
+        elif source == "requests":
+            outcome, reason, more = dataset.asked(fields, said)
+        else:
+            outcome, reason, more = dataset.owners(fields, said)
+        dataset.sequence += 1
+        dataset.changed_at = self.at
+        return outcome, reason, {**more, **dataset.standing()}
+
+    def _first(self, said: Fields, verdict: tuple[str, str | None, Fields]) -> Fields:
+        """Return what a repeat of this decision says of it."""
+        first = {
+            "partition_sequence": self.number,
+            "decided_at": at_text(self.at),
+            "outcome": verdict[0],
+            "hash": self.head,
+        }
+        if verdict[1] is not None:
+            first["reason"] = verdict[1]
+        if "cost" in said:
+            first["cost"] = said["cost"]
+        return first
+
+
+def _pair(where: object) -> tuple[object, ...]:
+    return where if isinstance(where, tuple) else (where,)
+
+
+def _names_one(error: Any, body: Read) -> bool:
+    """Tell whether an `error` has its three texts, and names a field that is broken."""
+    if not isinstance(error, dict) or error.keys() != {"field", "rule", "value"}:
+        return False
+    root = str(error["field"]).partition(".")[0].partition("[")[0]
+    return body.reason != "invalid_field" or root in body.broken
+
+
+def request_of(value: bytes) -> bytes | None:
+    """Return the input that a record repeats, byte for byte."""
+    text = value.decode()
+    start = text.find('"request":')
+    if start < 0:
+        return None
+    start += len('"request":')
+    _, end = json.JSONDecoder().raw_decode(text, start)
+    return text[start:end].encode()

@@ -1,0 +1,116 @@
+"""What stands beside a log: the rows of `state`, and the dead letters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tests.faults.oracle.amounts import as_text
+from tests.faults.oracle.dataset import Dataset
+from tests.faults.oracle.disagreement import Disagreement, agree
+from tests.faults.oracle.expected import Fields, Readings, compare
+from tests.faults.oracle.partition import RULES, Partition
+
+_KEY_BYTES = 1024
+_VALUE_BYTES = 4096
+
+
+class Letter(NamedTuple):
+    """A dead letter.
+
+    Attributes:
+        headers: those on Kafka; of a file `reason`, `source` and `offset`.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: Mapping[str, str]
+
+
+def check_state(partition: Partition, rows: Mapping[bytes, bytes]) -> None:
+    """Check that the rows of `state` are what the log comes down to.
+
+    Raises: Disagreement.
+    """
+    own = b'{"partition":%d}' % partition.partition
+    found = {key: value for key, value in rows.items() if key != own}
+    if own not in rows:
+        if partition.number > 0:
+            raise Disagreement("state", None, "a row of the partition", partition.partition)
+        agree("state", sorted(found), [], partition.partition)
+        return
+    names = sorted(key.decode() for key in found)
+    agree("state", names, sorted(partition.datasets), partition.partition)
+    for key, value in found.items():
+        _as_state(json.loads(value), _row(partition.datasets[key.decode()]), key)
+    total = sum(zlib.crc32(value) for value in found.values()) % 2**64
+    row: Fields = {
+        "type": "partition",
+        "version": 1,
+        "rules": RULES,
+        "genesis": partition.genesis,
+        "partition_sequence": partition.number,
+        "head": partition.head,
+        "decided_at": partition.at,
+        "floor": partition.floor,
+        "next": partition.next,
+        "datasets": len(found),
+        "checksum": f"{total:016x}",
+    }
+    _as_state(json.loads(rows[own]), row, own)
+
+
+def _as_state(said: Fields, predicted: Fields, key: bytes) -> None:
+    try:
+        compare(said, predicted, key)
+    except Disagreement as error:
+        raise Disagreement("state", {error.about: error.said}, error.predicted, key) from None
+
+
+def _row(dataset: Dataset) -> Fields:
+    row: Fields = {
+        "type": "snapshot",
+        "version": 1,
+        "dataset": dataset.name,
+        "generation": 1,
+        "sequence": dataset.sequence,
+        "policy": dataset.policy,
+        "budget": dataset.terms()["budget"],
+        "totals": {
+            "mechanisms": dataset.mechanisms,
+            **{name: as_text(total) for name, total in dataset.totals.items()},
+        },
+        "odometers": Readings(dataset.readings()),
+        "crossed": dataset.crossed,
+        "exhausted": dataset.exhausted,
+        "closed": dataset.closed,
+        "opened_at": dataset.opened_at,
+        "changed_at": dataset.changed_at,
+    }
+    return {**row, "halted": True} if dataset.halted else row
+
+
+def check_letters(partition: Partition, letters: Sequence[Letter], *, kafka: bool) -> None:
+    """Check that exactly what belongs among the dead letters is there, in order.
+
+    Raises: Disagreement.
+    """
+    predicted = []
+    for source, given, reason in partition.letters:
+        headers: dict[str, Any] = {
+            "reason": reason,
+            "source": source,
+            "offset": str(given.offset),
+        }
+        if kafka:
+            headers["sha256"] = hashlib.sha256(given.value or b"").hexdigest()
+            if given.key is not None and len(given.key) > _KEY_BYTES:
+                headers["key_sha256"] = hashlib.sha256(given.key).hexdigest()
+        key = given.key if given.key is None or not kafka else given.key[:_KEY_BYTES]
+        value = (given.value or b"")[:_VALUE_BYTES]
+        predicted.append((key if kafka else None, value, headers))
+    said = [(each.key, each.value or b"", dict(each.headers)) for each in letters]
+    agree("dead_letters", said, predicted, partition.partition)

@@ -1,0 +1,59 @@
+"""Amounts, names and times as docs/reference/records.md has them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+
+_AMOUNT: Final = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,40})?(e-?[0-9]{1,2})?")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}")
+_UNIT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_LEAST, _MOST = Fraction("1e-40"), Fraction(10**9)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def amount(text: object) -> Fraction | None:
+    """Return the exact value of an amount on the wire, None if it is none."""
+    if not isinstance(text, str) or len(text) > 64 or _AMOUNT.fullmatch(text) is None:
+        return None
+    value = Fraction(text)
+    return value if not value or _LEAST <= value <= _MOST else None
+
+
+def within(value: Fraction | None, least: Fraction, most: Fraction, *, zero: bool = True) -> bool:
+    """Tell whether an amount lies within bounds, or is a zero that is allowed."""
+    return value is not None and (least <= value <= most or (zero and not value))
+
+
+def is_delta(value: Fraction | None) -> bool:
+    """Tell whether an amount is at least 0 and less than 1."""
+    return value is not None and value < 1
+
+
+def is_name(text: Any) -> bool:
+    """Tell whether a text may name a dataset, an analyst or an owner."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def is_unit(text: Any) -> bool:
+    """Tell whether a text may be a policy's unit."""
+    return isinstance(text, str) and _UNIT.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=65_536)
+def millis(text: str) -> int:
+    """Return milliseconds since 1970 of a time on the wire; -1 of any other text."""
+    if not isinstance(text, str) or _TIME.fullmatch(text) is None:
+        return -1
+    moment = datetime.fromisoformat(text)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def at_text(at: int) -> str:
+    """Return a time in milliseconds since 1970 as it is on the wire."""
+    moment = _EPOCH + timedelta(milliseconds=at)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"

@@ -1,0 +1,250 @@
+"""Which bodies are sound, and what is wrong with the others: docs/reference/records.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+from tests.faults.oracle.policies import broken_policy, is_horizon, is_ratio, ratios_are_broken
+from tests.faults.oracle.texts import amount, is_delta, is_name, is_unit, within
+
+MOST_BYTES: Final = 65_536
+MOST_DEEP: Final = 16
+_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
+_SPACE: Final = b" \t\r\n"
+_ALL: Final = {"version", "type", "request_id", "dataset"}
+_FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
+    "request": (_ALL | {"analyst", "claim", "unit", "neighbours"}, {"purpose"}),
+    "open": (_ALL | {"by", "policy"}, {"reason"}),
+    "amend": (
+        _ALL | {"by"},
+        {"reason", "follows", "alert_at", "horizon", "most_per_request", "policy"},
+    ),
+    "close": (_ALL | {"by"}, {"reason", "follows"}),
+}
+"""Of each type: what must be there, and what may be."""
+_CLAIMS: Final[dict[str, tuple[set[str], set[str]]]] = {
+    "pure": ({"epsilon"}, set()),
+    "approximate": ({"epsilon", "delta"}, set()),
+    "probabilistic": ({"epsilon", "delta"}, set()),
+    "randomized_response": ({"epsilon"}, {"delta"}),
+    "zcdp": ({"rho"}, set()),
+    "approximate_zcdp": ({"rho", "delta"}, set()),
+    "gdp": ({"mu"}, set()),
+    "bounded_range": ({"eta"}, set()),
+    "laplace": ({"scale", "sensitivity"}, set()),
+    "gaussian": ({"sigma", "sensitivity"}, set()),
+    "subsampled_gaussian": ({"sigma", "sensitivity", "rate"}, set()),
+    "brownian": ({"variance", "sensitivity"}, {"previous"}),
+    "ex_post": ({"epsilon"}, {"delta"}),
+    "repeat": ({"claim", "times"}, set()),
+    "all_of": ({"claims"}, set()),
+}
+_EPSILON: Final = Fraction("1e-12"), Fraction(1000)
+_RHO: Final = Fraction("1e-25"), Fraction(10**6)
+_MOST_TIMES: Final = 1_000_000
+_MOST_CLAIMS: Final = 100
+_MOST_NESTED: Final = 3
+_MOST_MECHANISMS: Final = 10**9
+
+
+class Read(NamedTuple):
+    """What a body is.
+
+    Attributes:
+        reason: why it is none: `undecodable`, `oversize` or `invalid_field`; None of a sound one.
+        text: its canonical bytes; None where it is not JSON.
+        fields: its fields, where it is sound.
+        broken: the top-level fields of which some break a rule; `body` of the whole.
+    """
+
+    reason: str | None
+    text: bytes | None = None
+    fields: dict[str, Any] = {}  # noqa: RUF012 (of a tuple, never changed)
+    broken: frozenset[str] = frozenset()
+
+
+class _Bad(Exception):
+    pass
+
+
+def read(source: str, value: bytes | None) -> Read:
+    """Return what is in an input record."""
+    if not value:
+        return Read("undecodable")
+    if len(value) > MOST_BYTES:
+        return Read("oversize")
+    try:
+        found, text = _parsed(value)
+    except (_Bad, ValueError, RecursionError):
+        return Read("undecodable")
+    broken = _broken(source, found)
+    if broken:
+        return Read("invalid_field", text, broken=frozenset(broken))
+    return Read(None, text, found)
+
+
+def canonical(value: bytes) -> bytes:
+    """Return a body of JSON without white space around it, and on one line."""
+    value = value.strip(_SPACE)
+    if b"\n" in value or b"\r" in value:
+        return "".join(_TOKEN.findall(value.decode())).encode()
+    return value
+
+
+def issued(request_id: str) -> int:
+    """Return the time of issue of an id, milliseconds since 1970."""
+    return int(request_id.replace("-", "")[:12], 16)
+
+
+def _parsed(value: bytes) -> tuple[Any, bytes]:
+    text = value.decode().strip(" \t\r\n")
+    found = json.loads(text, object_pairs_hook=_once, parse_constant=_constant)
+    json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no UTF-8
+    if _depth(found) > MOST_DEEP:
+        raise _Bad
+    return found, canonical(value)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise _Bad
+    return dict(pairs)
+
+
+def _constant(_: str) -> None:
+    raise _Bad
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+def _broken(source: str, found: Any) -> set[str]:
+    if not isinstance(found, dict):
+        return {"body"}
+    kind = found.get("type")
+    if (
+        not isinstance(kind, str)
+        or kind not in _FIELDS
+        or (kind == "request") != (source == "requests")
+    ):
+        return {"type"}
+    needed, allowed = _FIELDS[kind]
+    broken = (needed - found.keys()) | (found.keys() - needed - allowed)
+    present = found.keys() - broken
+    rules = _request_rules if kind == "request" else _owner_rules
+    checks = {**_common_rules(), **rules(kind)}
+    return broken | {name for name in present if name in checks and not checks[name](found[name])}
+
+
+def _common_rules() -> dict[str, Any]:
+    return {
+        "version": lambda v: v == 1 and isinstance(v, int) and not isinstance(v, bool),
+        "request_id": lambda v: isinstance(v, str) and _ID.fullmatch(v) is not None,
+        "dataset": is_name,
+    }
+
+
+def _request_rules(_: str) -> dict[str, Any]:
+    return {
+        "analyst": is_name,
+        "unit": lambda v: isinstance(v, str),
+        "neighbours": lambda v: v in ("add_remove", "replace"),
+        "purpose": _is_short,
+        "claim": lambda v: is_claim(v, 0) and mechanisms(v) <= _MOST_MECHANISMS,
+    }
+
+
+def _owner_rules(kind: str) -> dict[str, Any]:
+    def optional(check: Any) -> Any:
+        return lambda v: (v is None and kind == "amend") or check(v)
+
+    return {
+        "by": is_name,
+        "reason": _is_short,
+        "follows": lambda v: v is None or (isinstance(v, int) and not isinstance(v, bool)),
+        "alert_at": optional(lambda v: not ratios_are_broken(v)),
+        "horizon": optional(is_horizon),
+        "most_per_request": optional(is_ratio),
+        "policy": optional(lambda v: not broken_policy(v)),
+    }
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= 200
+
+
+def mechanisms(claim: dict[str, Any]) -> int:
+    """Return how many mechanisms a sound claim holds."""
+    if claim["type"] == "repeat":
+        return int(claim["times"]) * mechanisms(claim["claim"])
+    if claim["type"] == "all_of":
+        return sum(map(mechanisms, claim["claims"]))
+    return 1
+
+
+def is_claim(claim: Any, nested: int) -> bool:
+    """Tell whether a claim has the fields of its kind, each within its rule."""
+    kind = claim.get("type") if isinstance(claim, dict) else None
+    if not isinstance(kind, str) or kind not in _CLAIMS:
+        return False
+    needed, allowed = _CLAIMS[kind]
+    given = claim.keys() - {"type"}
+    if not needed <= given <= needed | allowed:
+        return False
+    if kind in {"repeat", "all_of"}:
+        return nested < _MOST_NESTED and _is_batch(claim, nested)
+    return _is_atom(kind, {name: amount(claim[name]) for name in given})
+
+
+def _is_batch(claim: dict[str, Any], nested: int) -> bool:
+    if claim["type"] == "repeat":
+        times = claim["times"]
+        if not isinstance(times, int) or isinstance(times, bool):
+            return False
+        return 1 <= times <= _MOST_TIMES and is_claim(claim["claim"], nested + 1)
+    parts = claim["claims"]
+    if not isinstance(parts, list) or not 1 <= len(parts) <= _MOST_CLAIMS:
+        return False
+    return all(is_claim(part, nested + 1) for part in parts)
+
+
+def _is_atom(kind: str, of: dict[str, Fraction | None]) -> bool:
+    if None in of.values():
+        return False
+    given = {name: value for name, value in of.items() if value is not None}
+    for name, value in given.items():
+        if name in {"epsilon", "mu", "eta"} and not within(value, *_EPSILON):
+            return False
+        if name == "rho" and not within(value, *_RHO):
+            return False
+        if name == "delta" and not is_delta(value):
+            return False
+        if name in {"scale", "sigma", "variance", "previous"} and not value:
+            return False
+        if name == "rate" and not _EPSILON[0] <= value <= 1:
+            return False
+    return _follows_soundly(kind, given)
+
+
+def _follows_soundly(kind: str, given: dict[str, Fraction]) -> bool:
+    """Tell whether what follows from the fields lies within its bounds, too."""
+    if kind == "laplace":
+        return within(given["sensitivity"] / given["scale"], *_EPSILON)
+    if kind in {"gaussian", "subsampled_gaussian"}:
+        return within(given["sensitivity"] ** 2 / (2 * given["sigma"] ** 2), *_RHO)
+    if kind == "brownian":
+        precision = 1 / given["variance"]
+        if "previous" in given:
+            precision -= 1 / given["previous"]
+        return precision > 0 and within(given["sensitivity"] ** 2 / 2 * precision, *_RHO)
+    return True
+
+
+__all__ = ["MOST_BYTES", "Read", "canonical", "is_claim", "is_unit", "issued", "mechanisms", "read"]

@@ -1,0 +1,265 @@
+"""The oracle notices each way to forge a log, and names it for what it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.faults import oracle
+from tests.faults.forgery import PARTITION, Decision, Forger, Plant, Sound, hash_of, sound
+from tests.faults.oracle import Disagreement
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Sound:
+    return sound(tmp_path_factory.mktemp("sound") / "ledger.db")
+
+
+def grant(forger: Forger, name: str) -> None:
+    """Turn a decision into a grant that charges what it asks for."""
+    decision, like = forger[name], forger["after crossing"]
+    for field in ("reason", "asked", "fits", "first", "error", "crossed"):
+        decision.pop(field, None)
+    filled = {field: like[field] for field in ("generation", "sequence", "totals", "left")}
+    cost = dict.fromkeys(like["cost"], "0.001")
+    decision.update({**filled, **decision, "outcome": "granted", "cost": cost})
+
+
+def refuse(forger: Forger, name: str, reason: str) -> None:
+    decision = forger[name]
+    decision.pop("cost", None)
+    decision.update(outcome="refused", reason=reason)
+
+
+def less(amount: str, digits: int = 40) -> str:
+    """Return an amount that is one unit of its last digit smaller."""
+    whole, _, part = amount.partition(".")
+    scaled = int(whole + part.ljust(digits, "0")) - 1
+    text = f"{scaled:0{digits + 1}d}"
+    return f"{text[:-digits]}.{text[-digits:]}".rstrip("0")
+
+
+def set_in(name: str, field: str, **changed: Any) -> Plant:
+    """Change a few members of an object of one decision."""
+    return lambda forger: forger[name].update({field: {**forger[name][field], **changed}})
+
+
+def one_less(name: str, field: str, member: str) -> Plant:
+    def plant(forger: Forger) -> None:
+        amount = forger[name][field][member]
+        digits = len(amount.partition(".")[2]) if field == "cost" and member == "rho" else 40
+        set_in(name, field, **{member: less(amount, digits)})(forger)
+
+    return plant
+
+
+def one_unit_more(name: str, field: str, member: str) -> Plant:
+    """Add 1e-40: no undercharge, and no number that the documents allow."""
+
+    def plant(forger: Forger) -> None:
+        amount = forger[name][field][member]
+        longer = f"{amount}{'0' * (39 - len(amount.partition('.')[2]))}1"
+        set_in(name, field, **{member: longer})(forger)
+
+    return plant
+
+
+def granted(name: str) -> Plant:
+    return lambda forger: grant(forger, name)
+
+
+def refused(name: str, reason: str) -> Plant:
+    return lambda forger: refuse(forger, name, reason)
+
+
+def changed(name: str, **fields: Any) -> Plant:
+    return lambda forger: forger[name].update(fields)
+
+
+def without(name: str, field: str) -> Plant:
+    return lambda forger: forger[name].pop(field)
+
+
+def dropped(name: str) -> Plant:
+    return lambda forger: forger.decisions.remove(forger[name])
+
+
+def swapped(one: str, other: str) -> Plant:
+    def plant(forger: Forger) -> None:
+        all_of = forger.decisions
+        i, j = all_of.index(forger[one]), all_of.index(forger[other])
+        all_of[i], all_of[j] = all_of[j], all_of[i]
+
+    return plant
+
+
+def as_repeat_of(name: str, first: str) -> Plant:
+    """Answer as if the id was still known."""
+
+    def plant(forger: Forger) -> None:
+        of = forger[first]
+        told = {field: of[field] for field in ("partition_sequence", "decided_at", "outcome")}
+        forger[name].update(outcome="repeated", first={**told, "hash": "sha256:", "cost": {}})
+
+    return plant
+
+
+def forgets(forger: Forger) -> None:
+    """Let a grant's totals and what is left be those of before it."""
+    for field in ("totals", "left"):
+        forger["after crossing"][field] = forger["crossing"][field]
+
+
+def row_of(forger: Forger, key: bytes) -> Decision:
+    found: Decision = json.loads(forger.rows[key])
+    return found
+
+
+def in_row(key: bytes, **fields: Any) -> Plant:
+    def plant(forger: Forger) -> None:
+        forger.rows[key] = json.dumps({**row_of(forger, key), **fields}).encode()
+
+    return plant
+
+
+def spends_less_in_its_row(forger: Forger) -> None:
+    row = row_of(forger, b"ds")
+    in_row(b"ds", totals={**row["totals"], "epsilon": "0"})(forger)
+
+
+def another_asked(forger: Forger) -> None:
+    body = forger.inputs["requests"][0].value or b""
+    forger.says(forger["grant"], body.replace(b'"ana"', b'"eve"'))
+
+
+def a_letter_lost(forger: Forger) -> None:
+    forger.letters.clear()
+
+
+def a_letter_of_another(forger: Forger) -> None:
+    forger.letters[0] = forger.letters[0]._replace(value=b"other")
+
+
+def ends_early(forger: Forger) -> None:
+    del forger.decisions[-1]
+
+
+def first_of_another(forger: Forger) -> None:
+    other = hash_of(b"another")
+    set_in("repeat", "first", hash=other)(forger)
+
+
+FORGED: dict[str, tuple[Plant, str, str]] = {
+    # name: what is done, what it is noticed for, what is predicted there
+    "an exhausted request is granted": (granted("exhausted"), "outcome", "refused exhausted"),
+    "a grant is told as refused": (refused("grant", "exhausted"), "outcome", "granted"),
+    "a repeat is charged once more": (granted("repeat"), "outcome", "repeated"),
+    "a conflict is granted": (granted("conflict"), "outcome", "conflict"),
+    "an expired id is granted": (granted("old"), "outcome", "expired"),
+    "an id from the future is granted": (granted("ahead"), "outcome", "invalid issued_in_future"),
+    "an id is forgotten early": (granted("last repeat"), "outcome", "repeated"),
+    "an id is expired early": (changed("last repeat", outcome="expired"), "outcome", "repeated"),
+    "an id is known too long": (as_repeat_of("first expired", "aged"), "outcome", "expired"),
+    "a forgotten id is charged again": (granted("first expired"), "outcome", "expired"),
+    "the cap is ignored": (granted("above cap"), "outcome", "refused above_cap"),
+    "a closed dataset grants": (granted("closed"), "outcome", "refused closed"),
+    "the lowered budget is not the one": (
+        granted("beyond the lowered"), "outcome", "refused exhausted"),
+    "`follows` is ignored": (changed("out of date", outcome="amended"), "outcome",
+                             "refused out_of_date"),
+    "another reason": (refused("unknown", "closed"), "reason", "unknown_dataset"),
+    "a cost short by one unit": (one_less("grant", "cost", "epsilon"), "cost", "0.02"),
+    "a cost rounded inward": (one_less("tanh", "cost", "rho"), "cost", "within"),
+    "a cost longer than it is kept": (
+        one_unit_more("tanh", "cost", "rho"), "cost", "within"),
+    "a charge forgotten": (forgets, "totals", "0.031"),
+    "totals one unit short": (one_less("crossing", "totals", "epsilon"), "totals", "0.03"),
+    "more left than there is": (set_in("grant", "left", epsilon="0.04"), "left", "0.03"),
+    "a reading rounded down": (set_in("grant", "odometers", basic="0.0199"), "odometers", "0.02"),
+    "a crossing missing": (without("crossing", "crossed"), "crossed", "0.5"),
+    "a crossing twice": (changed("after crossing", crossed=["0.5"]), "crossed", "None"),
+    "another price for a refusal": (
+        set_in("exhausted", "asked", epsilon="0.01"), "asked", "0.04"),
+    "an offer that does not fit": (changed("exhausted", fits="pure:0.02"), "fits", "largest"),
+    "an offer smaller than it may be": (changed("exhausted", fits="pure:0.018"), "fits", "largest"),
+    "no offer though one fits": (without("exhausted", "fits"), "fits", "largest"),
+    "the first of another decision": (first_of_another, "first", "hash"),
+    "a larger budget": (set_in("open", "budget", epsilon="0.06"), "budget", "0.05"),
+    "a default changed": (set_in("open", "policy", unit="household"), "policy", "person"),
+    "an amendment with the old budget": (set_in("lower", "budget", epsilon="2"), "budget", "1"),
+    "a gap in a dataset": (changed("crossing", sequence=9), "sequence", "3"),
+    "the floor not raised": (
+        changed("later", floor="1970-01-01T00:00:00.000Z"), "floor", "2026-"),
+    "the floor raised too far": (
+        changed("grant", floor="2026-09-21T14:00:00.000Z"), "floor", "2026-"),
+    "a clock that goes back": (
+        changed("grant", decided_at="2026-09-21T14:00:00.000Z"), "clock", "2026-"),
+    "a decision dropped": (dropped("repeat"), "inputs", "1"),
+    "two decisions swapped": (swapped("crossing", "tanh"), "inputs", "3"),
+    "a decision twice": (lambda forger: forger.double("grant"), "inputs", "1"),
+    "the last decision cut off": (ends_early, "inputs", "0 of requests undecided"),
+    "a request of somebody else": (another_asked, "request", "ana"),
+    "a field made up": (changed("grant", note="by hand"), "note", "None"),
+    "an error of another field": (
+        changed("dead", error={"field": "", "rule": ""}), "error", "one of"),
+    "older rules": (changed("grant", rules=1), "rules", "2"),
+    "a dead letter lost": (a_letter_lost, "dead_letters", "undecodable"),
+    "a dead letter of other bytes": (a_letter_of_another, "dead_letters", "undecodable"),
+    "a row with less spent": (spends_less_in_its_row, "state", "0.0"),
+    "a row that is still open": (in_row(b"lowered", closed=False), "state", "True"),
+    "a row that has crossed less": (in_row(b"ds", crossed=0), "state", "1"),
+    "a row of the partition with a lower floor": (in_row(PARTITION, floor=0), "state", "1790"),
+    "a row of the partition that is behind": (
+        in_row(PARTITION, next={"requests": 1, "admin": 1}), "state", "requests"),
+    "a row lost": (lambda forger: forger.rows.pop(b"ds"), "state", "'ds'"),
+}  # fmt: skip
+
+
+def test_the_sound_log_is_as_predicted_before_and_after_it_is_written_anew(history: Sound) -> None:
+    partition = oracle.judge_file(history.found, history.inputs)
+    assert len(partition.decisions) == len(history.places)
+    forger = Forger(history)
+    assert forger.found().decisions == history.found.decisions
+    oracle.judge_file(forger.found(), history.inputs)
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_log_is_noticed_for_what_it_is(history: Sound, name: str) -> None:
+    plant, about, predicted = FORGED[name]
+    forger = Forger(history)
+    plant(forger)
+    with pytest.raises(Disagreement) as noticed:
+        oracle.judge_file(forger.found(), history.inputs)
+    assert noticed.value.about == about, noticed.value
+    assert predicted in str(noticed.value.predicted), noticed.value
+
+
+def test_bytes_that_were_changed_break_the_chain(history: Sound) -> None:
+    values = list(history.found.decisions)
+    values[3] += b" "
+    with pytest.raises(Disagreement) as noticed:
+        oracle.judge_file(history.found._replace(decisions=values), history.inputs)
+    assert noticed.value.about == "chain"
+
+
+def test_an_answer_that_is_not_the_record_is_noticed(history: Sound) -> None:
+    values, places = history.found.decisions, history.places
+    record = values[places["repeat"]]
+    decision = json.loads(record)
+    served = {**decision, "granted": False, "hash": hash_of(record)}
+    served["first"] = {**decision["first"], "granted": True}
+    oracle.check_answer(200, json.dumps(served).encode(), record)
+    for status, wrong in [
+        (409, served),
+        (200, {**served, "granted": True}),
+        (200, {**served, "hash": hash_of(b"")}),
+        (200, {**served, "outcome": "granted"}),
+        (200, {**served, "first": decision["first"]}),
+        (200, decision),
+    ]:
+        with pytest.raises(Disagreement, match="answer"):
+            oracle.check_answer(status, json.dumps(wrong).encode(), record)

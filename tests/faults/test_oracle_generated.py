@@ -1,0 +1,85 @@
+"""The oracle predicts whatever the embedded ledger decides: every filter, claim and rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.faults.fed_ledger import START, FedLedger
+from tests.faults.loads import POLICIES, Load
+from tests.faults.oracle import Partition
+from tests.nightly import rounds
+
+pytestmark = pytest.mark.faults
+
+EACH: Final = 2_500
+SEEDS: Final = rounds(2, 160)
+"""In the night as many as its hour holds beside the other tests."""
+DAY_MS: Final = 86_400_000
+NEVER_IN_A_LOAD: Final = {"wrong_partition", "overloaded", "internal_error"}
+"""An embedded ledger has one partition, and a load less than a million ids."""
+
+
+def fed(ledger: FedLedger, load: Load, count: int) -> None:
+    """Send a load; start the ledger anew now and then, from its cache and from decision 0."""
+    for number, sent in enumerate(load.steps(count), 1):
+        ledger.send(*sent)
+        if number % 400 == 0:
+            ledger.reopen(without_rows=number % 800 == 0)
+
+
+def outcomes(partition: Partition) -> Counter[tuple[str, str | None]]:
+    return Counter((each["outcome"], each.get("reason")) for each in partition.decisions)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_generated_decision_is_another_than_predicted(seed: int, tmp_path: Path) -> None:
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        fed(ledger, Load(seed, START), EACH)
+        partition = ledger.judged()
+    assert len(partition.decisions) == EACH
+    found = outcomes(partition)
+    # Each rule of the documents is met often enough to say something.
+    assert found["granted", None] > EACH / 5
+    for name in ("repeated", "conflict", "expired"):
+        assert found[name, None] > EACH / 200, name
+    met = {reason for _, reason in found if reason}
+    assert met >= REASONS - NEVER_IN_A_LOAD, REASONS - NEVER_IN_A_LOAD - met
+    filters = {each.policy["filter"] for each in partition.datasets.values() if each.mechanisms}
+    assert filters == {policy.get("filter", "zcdp_tight") for policy in POLICIES}
+    assert any("crossed" in each for each in partition.decisions)
+    assert any(each.get("fits") for each in partition.decisions)
+
+
+REASONS: Final = {
+    *("undecodable", "oversize", "invalid_field", "wrong_partition", "issued_in_future"),
+    *("overloaded", "unknown_dataset", "already_opened", "closed", "out_of_date"),
+    *("already_granted", "not_lower", "halted", "unit_mismatch", "claim_not_accepted"),
+    *("above_cap", "exhausted", "internal_error"),
+}
+
+
+def test_a_clock_that_was_ahead_and_was_set_back_is_predicted(tmp_path: Path) -> None:
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        load = Load(1, START)
+        fed(ledger, load, 300)
+        right = ledger.clock.now()
+        load.now += DAY_MS
+        ledger.clock.pass_(DAY_MS)
+        for sent in load.more(200):
+            ledger.send(*sent)
+        load.now = right + 60_000
+        ledger.set_clock_back(load.now)
+        for sent in load.more(300):
+            ledger.send(*sent)
+        ledger.reopen(without_rows=True)
+        for sent in load.more(200):
+            ledger.send(*sent)
+        partition = ledger.judged()
+    found = outcomes(partition)
+    assert found["clock_reset", None] == 1
+    assert found["granted", None] > 100
+    assert found["expired", None] > 50
