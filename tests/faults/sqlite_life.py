@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sqlite3
 import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import apsw
 
-from tests.streams.model import Model, judge
+from tests.faults import oracle
+from tests.faults.oracle import Partition
 
 DISK = "unix"
 """SQLite's own way to the files."""
@@ -111,19 +112,29 @@ def copied(file: Path, to: Path) -> Path:
     return to / file.name
 
 
-def contents(file: Path) -> tuple[list[bytes], dict[bytes, bytes]]:
-    """Return decisions and state of a file, read by Python's own SQLite; it may change it."""
-    db = sqlite3.connect(file)
-    try:
-        decisions = [
-            value for (value,) in db.execute("SELECT value FROM decisions ORDER BY sequence")
-        ]
-        return decisions, dict(db.execute("SELECT key, value FROM state"))
-    finally:
-        db.close()
+def verdict(
+    file: Path, scratch: Path, sent: Callable[[bytes], bool] | Iterable[bytes], begun: int
+) -> Partition:
+    """Judge a copy of a file by what was sent: nothing lost, torn, charged twice or made up.
+
+    Args:
+        sent: see `oracle.inputs_of`.
+        begun: before the first was sent, milliseconds since 1970.
+    """
+    found = oracle.contents(copied(file, scratch))
+    now = time.time_ns() // 1_000_000
+    return oracle.judge_file(found, oracle.inputs_of(found, sent, (begun, now)))
 
 
-def verdict(file: Path, scratch: Path) -> Model:
-    """Judge a copy of a file: nothing lost, torn or charged twice."""
-    decisions, rows = contents(copied(file, scratch))
-    return judge(decisions, None, rows)
+def decisions_of(file: Path) -> Sequence[bytes]:
+    """Return the decisions of a file, read by Python's own SQLite; it may change it."""
+    return oracle.contents(file).decisions
+
+
+def granted_to(partition: Partition, dataset: str) -> set[str]:
+    """Return the ids that a dataset's grants were for."""
+    return {
+        each["request"]["request_id"]
+        for each in partition.decisions
+        if each["outcome"] == "granted" and each["dataset"] == dataset
+    }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import apsw
 import pytest
@@ -23,10 +24,21 @@ from streams.errors import JournalFault, Refused, Unavailable
 from streams.processing.processor import Processor
 from streams.settings import Settings
 from streams.testing import RecordingObserver
-from tests.faults.sqlite_life import Disk, DiskFile, contents, copied, die, forked, verdict
+from tests.faults import oracle
+from tests.faults.edges import SKEW_MS, WINDOW_MS, edge_time
+from tests.faults.oracle import Contents
+from tests.faults.sqlite_life import (
+    Disk,
+    DiskFile,
+    copied,
+    decisions_of,
+    die,
+    forked,
+    granted_to,
+    verdict,
+)
 from tests.nightly import rounds
-from tests.streams.bodies import asking, opening
-from tests.streams.model import judge
+from tests.streams.bodies import asking, opening, request_id
 from tests.streams.processing.contract import AwaitableQueue
 
 pytestmark = pytest.mark.faults
@@ -50,6 +62,22 @@ def failing(disk: Disk, nth: int, error: type[Exception], *, half: bool) -> None
             raise error("planted")
 
     disk.at, disk.count, disk.counting = at, 0, True
+
+
+def asked(at: int) -> list[bytes]:
+    """Return requests that are granted, and some whose ids have expired, expire, or are ahead."""
+    plain = [asking("census", at, number) for number in range(REQUESTS)]
+    edges = [at - WINDOW_MS - 1, at - WINDOW_MS + 50, at + SKEW_MS + 60_000]
+    return plain + [asking("census", edge, 100 + i) for i, edge in enumerate(edges)] + plain[:1]
+
+
+def check_all(file: Path, at: int) -> None:
+    """Have the oracle judge a file of which `asked` was asked, whatever failed meanwhile."""
+    sent = [opening("census", at, 0), *asked(at)]
+    judged = verdict(file, file.with_name("copy"), sent, at)
+    granted = granted_to(judged, "census")
+    assert granted >= {request_id(at, number) for number in range(REQUESTS)}
+    assert {each["outcome"] for each in judged.decisions} >= {"expired", "invalid"}
 
 
 def ask_until_failed(service: EmbeddedService, bodies: list[bytes]) -> tuple[int, str]:
@@ -81,7 +109,7 @@ def test_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(
     tmp_path: Path, half: bool
 ) -> None:
     at = born()
-    bodies = [asking("census", at, number) for number in range(REQUESTS)]
+    bodies = asked(at)
     failed = 0
     for nth, file in each_operation(tmp_path):
         with Disk() as disk:
@@ -97,8 +125,7 @@ def test_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(
                 for body in bodies[answered:]:
                     service.submit_sync("requests", body, 10)
             service.close_sync()
-        model = verdict(file, file.with_name("copy"))
-        assert model.accounts["census"].grants == REQUESTS
+        check_all(file, at)
         if not why:
             break
     assert failed >= REQUESTS
@@ -127,7 +154,7 @@ def test_an_io_error_ends_the_ledger_and_the_next_start_finds_it_sound(
     tmp_path: Path, half: bool
 ) -> None:
     at = born()
-    bodies = [asking("census", at, number) for number in range(REQUESTS)]
+    bodies = asked(at)
     failed = 0
     for nth, file in each_operation(tmp_path):
         with Disk() as disk:
@@ -143,34 +170,63 @@ def test_an_io_error_ends_the_ledger_and_the_next_start_finds_it_sound(
             for body in bodies[answered:]:
                 service.submit_sync("requests", body, 10)
             service.close_sync()
-        model = verdict(file, file.with_name("copy"))
-        assert model.accounts["census"].grants == REQUESTS
+        check_all(file, at)
         if not why:
             break
     assert failed >= REQUESTS
 
 
+class Killed(NamedTuple):
+    """A file whose owner was killed: some of it in the WAL, some in the file itself.
+
+    Attributes:
+        begun: before anything was sent, milliseconds since 1970.
+    """
+
+    file: Path
+    begun: int
+
+    def judge(self, prefix: Sequence[bytes], rows: dict[bytes, bytes]) -> None:
+        """Have the oracle judge what is left of its log."""
+        found = Contents(prefix, rows, [])
+        between = self.begun, time.time_ns() // 1_000_000
+        oracle.judge_file(found, oracle.inputs_of(found, sent_to_history(self.begun), between))
+
+
+NAMES: Final = ("census", "other", "idle")
+LIVES: Final = range(1000, 1030), range(2000, 2030)
+
+
+def openings(at: int) -> list[bytes]:
+    return [opening(name, at, ord(name[0])) for name in NAMES]
+
+
+def asked_of_history(at: int, number: int) -> bytes:
+    edge = at if number % 5 else edge_time(at, number)
+    return asking(NAMES[number % 2], edge, number, epsilon="0.03")
+
+
+def sent_to_history(at: int) -> list[bytes]:
+    return [*openings(at), *(asked_of_history(at, number) for life in LIVES for number in life)]
+
+
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file whose owner was killed: some of it in the WAL, some in the file itself."""
+def history(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     file = tmp_path_factory.mktemp("history") / "ledger.db"
     at = born()
 
     def life(numbers: range) -> None:
         service = EmbeddedService.open(file, Settings())
-        for name in ("census", "other", "idle"):
-            service.submit_sync("admin", opening(name, at, ord(name[0])), 10)
+        for body in openings(at):
+            service.submit_sync("admin", body, 10)
         for number in numbers:
-            name = ("census", "other")[number % 2]
-            service.submit_sync("requests", asking(name, at, number, epsilon="0.03"), 10)
+            service.submit_sync("requests", asked_of_history(at, number), 10)
         die()
 
-    import os
-
-    for numbers in (range(1000, 1030), range(2000, 2030)):
+    for numbers in LIVES:
         os.waitpid(forked(lambda numbers=numbers: life(numbers)), 0)  # type: ignore[misc]
     assert file.with_name("ledger.db-wal").stat().st_size > 50_000
-    return file
+    return Killed(file, at)
 
 
 async def opened(file: Path) -> Partition | BaseException:
@@ -189,13 +245,13 @@ async def opened(file: Path) -> Partition | BaseException:
     return partition or observer.halt or observer.drops[0] or AssertionError("nothing")
 
 
-def check(result: Partition | BaseException, original: list[bytes]) -> str:
+def check(history: Killed, result: Partition | BaseException, original: Sequence[bytes]) -> str:
     """Check that what was read back is a prefix of the original, whole and right."""
     if isinstance(result, BaseException):
         assert isinstance(result, Refused | LogDamaged | JournalFault), repr(result)
         return "refused"
     prefix = original[: result.sequence + 1]
-    judge(prefix, None, dict(state_rows(result)) if len(prefix) > 1 else None)
+    history.judge(prefix, dict(state_rows(result)) if len(prefix) > 1 else {})
     expected = Refold(result.genesis)
     for value in prefix:
         expected.take_decision(value)
@@ -205,28 +261,28 @@ def check(result: Partition | BaseException, original: list[bytes]) -> str:
     return "whole" if len(prefix) == len(original) else "prefix"
 
 
-def test_a_wal_cut_anywhere_leaves_a_committed_prefix(history: Path, tmp_path: Path) -> None:
+def test_a_wal_cut_anywhere_leaves_a_committed_prefix(history: Killed, tmp_path: Path) -> None:
     chance = random.Random(1)
-    original, _ = contents(copied(history, tmp_path / "original"))
-    size = history.with_name("ledger.db-wal").stat().st_size
+    original = decisions_of(copied(history.file, tmp_path / "original"))
+    size = history.file.with_name("ledger.db-wal").stat().st_size
     seen: Counter[str] = Counter()
     for _ in range(CUTS):
-        file = copied(history, tmp_path / "cut")
+        file = copied(history.file, tmp_path / "cut")
         with file.with_name("ledger.db-wal").open("r+b") as wal:
             wal.truncate(chance.randrange(size))
-        seen[check(asyncio.run(opened(file)), original)] += 1
+        seen[check(history, asyncio.run(opened(file)), original)] += 1
     assert seen["prefix"] > CUTS / 2
 
 
 @pytest.mark.parametrize("suffix", ["-wal", ""])
 def test_flipped_bits_give_a_prefix_or_a_refusal_never_a_wrong_total(
-    history: Path, tmp_path: Path, suffix: str
+    history: Killed, tmp_path: Path, suffix: str
 ) -> None:
     chance = random.Random(2)
-    original, _ = contents(copied(history, tmp_path / "original"))
-    source = history
+    original = decisions_of(copied(history.file, tmp_path / "original"))
+    source = history.file
     if not suffix:  # all of it in the file itself
-        source = tmp_path / "original" / history.name
+        source = tmp_path / "original" / history.file.name
     size = source.with_name(source.name + suffix).stat().st_size
     seen: Counter[str] = Counter()
     for i in range(FLIPS // 2):
@@ -238,6 +294,6 @@ def test_flipped_bits_give_a_prefix_or_a_refusal_never_a_wrong_total(
                 bits = damaged.read(1)[0] ^ 1 << chance.randrange(8)
                 damaged.seek(at)
                 damaged.write(bytes([bits]))
-        seen[check(asyncio.run(opened(file)), original)] += 1
+        seen[check(history, asyncio.run(opened(file)), original)] += 1
     assert seen["whole"] + seen["prefix"] > 10, seen
     assert suffix or seen["refused"] > 10, seen

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import itertools
+import json
 import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -18,7 +21,8 @@ import pytest
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
-from tests.faults.sqlite_life import Disk, DiskFile, contents, copied, die, forked, verdict
+from tests.faults.edges import edge_time
+from tests.faults.sqlite_life import Disk, DiskFile, copied, decisions_of, die, forked, verdict
 from tests.nightly import rounds
 from tests.streams.bodies import asking, opening
 from tests.streams.model import repeated_body
@@ -33,14 +37,29 @@ RECORD: Final = 32
 
 
 def body(born: int, number: int) -> bytes:
-    return asking("census", born, number, epsilon=COSTS[number % 3])
+    """Return a request; each third one's id expires, or becomes due, while the test runs."""
+    at = born if number % 3 else edge_time(born, number)
+    return asking("census", at, number, epsilon=COSTS[number % 7 % 3])
+
+
+def was_sent(born: int, bodies: bytes) -> bool:
+    """Tell whether a body is one of those that the lives of a ledger send."""
+    found = json.loads(bodies)
+    if found["type"] == "open":
+        return bodies == first_opening(born)
+    digits = found["request_id"].replace("-", "")
+    return bodies == body(born, int(digits[17:], 16))
+
+
+def first_opening(born: int) -> bytes:
+    return opening("census", born, 0, epsilon="0.5")
 
 
 def live(file: Path, born: int, life: int, answers: int) -> None:
     """Decide until killed: new requests and old ones, alone and together."""
     chance = random.Random(life)
     service = EmbeddedService.open(file, Settings())
-    service.submit_sync("admin", opening("census", born, 0, epsilon="0.5"), 10)
+    service.submit_sync("admin", first_opening(born), 10)
 
     new = itertools.count(life * 100 + 1)
 
@@ -120,12 +139,13 @@ def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path)
         if not file.exists():
             assert not before
             continue
-        decisions, _ = contents(copied(file, tmp_path / "copy"))
+        decisions = [*decisions_of(copied(file, tmp_path / "copy"))]
         assert decisions[: len(before)] == before
         hashes = {hashlib.sha256(value).digest() for value in decisions}
         assert hashes.issuperset(answers), f"answered and lost, in life {life} of file {number}"
         before = decisions
-    model = verdict(file, tmp_path / "copy")
+    sent = functools.partial(was_sent, born)
+    verdict(file, tmp_path / "copy", sent, born)
     # The ledger itself must come to the same, and go on.
     service = EmbeddedService.open(file, Settings())
     try:
@@ -135,9 +155,12 @@ def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path)
         assert b'"outcome":"repeated"' in again
     finally:
         service.close_sync()
-    verdict(file, tmp_path / "copy")
+    judged = verdict(file, tmp_path / "copy", sent, born)
     assert answered > 50
-    assert model.outcomes["granted", None] > 10
+    outcomes = Counter(each["outcome"] for each in judged.decisions)
+    assert outcomes["granted"] > 10
+    assert outcomes["expired"] > 10
+    assert outcomes["invalid"] > 5  # issued in the future
 
 
 class Other:
@@ -202,6 +225,6 @@ def test_a_writer_that_got_past_the_lock_is_stopped_by_the_epoch(tmp_path: Path)
     said = other.act()
     assert said.startswith("unavailable: ")
     assert "another process owns" in said
-    decisions, _ = contents(copied(file, tmp_path / "copy"))
+    decisions = decisions_of(copied(file, tmp_path / "copy"))
     assert [b"stolen" in value for value in decisions] == [False, False]
-    verdict(file, tmp_path / "copy")
+    verdict(file, tmp_path / "copy", [opening("census", at, 2)], at)
