@@ -12,13 +12,18 @@ SPREAD_MS: Final = 8_000
 """Over so long after a test's begin such ids expire one after another, and become due."""
 
 
+FAR_MS: Final = 600_000
+"""Some lie so far off an edge that what is decided on them depends on no moment."""
+
+
 def edge_time(begun: int, number: int, window: int = WINDOW_MS, skew: int = SKEW_MS) -> int:
     """Return a time of issue at one of the two edges, the same for the same number.
 
-    An id of it expires, or is no longer ahead, some time within `SPREAD_MS` of the begin.
+    Most ids of it expire, or are no longer ahead, some time within `SPREAD_MS` of the begin.
     """
     chance = random.Random(number)
-    off = chance.choice([-1_000, 0, 1, chance.randrange(SPREAD_MS), chance.randrange(SPREAD_MS)])
+    soon = chance.randrange(SPREAD_MS), chance.randrange(SPREAD_MS)
+    off = chance.choice([-1_000, 0, 1, *soon, -FAR_MS, FAR_MS])
     return begun + off + chance.choice([-window, -window, skew])
 
 

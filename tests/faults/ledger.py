@@ -24,6 +24,7 @@ from streams.kafka.deployment import Deployment, TopicNames
 from streams.processing.observers import Committed
 from streams.worker.partitions import Worker
 from tests.faults import oracle
+from tests.faults.edges import Edges
 from tests.faults.oracle import Follower, Place, Verdict
 
 
@@ -84,6 +85,7 @@ class Ledger:
             **options,
         )
         self.acked: list[Place] = []
+        self._edges: set[str] = set()
         self._producer = AIOKafkaProducer(
             bootstrap_servers=bootstrap,
             acks="all",
@@ -222,7 +224,24 @@ class Ledger:
             internal_errors=internal_errors,
         )
         assert set(self.acked) <= verdict.by_place.keys()
+        verdict.edges = self._edges
         return verdict
+
+    def edges(self, *datasets: str, **fields: Any) -> Edges:
+        """Return requests whose ids expire, or become due, during the next seconds.
+
+        Their outcomes are left to the oracle: a test counts the others, `Verdict.plain`.
+        """
+
+        def make(at: int) -> bytes:
+            made = new_id(at)
+            self._edges.add(made)
+            name = datasets[len(self._edges) % len(datasets)]
+            return request(name, epsilon="0.00001", request_id=made, **fields)
+
+        begun = time.time_ns() // 1_000_000
+        window, skew = self.deployment.window_ms, self.deployment.skew_ms
+        return Edges(make, begun, window=window, skew=skew)
 
 
 def source_of(value: bytes) -> dict[str, Any] | None:

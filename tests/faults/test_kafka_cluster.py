@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -52,10 +53,12 @@ async def ask(ledger: Ledger, names: list[str], stop: asyncio.Event) -> None:
             "log_level": 0,
         }
     )
+    edges = {name: ledger.edges(name) for name in names}
     while not stop.is_set():
-        for name in names:
+        for name in names * 2:
             number = partition_of(name.encode(), _PARTITIONS)
-            body = request(name, epsilon="0.0001")
+            plain = random.random() < 0.7
+            body = request(name, epsilon="0.0001") if plain else edges[name].take(1)[0]
             producer.produce(ledger.topic("requests"), body, key=name.encode(), partition=number)
         producer.poll(0)
         await asyncio.sleep(0.2)
@@ -97,6 +100,6 @@ async def test_a_worker_goes_on_without_one_broker_of_three_that_hangs(
                 stop.set()
                 await asyncio.wait_for(asking, 90)
             verdict = await ledger.judged()
-        assert verdict.outcomes.keys() <= {"opened", "granted"}
+        assert verdict.plain.keys() <= {"opened", "granted"}
     assert not refolded, "for a broker that nobody needs any more"
     assert not watch.halts

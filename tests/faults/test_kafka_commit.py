@@ -52,13 +52,14 @@ async def test_a_lost_response_is_no_commit_and_charges_nothing_twice(
     watch = Watch()
     async with Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=2) as ledger:
         await ledger.open(*DATASETS)
+        edges = ledger.edges(*DATASETS)
         async with working(ledger, observers=[watch]) as worker:
             for api, action, seconds in [*FAULTS, *HARMLESS]:
                 await until(lambda: is_ready(worker), f"ready for {action.name} of {api.name}")
                 before = watch.saw(CommitUnknown)
                 fault = proxy.inject(api, action, nth=draw.randrange(1, 4), seconds=seconds)
                 while not fault.struck.is_set():
-                    await ledger.send_all(batch())
+                    await ledger.send_all(batch() + edges.take(3))
                     await asyncio.sleep(0.05)
                 await ledger.settle()
                 if api is not Api.PRODUCE:
@@ -66,7 +67,7 @@ async def test_a_lost_response_is_no_commit_and_charges_nothing_twice(
                         lambda n=before: watch.saw(CommitUnknown) > n, f"{action} of {api}: unknown"
                     )
         verdict = await ledger.judged()
-    assert verdict.outcomes.keys() == {"opened", "granted"}
+    assert verdict.plain.keys() == {"opened", "granted"}
     assert len(watch.reported) == len(set(watch.reported))
     assert set(watch.reported) <= verdict.by_place.keys()
     # What was committed without our knowing was found in the log, and not reported.
@@ -123,9 +124,9 @@ async def test_the_one_record_that_the_broker_will_not_take_is_set_aside(
             limit(ledger, "decisions", 3_500)
             bodies = [request("ds", epsilon="0.0001", claim=fat if i == 17 else None)
                       for i in range(40)]  # fmt: skip
-            places = await ledger.send_all(bodies)
+            places = await ledger.send_all(bodies + ledger.edges("ds").take(10))
             await ledger.settle()
-            for number, place in enumerate(places):
+            for number, place in enumerate(places[:40]):
                 decision = await ledger.decision(place)
                 expected = ("invalid", "internal_error") if number == 17 else ("granted", None)
                 assert (decision["outcome"], decision.get("reason")) == expected, number
@@ -231,9 +232,10 @@ async def test_a_commit_cancelled_at_any_of_its_awaits_is_found_whole_or_not_at_
         async with processing(ledger, watch):
             await ledger.settle()
         nth = 0
+        edges = ledger.edges(*DATASETS)
         while True:
             nth += 1
-            await ledger.send_all(batch(5))
+            await ledger.send_all(batch(5) + edges.take(3))
             reported = len(watch.reported)
             async with processing(ledger, watch, nth=nth) as (task, journal):
                 await until(
@@ -247,7 +249,7 @@ async def test_a_commit_cancelled_at_any_of_its_awaits_is_found_whole_or_not_at_
         assert nth > 3  # to add the partitions, to write, to end
         verdict = await ledger.judged()
         print(f"awaits of a commit: {nth - 1}")
-        assert verdict.outcomes["granted"] == 5 * nth
+        assert verdict.plain["granted"] == 5 * nth
         assert len(watch.reported) == len(set(watch.reported))
 
 
@@ -260,8 +262,9 @@ async def test_a_processor_cancelled_at_any_moment_leaves_nothing_half_visible(
         await ledger.open(*DATASETS)
         async with processing(ledger, watch):
             await ledger.settle()  # what opens a dataset may be read after a request for it
+        edges = ledger.edges(*DATASETS)
         for number in range(24):
-            await ledger.send_all(batch(30))
+            await ledger.send_all(batch(30) + edges.take(5))
             point = ("owned", "decided", "committed", "")[number % 4]
 
             async def reach(here: str, point: str = point) -> None:
@@ -281,7 +284,7 @@ async def test_a_processor_cancelled_at_any_moment_leaves_nothing_half_visible(
                     await asyncio.sleep(draw.uniform(0, 0.05))
         async with processing(ledger, watch):
             verdict = await ledger.judged()
-        assert verdict.outcomes == {"opened": len(DATASETS), "granted": 24 * 30}
+        assert verdict.plain == {"opened": len(DATASETS), "granted": 24 * 30}
         assert set(watch.reported) <= verdict.by_place.keys()
         assert len(watch.reported) == len(set(watch.reported))
 

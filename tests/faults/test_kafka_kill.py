@@ -21,6 +21,7 @@ pytestmark = pytest.mark.faults
 
 REQUESTS = rounds(8_000, 20_000)
 KILLS = rounds(4, 10)
+EDGES = 400
 PAUSES = rounds(3, 10)
 BASIC = {"epsilon": "0.05", "filter": "basic"}
 
@@ -60,6 +61,7 @@ async def test_each_request_is_decided_once_whatever_is_killed(
         sent: list[bytes] = []
         with processes(ledger, tmp_path, "w1") as (worker,):
             await ledger.settle()  # else requests may be read before what opens their datasets
+            edges = ledger.edges(*names)
             for number in range(KILLS):
                 bodies = [
                     # Some are sent again, across the kills: they must not be charged again.
@@ -69,6 +71,8 @@ async def test_each_request_is_decided_once_whatever_is_killed(
                     for _ in range(REQUESTS // KILLS)
                 ]
                 sent += bodies
+                bodies += edges.take(EDGES // KILLS)
+                draw.shuffle(bodies)
                 before = await asyncio.to_thread(ledger.visible)
                 loading = asyncio.create_task(ledger.send_all(bodies))
                 if number % 2:
@@ -83,10 +87,11 @@ async def test_each_request_is_decided_once_whatever_is_killed(
             await ledger.settle()
             assert worker.stop() == 0
         verdict = await ledger.judged()
-        assert len(verdict.decisions) == REQUESTS + len(names)
-        assert set(verdict.outcomes) == {"opened", "granted", "refused", "repeated"}
-        assert verdict.outcomes["repeated"] == REQUESTS - len(set(sent))
-        assert set(verdict.reasons) == {"exhausted"}
+        assert len(verdict.decisions) == REQUESTS + EDGES + len(names)
+        assert set(verdict.plain) == {"opened", "granted", "refused", "repeated"}
+        assert verdict.plain["repeated"] == REQUESTS - len(set(sent))
+        assert set(verdict.reasons) == {"exhausted", "issued_in_future"}
+        assert verdict.outcomes["expired"] > EDGES / 10
 
 
 @contextlib.asynccontextmanager
@@ -94,12 +99,14 @@ async def load(ledger: Ledger, names: list[str], per_second: int) -> AsyncIterat
     """Keep asking until the block ends."""
     draw = random.Random(1)
 
+    edges = ledger.edges(*names)
+
     async def ask() -> None:
         while True:
             bodies = [
                 request(draw.choice(names), epsilon="0.0001") for _ in range(per_second // 20)
             ]
-            await ledger.send_all(bodies)
+            await ledger.send_all(bodies + edges.take(1))
             await asyncio.sleep(0.05)
 
     asking = asyncio.create_task(ask())
@@ -172,11 +179,14 @@ async def test_a_successor_waits_for_foreign_transactions_and_then_refolds_every
             foreign = await transaction_left_open(ledger, {"decisions": 0, "state": 1})
             visible = ledger.visible()
             await ledger.send_all(request(name, epsilon="0.01") for name in names)
+            edges = ledger.edges(*names)
+            await ledger.send_all(edges.take(20))
             # What the owner commits now lies behind the foreign transaction, unseen.
-            await until(lambda: hidden(ledger) >= visible + len(names), "decided")
+            await until(lambda: hidden(ledger) >= visible + len(names) + 20, "decided")
             worker.kill()
             worker.start()
             await ledger.send_all(request(name, epsilon="0.01") for name in names)
+            await ledger.send_all(edges.take(20))
             refusals = lambda: worker.events("partition_dropped")  # noqa: E731
             await until(lambda: {entry["partition"] for entry in refusals()} == {0, 1}, "refusals")
             for entry in refusals():
@@ -186,7 +196,7 @@ async def test_a_successor_waits_for_foreign_transactions_and_then_refolds_every
             await foreign.abort_transaction()
             await foreign.stop()
             verdict = await ledger.judged()
-            assert verdict.outcomes["granted"] == 2 * len(names)
+            assert verdict.plain["granted"] == 2 * len(names)
 
 
 async def transaction_left_open(ledger: Ledger, where: dict[str, int]) -> AIOKafkaProducer:

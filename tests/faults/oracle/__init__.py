@@ -8,7 +8,7 @@ and goes on from what the ledger says within it.
 
 from __future__ import annotations
 
-from tests.faults.oracle.answers import check_answer
+from tests.faults.oracle.answers import Answer, check_answer, check_answers
 from tests.faults.oracle.disagreement import Disagreement
 from tests.faults.oracle.files import Contents, contents, inputs_of, judge_file
 from tests.faults.oracle.partition import DEAD, INPUTS, Given, Partition
@@ -28,6 +28,7 @@ from tests.faults.oracle.topics import (
 __all__ = [
     "DEAD",
     "INPUTS",
+    "Answer",
     "Contents",
     "Disagreement",
     "Evidence",
@@ -39,6 +40,7 @@ __all__ = [
     "Verdict",
     "amount",
     "check_answer",
+    "check_answers",
     "contents",
     "gathered",
     "inputs_of",

@@ -1,30 +1,68 @@
-"""What a door answers to a request that was decided: docs/reference/reasons.md and records.md."""
+"""What a door answers to a request that was decided: docs/reference/reasons.md and http.md."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
-from tests.faults.oracle.disagreement import agree
+from tests.faults.oracle.disagreement import Disagreement, agree
+from tests.faults.oracle.partition import request_of
+from tests.faults.oracle.wire import canonical
 
 _STATUS: Final = {"conflict": 409, "invalid": 422}
+_NOT_DECIDED: Final = {202, 503}
+"""Statuses of answers that tell of no decision: docs/reference/http.md."""
 
 
-def check_answer(status: int, body: bytes, record: bytes) -> None:
+class Answer(NamedTuple):
+    """What a door has answered to a body."""
+
+    body: bytes
+    status: int
+    content: bytes
+
+
+def check_answers(answers: Iterable[Answer], decisions: Iterable[bytes]) -> int:
+    """Check that each answer is what the log holds; return how many told of a decision.
+
+    Raises: Disagreement.
+    """
+    records = {_hash(record): record for record in decisions}
+    told = 0
+    for answer in answers:
+        if answer.status in _NOT_DECIDED:
+            continue
+        found = json.loads(answer.content)
+        shown = found.get("decision", found)
+        record = records.get(shown.get("hash", ""))
+        if record is None:
+            raise Disagreement("answer", shown, "a decision of the log")
+        agree("answer", canonical(answer.body), request_of(record), "the request that was sent")
+        check_answer(answer.status, answer.content, record)
+        told += 1
+    return told
+
+
+def check_answer(status: int, content: bytes, record: bytes) -> None:
     """Check an HTTP answer against the log's record of the decision.
 
     Raises: Disagreement.
     """
     decision: dict[str, Any] = json.loads(record)
-    answer: dict[str, Any] = {}
-    for name, value in decision.items():
-        answer[name] = value
-        if name == "outcome":
-            answer["granted"] = value == "granted"
-            answer["hash"] = f"sha256:{hashlib.sha256(record).hexdigest()}"
-    if "first" in answer:
-        first = answer["first"]
-        answer["first"] = {**first, "granted": first["outcome"] == "granted"}
-    agree("answer", status, _STATUS.get(decision["outcome"], 200), decision["outcome"])
-    agree("answer", json.loads(body), answer, decision["partition_sequence"])
+    where = decision["partition_sequence"]
+    served = {**decision, "granted": decision["outcome"] == "granted", "hash": _hash(record)}
+    if "first" in served:
+        first = served["first"]
+        served["first"] = {**first, "granted": first["outcome"] == "granted"}
+    agree("answer", status, _STATUS.get(decision["outcome"], 200), where)
+    said = json.loads(content)
+    if decision["outcome"] == "invalid":
+        agree("answer", said.get("error"), decision["reason"], where)
+        said = said.get("decision")
+    agree("answer", said, served, where)
+
+
+def _hash(record: bytes) -> str:
+    return f"sha256:{hashlib.sha256(record).hexdigest()}"

@@ -113,12 +113,23 @@ class Verdict:
         by_place: the same, by the input that each is about.
         inputs: how many records the inputs hold.
         granted: exact sum of the epsilons of granted pure claims, by dataset.
+        edges: ids whose outcome depends on the moment at which they were decided.
     """
 
     decisions: list[dict[str, Any]] = field(default_factory=list)
     by_place: dict[Place, dict[str, Any]] = field(default_factory=dict)
     inputs: int = 0
     granted: dict[str, Fraction] = field(default_factory=lambda: defaultdict(Fraction))
+    edges: set[str] = field(default_factory=set)
+
+    @property
+    def plain(self) -> Counter[str]:
+        """How many decisions have each outcome, those on `edges` left out."""
+        return Counter(
+            decision["outcome"]
+            for decision in self.decisions
+            if decision.get("request", {}).get("request_id") not in self.edges
+        )
 
     @property
     def outcomes(self) -> Counter[str]:

@@ -1,0 +1,120 @@
+"""What was answered by HTTP is what the log holds, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.door_process import Bodies, Clients, DoorProcess
+from tests.faults.edges import Edges
+from tests.faults.ledger import Ledger, new_id, opening, request
+from tests.faults.oracle import Answer
+from tests.faults.sqlite_life import copied
+from tests.faults.worker_process import WorkerProcess
+from tests.nightly import rounds
+
+pytestmark = pytest.mark.faults
+
+KILLS: Final = rounds(3, 12)
+NAMES: Final = ("ds-0", "ds-1", "ds-2")
+COSTS: Final = ("0.001", "0.02", "0.3")
+
+
+def bodies(edges: Edges, seed: int) -> Bodies:
+    chance = random.Random(seed)
+
+    def make() -> bytes:
+        return request(chance.choice(NAMES), epsilon=chance.choice(COSTS))
+
+    def another(body: bytes) -> bytes:
+        return json.dumps({**json.loads(body), "purpose": "another"}).encode()
+
+    return Bodies(make, lambda: edges.take(1)[0], another, seed)
+
+
+def check_told(answers: list[Answer], decisions: list[bytes]) -> None:
+    """Check the answers, and that there were some of every kind."""
+    told = oracle.check_answers(answers, decisions)
+    statuses = Counter(answer.status for answer in answers)
+    assert told > 50
+    assert statuses.keys() >= {200, 409, 422}, statuses
+    shown = [json.loads(answer.content) for answer in answers if answer.status == 200]
+    outcomes = {each["outcome"] for each in shown}
+    assert outcomes >= {"granted", "refused", "repeated", "expired"}, outcomes
+
+
+def test_a_killed_servers_answers_are_what_its_log_holds(tmp_path: Path) -> None:
+    begun = time.time_ns() // 1_000_000
+    file = tmp_path / "ledger.db"
+    edges = Edges(lambda at: request("ds-0", epsilon="0.001", request_id=new_id(at)), begun)
+    clients = Clients(bodies(edges, 1).draw)
+    settings = {"ACCOUNTANT_URL": f"sqlite:///{file}"}
+    with DoorProcess("serve", tmp_path / "serve.log", settings) as door:
+        door.start()
+        for name in NAMES:
+            clients.open(door.address, opening(name, epsilon="1", delta="1e-6"))
+        with clients.asking(lambda: door.address):
+            for number in range(KILLS):
+                enough = len(clients.answers) + 150
+                while len(clients.answers) < enough:
+                    time.sleep(0.01)
+                time.sleep(random.Random(number).uniform(0, 0.05))
+                door.kill()
+                door.start()
+    found = oracle.contents(copied(file, tmp_path / "copy"))
+    now = time.time_ns() // 1_000_000
+    judged = oracle.judge_file(found, oracle.inputs_of(found, clients.sent, (begun, now)))
+    check_told(clients.answers, list(found.decisions))
+    assert len(judged.decisions) > len(clients.answers) / 2
+
+
+async def test_a_gateways_answers_are_what_the_log_holds_though_its_worker_is_killed(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
+        deployment = ledger.deployment
+        settings = {
+            "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
+            "ACCOUNTANT_APPLICATION": deployment.application,
+            "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
+            "ACCOUNTANT_PARTITIONS": str(deployment.partitions),
+        }
+        clients = Clients(bodies(ledger.edges(*NAMES), 2).draw)
+        worker = WorkerProcess(ledger, "w1", tmp_path)
+        worker.start()
+        try:
+            with DoorProcess("gateway", tmp_path / "gateway.log", settings) as door:
+                await asyncio.to_thread(ask_across_kills, door, worker, clients)
+            await ledger.settle()
+        finally:
+            worker.kill()
+        verdict = await ledger.judged()
+        topic = oracle.read(broker.bootstrap, ledger.topic("decisions"), 2)
+        decisions = [record.value or b"" for partition in topic for record in partition]
+        check_told(clients.answers, decisions)
+        assert verdict.outcomes["granted"] > 20
+
+
+def ask_across_kills(door: DoorProcess, worker: WorkerProcess, clients: Clients) -> None:
+    door.start()
+    for name in NAMES:
+        clients.open(door.address, opening(name, epsilon="1", delta="1e-6"))
+    with clients.asking(lambda: door.address):
+        for number in range(KILLS):
+            enough = len(clients.answers) + 100
+            while len(clients.answers) < enough:
+                time.sleep(0.01)
+            worker.kill()
+            if number % 2:
+                door.kill()
+                door.start()
+            worker.start()
