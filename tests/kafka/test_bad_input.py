@@ -172,7 +172,8 @@ async def test_a_record_on_which_adjudication_raises_is_set_aside(
         bad = request(HOME, purpose="planted")
         async with working(ledger, decide=planted) as worker:
             await ledger.open(HOME)
-            decision = await ledger.decided(bad)
+            first = await ledger.send(bad)
+            decision = await ledger.decision(first)
             assert (decision["outcome"], decision["reason"]) == ("invalid", "internal_error")
             assert "request" not in decision  # what broke adjudication is not echoed
             bodies = [request(HOME, purpose="planted" * (i % 5 == 0)) for i in range(50)]
@@ -185,7 +186,8 @@ async def test_a_record_on_which_adjudication_raises_is_set_aside(
         # Nothing was remembered of it: once mended, the same request is decided anew.
         async with working(ledger):
             assert (await ledger.decided(bad))["outcome"] == "granted"
-        verdict = await ledger.judged()
+        failed = [first, *places[::5]]
+        verdict = await ledger.judged(internal_errors=failed)
         assert verdict.reasons == {"internal_error": 11}
         assert verdict.outcomes["granted"] == 41
         letters = oracle.read(broker.bootstrap, ledger.topic("dead_letters"), PARTITIONS)[0]

@@ -38,9 +38,12 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def decide_ahead(ledger: Ledger, partition: int, body: bytes) -> None:
-    """Have a request decided as by a broker and a worker whose clocks are ten years ahead."""
-    ((_, _, offset),) = await ledger.send_all([body], partition=partition)
+async def decide_ahead(ledger: Ledger, partition: int, body: bytes) -> dict[oracle.Place, int]:
+    """Have a request decided as by a broker and a worker whose clocks are ten years ahead.
+
+    Returns: its place, and the time at which such a broker would have appended it.
+    """
+    (place,) = await ledger.send_all([body], partition=partition)
     deployment = ledger.deployment
     journal = KafkaJournal(
         deployment.bootstrap, deployment.application, deployment.topics, partition, NoInputs()
@@ -49,10 +52,11 @@ async def decide_ahead(ledger: Ledger, partition: int, body: bytes) -> None:
         await journal.own()
         state = await recovered(journal, deployment.genesis(partition), asyncio.sleep)
         draft, at = Draft(state), now() + AHEAD_MS
-        encoded = decide(draft, Input("requests", offset, b"ds", body, at), at)
+        encoded = decide(draft, Input("requests", place[2], b"ds", body, at), at)
         await journal.commit(Commit([encoded], draft.rows(), [], draft.next, draft.decided_at))
     finally:
         await journal.drop()
+    return {place: at}
 
 
 def run(ledger: Ledger, *command: str) -> subprocess.CompletedProcess[str]:
@@ -89,7 +93,7 @@ async def test_a_partition_that_was_ahead_goes_on(
         for name in ("decisions", "state"):
             await asyncio.to_thread(operator.alter, name, *ANY_TIME)
         early = request("ds", request_id=new_id(now() + AHEAD_MS))
-        await decide_ahead(ledger, number, early)
+        appended = await decide_ahead(ledger, number, early)
         async with working(ledger, ready=False):
             busy = await reset(ledger)
             assert (busy.returncode, "workers of the group" in busy.stderr) == (4, True), busy
@@ -106,9 +110,9 @@ async def test_a_partition_that_was_ahead_goes_on(
             fresh = request("ds")
             assert (await ledger.decided(fresh))["outcome"] == "granted"
             assert (await ledger.decided(early))["reason"] == "issued_in_future"
-        verdict = await asyncio.to_thread(
-            oracle.judge, broker.bootstrap, ledger.deployment.topics.prefix, 2
-        )
+        prefix = ledger.deployment.topics.prefix
+        found = await asyncio.to_thread(oracle.gathered, broker.bootstrap, prefix, 2)
+        verdict = oracle.judge_evidence(found, appended=appended)
         assert verdict.outcomes["clock_reset"] == 1
         assert verdict.outcomes["granted"] == 2
 

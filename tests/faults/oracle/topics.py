@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -187,12 +188,25 @@ def gathered(bootstrap: str, prefix: str, partitions: int) -> Evidence:
     )
 
 
-def judge_evidence(evidence: Evidence, *, internal_errors: Collection[Place] = ()) -> Verdict:
-    """Judge what was read; see `judge`."""
+def judge_evidence(
+    evidence: Evidence,
+    *,
+    internal_errors: Collection[Place] = (),
+    appended: Mapping[Place, int] = MappingProxyType({}),
+) -> Verdict:
+    """Judge what was read; see `judge`.
+
+    Args:
+        appended: when an input was taken in, where a test had it taken in at another time than
+            the broker has stamped it with.
+    """
     verdict = Verdict()
     for number, records in enumerate(evidence.decisions):
         inputs = {
-            source: [_given(record) for record in evidence.inputs[source][number]]
+            source: [
+                _given(record, appended.get((source, number, record.offset), record.timestamp))
+                for record in evidence.inputs[source][number]
+            ]
             for source in INPUTS
         }
         errors = frozenset((source, at) for source, where, at in internal_errors if where == number)
@@ -212,9 +226,9 @@ def judge_evidence(evidence: Evidence, *, internal_errors: Collection[Place] = (
     return verdict
 
 
-def _given(record: Record) -> Given:
+def _given(record: Record, at: int) -> Given:
     # The broker stamps an input as it appends it, and that is the time that counts.
-    return Given(record.offset, record.key, record.value, (record.timestamp, record.timestamp))
+    return Given(record.offset, record.key, record.value, (at, at))
 
 
 @lru_cache(maxsize=4096)
