@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import random
 from collections.abc import Iterator
@@ -95,10 +96,12 @@ class Load:
         self.chance = random.Random(seed)
         self.now = start
         self.window, self.skew = window, skew
+        self._jump = window // 100
         self._known: list[tuple[str, bytes]] = []
-        self._aged: list[tuple[str, Body]] = []
+        self._due: list[tuple[int, bytes]] = []
         self._names = [f"ds-{i}" for i in range(len(POLICIES) * datasets)]
         self._claims = [self._claim(0) for _ in range(300)]
+        self._shown = [claim for claim in self._claims if claim["type"] == "ex_post"]
 
     def steps(self, count: int) -> Iterator[Sent]:
         """Yield so many inputs, the datasets' openings first."""
@@ -112,7 +115,14 @@ class Load:
         for _ in range(count):
             yield self._step()
 
+    def owners(self) -> Sent:
+        """Return a record of an owner: it moves no floor, and shows the one there is."""
+        return self._owners()
+
     def _step(self) -> Sent:
+        if self._due and self._due[0][0] <= self.now + self._jump:
+            when, value = heapq.heappop(self._due)
+            return self._send("requests", value, later=max(0, when - self.now))
         draw = self.chance.random()
         if draw < 0.13:
             return self._again()
@@ -122,14 +132,17 @@ class Load:
             return self._owners()
         if draw < 0.33:
             return self._bad()
-        return self._send("requests", self._request())
+        body = self._request()
+        if draw > 0.97:
+            self._again_at_its_end(self._text(body), self.now)
+        return self._send("requests", body)
 
     def _send(self, source: str, body: Body | bytes, later: int | None = None) -> Sent:
         value = body if isinstance(body, bytes) else self._text(body)
         if isinstance(body, dict):
             self._known.append((source, value))
         if later is None:
-            later = self.chance.choice([0, 0, 1, 7, 40, 300, -25, self.window // 400])
+            later = self.chance.choice([0, 0, 1, 7, 40, 300, -25, self._jump])
         self.now += later
         return Sent(source, value, later)
 
@@ -156,28 +169,32 @@ class Load:
         return self._send(source, value)
 
     def _at_the_edge(self) -> Sent:
-        """Ask with an id whose time lies at the floor, or as far ahead as it may, or again."""
-        ready = [i for i, (_, body) in enumerate(self._aged) if body]
-        if ready and self.chance.random() < 0.5:
-            source, body = self._aged[self.chance.choice(ready)]
-            return self._send(source, self._text(body))
+        """Ask with an id whose time lies at the floor, or as far ahead as it may."""
         off = self.chance.choice([-2000, -1001, -1, 0, 1, 2, 999, 1500, 40_000])
         edge = self.chance.choice([self.now - self.window, self.now + self.skew])
-        body = self._request(at=edge + off)
-        self._aged = [*self._aged[-15:], ("requests", body)]
-        return self._send("requests", self._text(body), later=self.chance.choice([0, 0, 1, 2]))
+        value = self._text(self._request(at=edge + off))
+        self._again_at_its_end(value, edge + off)
+        return self._send("requests", value, later=self.chance.choice([0, 0, 1, 2]))
+
+    def _again_at_its_end(self, value: bytes, issued: int) -> None:
+        """Plan to send a body again, around issue + window and when its id is due."""
+        end = issued + self.window
+        for when in (issued - self.skew, end - self.skew, end - 1, end, end + 1):
+            if when > self.now:
+                heapq.heappush(self._due, (when, value))
 
     def _request(self, at: int | None = None) -> Body:
         name = self.chance.choice(self._names)
         policy = POLICIES[self._names.index(name) % len(POLICIES)]
         odd = self.chance.random()
+        shown = policy.get("filter") in {"ex_post", "split"} and self.chance.random() < 0.5
         return {
             "version": 1,
             "type": "request",
             "request_id": id_at(self.now if at is None else at, self.chance),
             "analyst": f"analyst-{self.chance.randrange(5)}@example.org",
             "dataset": name if odd > 0.02 else "never-opened",
-            "claim": self.chance.choice(self._claims),
+            "claim": self.chance.choice(self._shown if shown else self._claims),
             "unit": policy.get("unit", "person") if odd < 0.97 else "other",
             "neighbours": policy.get("neighbours", "add_remove"),
             "purpose": self.chance.choice(["", "weekly", 'é "quoted" ☃']),

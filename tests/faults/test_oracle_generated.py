@@ -27,8 +27,9 @@ def fed(ledger: FedLedger, load: Load, count: int) -> None:
     """Send a load; start the ledger anew now and then, from its cache and from decision 0."""
     for number, sent in enumerate(load.steps(count), 1):
         ledger.send(*sent)
-        if number % 400 == 0:
-            ledger.reopen(without_rows=number % 800 == 0)
+        if number % 100 == 0:
+            ledger.reopen(without_rows=number % 400 == 0)
+            ledger.send(*load.owners())
 
 
 def outcomes(partition: Partition) -> Counter[tuple[str, str | None]]:
@@ -40,10 +41,15 @@ def test_no_generated_decision_is_another_than_predicted(seed: int, tmp_path: Pa
     with FedLedger(tmp_path / "ledger.db") as ledger:
         fed(ledger, Load(seed, START), EACH)
         partition = ledger.judged()
-    assert len(partition.decisions) == EACH
+    assert len(partition.decisions) == EACH + EACH // 100
+    assert outcomes(partition)["granted", None] > EACH / 5
+    if not seed:
+        check_reach(partition)
+
+
+def check_reach(partition: Partition) -> None:
+    """Check that a load meets each rule of the documents often enough to say something."""
     found = outcomes(partition)
-    # Each rule of the documents is met often enough to say something.
-    assert found["granted", None] > EACH / 5
     for name in ("repeated", "conflict", "expired"):
         assert found[name, None] > EACH / 200, name
     met = {reason for _, reason in found if reason}
