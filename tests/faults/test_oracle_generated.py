@@ -16,8 +16,8 @@ from tests.nightly import rounds
 pytestmark = pytest.mark.faults
 
 EACH: Final = 2_500
-SEEDS: Final = rounds(2, 160)
-"""In the night as many as its hour holds beside the other tests."""
+SEEDS: Final = rounds(2, 300)
+"""In the night 750,000 decisions, as many as its hour holds beside the other tests."""
 DAY_MS: Final = 86_400_000
 NEVER_IN_A_LOAD: Final = {"wrong_partition", "overloaded", "internal_error"}
 """An embedded ledger has one partition, and a load less than a million ids."""
