@@ -100,6 +100,7 @@ async def load(ledger: Ledger) -> AsyncIterator[None]:
             number += len(names)
             await ledger.open(*names, **BASIC)
             await asyncio.sleep(0.1)  # else requests may be read before what opens their datasets
+            await ledger.send_all(ledger.edges(*names).take(6))
             for epsilon in ("0.5", "0.3", "0.1", "0.07", "0.03", "0.01"):
                 await ledger.send_all([request(name, epsilon=epsilon) for name in names])
                 await asyncio.sleep(0.02)
@@ -130,6 +131,7 @@ async def test_over_kills_under_load_none_is_lost_and_repeats_are_recognised(
             worker.start()
             # Nobody asks any more: what the last life owes comes from idle datasets.
             found = await all_published(ledger, least=10 * RESTARTS)
+        await ledger.judged()
     # A restart repeats nothing that is on the topic; a produce that was on its way may.
     assert len(found) - len(set(found)) <= RESTARTS
 

@@ -22,7 +22,8 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry
 from streams.settings import Settings, load
-from tests.faults.sqlite_life import forked
+from tests.faults.edges import edge_time
+from tests.faults.sqlite_life import forked, verdict
 from tests.nightly import rounds
 from tests.streams.alerts.receiver import Receiver, until
 from tests.streams.alerts.test_seen_alerts import alert
@@ -262,10 +263,25 @@ def live(file: Path, given: Settings, life_number: int) -> None:
     """Decide until killed."""
     with Life(file, given) as life:
         for number in itertools.count():
-            name = f"d{life_number}-{number}"
-            life.open(name)
-            for epsilon in ("0.4", "0.2", "0.2", "0.1", "0.07", "0.03"):
-                life.ask(epsilon, name)
+            for source, body in bodies_of(f"d{life_number}-{number}"):
+                life.send(source, body)
+
+
+def bodies_of(name: str) -> list[tuple[str, bytes]]:
+    """Return what a life sends about one dataset, two ids at their edges and one again."""
+    life, _, number = name.removeprefix("d").partition("-")
+    first = (int(life) * 100_000 + int(number)) * 20 + 1
+    costs = ("0.4", "0.2", "0.2", "0.1", "0.07", "0.03")
+    asked = [asking(name, BORN, first + i, epsilon=cost) for i, cost in enumerate(costs, 1)]
+    edges = [first + 10, first + 11]
+    asked += [asking(name, edge_time(BORN, i), i, epsilon="0.01") for i in edges]
+    opened = opening(name, BORN, first, **ONE)
+    return [("admin", opened), *[("requests", body) for body in [*asked, asked[-1]]]]
+
+
+def was_sent(body: bytes) -> bool:
+    """Tell whether a body is one of those that the lives of a ledger send."""
+    return any(body == each for _, each in bodies_of(json.loads(body)["dataset"]))
 
 
 @pytest.mark.faults
@@ -283,6 +299,8 @@ def test_over_kills_no_crossing_is_lost_and_none_has_two_names(file: Path) -> No
         with Life(file, given):
             expected = thresholds(file)
             until(lambda: set(receiver.taken) >= expected, "every crossing delivered")
+    judged = verdict(file, file.with_name("copy"), was_sent, BORN)
+    assert {each["outcome"] for each in judged.decisions} >= {"granted", "repeated", "expired"}
     assert len(expected) > 2 * KILLS
     assert {post.key for post in receiver.posts} == expected
     for post in receiver.posts:
