@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import sqlite3
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from streams.clock import CheckedClock
+from streams.embedded.archives.archive import Archived, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
 from streams.processing.clock_reset import reset
@@ -15,6 +19,7 @@ from streams.settings import Settings
 from streams.testing import ManualClock
 from tests.faults import oracle
 from tests.faults.oracle import Contents, Given, Partition
+from tests.faults.oracle.texts import millis
 
 START = 1_790_000_000_000
 _WAIT_S = 30.0
@@ -33,6 +38,7 @@ class FedLedger:
         self.clock = ManualClock(start)
         self.inputs: dict[str, list[Given]] = {source: [] for source in oracle.INPUTS}
         self.answers: list[bytes] = []
+        self._archive: list[bytes] = []
         self._file = file
         self._settings = settings or Settings()
         self._service = self._opened()
@@ -80,10 +86,40 @@ class FedLedger:
             assert asyncio.run(reset(journal, genesis, self.clock, "it was ahead")) is not None
         self._service = self._opened()
 
-    def found(self) -> Contents:
-        """Close the ledger and return what its file holds."""
+    def archive(self, target: Path) -> None:
+        """Move all that may be archived into a file, as the command does."""
         self._service.close_sync()
-        return oracle.contents(self._file)
+        archived = asyncio.run(self._archived(target))
+        assert archived.last > 0
+        with gzip.open(target) as lines:
+            self._archive += lines.read().splitlines()
+        self._service = self._opened()
+
+    async def _archived(self, target: Path) -> Archived:
+        clock = CheckedClock(self.clock)
+        floor = millis(json.loads(self.answers[-1])["floor"])
+        with stopped_ledger(self._file, self._settings, self.clock.now()) as (journal, genesis):
+            try:
+                return await archive(
+                    journal,
+                    self._file,
+                    genesis,
+                    clock,
+                    target,
+                    before=floor - genesis.skew_ms,
+                    note="the disk is full",
+                    progress=lambda _what, _count: None,
+                )
+            finally:
+                await journal.drop()
+
+    def found(self) -> Contents:
+        """Close the ledger and return what its file holds, with what was archived of it."""
+        self._service.close_sync()
+        found = oracle.contents(self._file)
+        begin, *rest = found.decisions
+        archived = [line for line in self._archive if line != begin]
+        return found._replace(decisions=[begin, *archived, *rest])
 
     def judged(self) -> Partition:
         """Close the ledger and have it judged by all that it was sent."""

@@ -82,9 +82,12 @@ async def test_each_request_is_decided_once_whatever_is_killed(
                     while await asyncio.to_thread(ledger.visible) < target:
                         assert worker.is_running
                 worker.kill()
+                since = worker.mark()
                 worker.start()
                 await loading
             await ledger.settle()
+            # All may have been decided before it was killed: it hears of SIGTERM once it serves.
+            await until(lambda: refolded(worker, since) == {0, 1, 2, 3}, "it serves again")
             assert worker.stop() == 0
         verdict = await ledger.judged()
         assert len(verdict.decisions) == REQUESTS + EDGES + len(names)

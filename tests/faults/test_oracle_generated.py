@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.faults import oracle
 from tests.faults.fed_ledger import START, FedLedger
 from tests.faults.loads import POLICIES, Load
 from tests.faults.oracle import Partition
@@ -89,3 +91,25 @@ def test_a_clock_that_was_ahead_and_was_set_back_is_predicted(tmp_path: Path) ->
     assert found["clock_reset", None] == 1
     assert found["granted", None] > 100
     assert found["expired", None] > 50
+
+
+def test_what_follows_a_seal_is_predicted_and_the_seal_too(tmp_path: Path) -> None:
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        load = Load(2, START)
+        fed(ledger, load, 900)
+        for number in range(2):
+            ledger.archive(tmp_path / f"{number}.jsonl.gz")
+            for sent in load.more(200):
+                ledger.send(*sent)
+            ledger.reopen(without_rows=bool(number))
+            for sent in load.more(200):
+                ledger.send(*sent)
+        found = ledger.found()
+        partition = oracle.judge_file(found, ledger.inputs)
+    assert outcomes(partition)["sealed", None] == 2
+    seal = next(i for i, value in enumerate(found.decisions) if b'"sealed"' in value)
+    forged = re.sub(rb'"state":"sha256:..', b'"state":"sha256:??', found.decisions[seal])
+    with pytest.raises(oracle.Disagreement, match="seal"):
+        oracle.judge_file(
+            found._replace(decisions=[*found.decisions[:seal], forged]), ledger.inputs
+        )

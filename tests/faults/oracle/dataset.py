@@ -24,6 +24,7 @@ class Dataset:
 
     Attributes:
         totals: in units, by name.
+        written: the policy as the log has it.
         crossed: how many thresholds are crossed.
     """
 
@@ -34,6 +35,7 @@ class Dataset:
         self.crossed = 0
         self.exhausted = self.closed = self.halted = False
         self.opened_at = self.changed_at = at
+        self.written = policy
         self.take_policy(resolved(policy), said)
 
     def take_policy(self, policy: Fields, said: Fields) -> None:

@@ -10,13 +10,13 @@ from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, Holds, compare
 from tests.faults.oracle.keys import partition_of
+from tests.faults.oracle.snapshot import RULES, sealed_state
 from tests.faults.oracle.texts import at_text, millis
 from tests.faults.oracle.wire import Read, issued, read
 
 INPUTS: Final = ("requests", "admin")
 DEAD: Final = {"undecodable", "oversize", "wrong_partition", "internal_error"}
 OPERATED: Final = {"clock_reset", "sealed"}
-RULES: Final = 2
 _NOTHING: Final = "sha256:" + "0" * 64
 _SECOND: Final = 1000
 _MOST_NOTE: Final = 200
@@ -81,6 +81,7 @@ class Partition:
         self._errors = internal_errors
         self._ids: dict[Key, Known] = {}
         self._heads: list[str] = []
+        self._before_last = ""
 
     def take(self, value: bytes) -> Fields:
         """Check one decision against all before it, and against its input.
@@ -91,6 +92,8 @@ class Partition:
         where = self.partition, self.number + 1
         agree("chain", said.get("previous"), self.head, where)
         agree("number", said.get("partition_sequence"), self.number + 1, where)
+        if said.get("outcome") == "sealed":
+            self._before_last = sealed_state(self)
         self.number += 1
         self.last = None
         self.head = f"sha256:{hashlib.sha256(value).hexdigest()}"
@@ -134,6 +137,8 @@ class Partition:
     def _operate(self, said: Fields, where: object) -> None:
         """Take a decision that a command wrote: it has no input, and spends nothing."""
         at, before = millis(said["decided_at"]), self.at
+        fields: Fields = {"outcome": said["outcome"]}
+        fields["note"] = Holds("1 to 200 characters", lambda note: 0 < len(note) <= _MOST_NOTE)
         if said["outcome"] == "clock_reset":
             if at >= before:
                 raise Disagreement("clock", at_text(at), f"before {at_text(before)}", where)
@@ -141,23 +146,26 @@ class Partition:
             gone = (self.floor + 1) // _SECOND * _SECOND
             self._ids = {key: known for key, known in self._ids.items() if known.issued >= gone}
             self.floor = at + self.genesis["skew_ms"]
-        elif at < before:
-            raise Disagreement("clock", at_text(at), f"at or after {at_text(before)}", where)
+        else:
+            if at < before:
+                raise Disagreement("clock", at_text(at), f"at or after {at_text(before)}", where)
+            fields["seal"] = self._seal(said["seal"], where)
         self.at = at
-        fields: Fields = {"outcome": said["outcome"]}
-        fields["note"] = Holds("1 to 200 characters", lambda note: 0 < len(note) <= _MOST_NOTE)
-        if said["outcome"] == "sealed":
-            fields["seal"] = Holds("a seal of this log", self._is_seal)
         times = {"decided_at": said["decided_at"], "floor": at_text(self.floor)}
         compare(said, {**self._common(said), **times, **fields}, where)
 
-    def _is_seal(self, seal: Any) -> bool:
-        archived = seal["archived"]
-        return bool(
-            seal["first"] == self._heads[0]
-            and 0 < archived < self.number - 1
-            and seal["head"] == self._heads[archived]
-        )
+    def _seal(self, said: Fields, where: object) -> Fields:
+        """Return what a seal must say, the number of the last archived decision as it says."""
+        archived = said["archived"]
+        if not 0 < archived < self.number:
+            raise Disagreement("seal", archived, "a decision before the seal", where)
+        return {
+            "first": self._heads[0],
+            "archived": archived,
+            "head": self._heads[archived],
+            "state": self._before_last,
+            "usage": said["usage"],
+        }
 
     def _decide(self, said: Fields, value: bytes, where: object) -> None:
         source, given = self._input_of(said, where)
@@ -269,6 +277,7 @@ class Partition:
             outcome, reason, more = dataset.owners(fields, said)
         dataset.sequence += 1
         dataset.changed_at = self.at
+        dataset.written = said.get("policy", dataset.written)
         return outcome, reason, {**more, **dataset.standing()}
 
     def _first(self, said: Fields, verdict: tuple[str, str | None, Fields]) -> Fields:

@@ -8,11 +8,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tests.faults.oracle.amounts import as_text
-from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.disagreement import Disagreement, agree
-from tests.faults.oracle.expected import Fields, Readings, compare
-from tests.faults.oracle.partition import RULES, Partition
+from tests.faults.oracle.expected import Fields, compare
+from tests.faults.oracle.partition import Partition
+from tests.faults.oracle.snapshot import dataset_row, partition_row
 
 _KEY_BYTES = 1024
 _VALUE_BYTES = 4096
@@ -45,21 +44,9 @@ def check_state(partition: Partition, rows: Mapping[bytes, bytes]) -> None:
     names = sorted(key.decode() for key in found)
     agree("state", names, sorted(partition.datasets), partition.partition)
     for key, value in found.items():
-        _as_state(json.loads(value), _row(partition.datasets[key.decode()]), key)
+        _as_state(json.loads(value), dataset_row(partition.datasets[key.decode()]), key)
     total = sum(zlib.crc32(value) for value in found.values()) % 2**64
-    row: Fields = {
-        "type": "partition",
-        "version": 1,
-        "rules": RULES,
-        "genesis": partition.genesis,
-        "partition_sequence": partition.number,
-        "head": partition.head,
-        "decided_at": partition.at,
-        "floor": partition.floor,
-        "next": partition.next,
-        "datasets": len(found),
-        "checksum": f"{total:016x}",
-    }
+    row = {**partition_row(partition), "checksum": f"{total:016x}"}
     _as_state(json.loads(rows[own]), row, own)
 
 
@@ -68,29 +55,6 @@ def _as_state(said: Fields, predicted: Fields, key: bytes) -> None:
         compare(said, predicted, key)
     except Disagreement as error:
         raise Disagreement("state", {error.about: error.said}, error.predicted, key) from None
-
-
-def _row(dataset: Dataset) -> Fields:
-    row: Fields = {
-        "type": "snapshot",
-        "version": 1,
-        "dataset": dataset.name,
-        "generation": 1,
-        "sequence": dataset.sequence,
-        "policy": dataset.policy,
-        "budget": dataset.terms()["budget"],
-        "totals": {
-            "mechanisms": dataset.mechanisms,
-            **{name: as_text(total) for name, total in dataset.totals.items()},
-        },
-        "odometers": Readings(dataset.readings()),
-        "crossed": dataset.crossed,
-        "exhausted": dataset.exhausted,
-        "closed": dataset.closed,
-        "opened_at": dataset.opened_at,
-        "changed_at": dataset.changed_at,
-    }
-    return {**row, "halted": True} if dataset.halted else row
 
 
 def check_letters(partition: Partition, letters: Sequence[Letter], *, kafka: bool) -> None:
