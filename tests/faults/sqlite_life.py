@@ -113,17 +113,23 @@ def copied(file: Path, to: Path) -> Path:
 
 
 def verdict(
-    file: Path, scratch: Path, sent: Callable[[bytes], bool] | Iterable[bytes], begun: int
+    file: Path,
+    scratch: Path,
+    sent: Callable[[bytes], bool] | Iterable[bytes],
+    between: tuple[int, int],
 ) -> Partition:
     """Judge a copy of a file by what was sent: nothing lost, torn, charged twice or made up.
 
     Args:
-        sent: see `oracle.inputs_of`.
-        begun: before the first was sent, milliseconds since 1970.
+        sent, between: see `oracle.inputs_of`.
     """
     found = oracle.contents(copied(file, scratch))
-    now = time.time_ns() // 1_000_000
-    return oracle.judge_file(found, oracle.inputs_of(found, sent, (begun, now)))
+    return oracle.judge_file(found, oracle.inputs_of(found, sent, between))
+
+
+def since(begun: int) -> tuple[int, int]:
+    """Return from when until now, milliseconds since 1970."""
+    return begun, time.time_ns() // 1_000_000
 
 
 def decisions_of(file: Path) -> Sequence[bytes]:

@@ -35,6 +35,7 @@ from tests.faults.sqlite_life import (
     die,
     forked,
     granted_to,
+    since,
     verdict,
 )
 from tests.nightly import rounds
@@ -74,7 +75,7 @@ def asked(at: int) -> list[bytes]:
 def check_all(file: Path, at: int) -> None:
     """Have the oracle judge a file of which `asked` was asked, whatever failed meanwhile."""
     sent = [opening("census", at, 0), *asked(at)]
-    judged = verdict(file, file.with_name("copy"), sent, at)
+    judged = verdict(file, file.with_name("copy"), sent, since(at))
     granted = granted_to(judged, "census")
     assert granted >= {request_id(at, number) for number in range(REQUESTS)}
     assert {each["outcome"] for each in judged.decisions} >= {"expired", "invalid"}
@@ -189,8 +190,8 @@ class Killed(NamedTuple):
     def judge(self, prefix: Sequence[bytes], rows: dict[bytes, bytes]) -> None:
         """Have the oracle judge what is left of its log."""
         found = Contents(prefix, rows, [])
-        between = self.begun, time.time_ns() // 1_000_000
-        oracle.judge_file(found, oracle.inputs_of(found, sent_to_history(self.begun), between))
+        sent = sent_to_history(self.begun)
+        oracle.judge_file(found, oracle.inputs_of(found, sent, since(self.begun)))
 
 
 NAMES: Final = ("census", "other", "idle")

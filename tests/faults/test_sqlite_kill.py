@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import itertools
 import json
@@ -14,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -22,7 +21,16 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.faults.edges import edge_time
-from tests.faults.sqlite_life import Disk, DiskFile, copied, decisions_of, die, forked, verdict
+from tests.faults.sqlite_life import (
+    Disk,
+    DiskFile,
+    copied,
+    decisions_of,
+    die,
+    forked,
+    since,
+    verdict,
+)
 from tests.nightly import rounds
 from tests.streams.bodies import asking, opening
 from tests.streams.model import repeated_body
@@ -34,38 +42,63 @@ FILES: Final = rounds(4, 20)
 KILLS_EACH: Final = 50
 COSTS: Final = ("0.001", "0.003", "0.0007")
 RECORD: Final = 32
+LIFE_MS: Final = 45
+"""About what a life takes, so that ids are issued about when they are sent."""
+FAST: Final = 4_000  # an hour in 0.9 s
 
 
-def body(born: int, number: int) -> bytes:
-    """Return a request; each third one's id expires, or becomes due, while the test runs."""
-    at = born if number % 3 else edge_time(born, number)
-    return asking("census", at, number, epsilon=COSTS[number % 7 % 3])
+class Plan(NamedTuple):
+    """What the lives of one file send.
+
+    Attributes:
+        born: when the first begins, milliseconds since 1970.
+        pace: how much faster than others its clock runs. A fast one has ids expire that were
+            decided some lives before.
+    """
+
+    born: int
+    pace: int
+
+    def now(self) -> int:
+        return self.born + (time.time_ns() // 1_000_000 - self.born) * self.pace
+
+    def monotonic(self) -> float:
+        return time.monotonic() * self.pace
+
+    def service(self, file: Path) -> EmbeddedService:
+        return EmbeddedService.open(file, Settings(), clock=self)
+
+    @property
+    def opening(self) -> bytes:
+        return opening("census", self.born, 0, epsilon="0.5")
+
+    def body(self, number: int) -> bytes:
+        """Return a request; each third one's id expires, or becomes due, while the test runs."""
+        at = self.born + (number // 100 * LIFE_MS * self.pace if self.pace > 1 else 0)
+        if not number % 3:
+            at = edge_time(at, number)
+        return asking("census", at, number, epsilon=COSTS[number % 7 % 3])
+
+    def was_sent(self, body: bytes) -> bool:
+        """Tell whether a body is one of those that the lives send."""
+        found = json.loads(body)
+        if found["type"] == "open":
+            return body == self.opening
+        digits = found["request_id"].replace("-", "")
+        return body == self.body(int(digits[17:], 16))
 
 
-def was_sent(born: int, bodies: bytes) -> bool:
-    """Tell whether a body is one of those that the lives of a ledger send."""
-    found = json.loads(bodies)
-    if found["type"] == "open":
-        return bodies == first_opening(born)
-    digits = found["request_id"].replace("-", "")
-    return bodies == body(born, int(digits[17:], 16))
-
-
-def first_opening(born: int) -> bytes:
-    return opening("census", born, 0, epsilon="0.5")
-
-
-def live(file: Path, born: int, life: int, answers: int) -> None:
+def live(file: Path, plan: Plan, life: int, answers: int) -> None:
     """Decide until killed: new requests and old ones, alone and together."""
     chance = random.Random(life)
-    service = EmbeddedService.open(file, Settings())
-    service.submit_sync("admin", first_opening(born), 10)
+    service = plan.service(file)
+    service.submit_sync("admin", plan.opening, 10)
 
     new = itertools.count(life * 100 + 1)
 
     def pick() -> bytes:
         old = chance.random() < 0.3
-        return body(born, chance.randrange(1, life * 100 + 2) if old else next(new))
+        return plan.body(chance.randrange(1, life * 100 + 2) if old else next(new))
 
     def tell(decision: bytes | None) -> None:
         assert decision is not None
@@ -97,7 +130,7 @@ def killed_at(disk: Disk, nth: int, torn: bool) -> None:
     disk.at, disk.counting = at, True
 
 
-def one_life(file: Path, born: int, life: int, chance: random.Random) -> list[bytes]:
+def one_life(file: Path, plan: Plan, life: int, chance: random.Random) -> list[bytes]:
     """Run the ledger, kill it at a moment of chance; return the hashes of what it answered."""
     reading, writing = os.pipe()
     nth = chance.choice([None, chance.randrange(1, 30), chance.randrange(1, 300)])
@@ -107,7 +140,7 @@ def one_life(file: Path, born: int, life: int, chance: random.Random) -> list[by
         with Disk() as disk:
             if nth is not None:
                 killed_at(disk, nth, torn)
-            live(file, born, life, writing)
+            live(file, plan, life, writing)
 
     child = forked(run)
     os.close(writing)
@@ -130,11 +163,11 @@ def one_life(file: Path, born: int, life: int, chance: random.Random) -> list[by
 def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path) -> None:
     chance = random.Random(number)
     file = tmp_path / "ledger.db"
-    born = time.time_ns() // 1_000_000
+    plan = Plan(time.time_ns() // 1_000_000, FAST if number % 2 else 1)
     before: list[bytes] = []
     answered = 0
     for life in range(KILLS_EACH):
-        answers = one_life(file, born, life, chance)
+        answers = one_life(file, plan, life, chance)
         answered += len(answers)
         if not file.exists():
             assert not before
@@ -144,23 +177,22 @@ def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path)
         hashes = {hashlib.sha256(value).digest() for value in decisions}
         assert hashes.issuperset(answers), f"answered and lost, in life {life} of file {number}"
         before = decisions
-    sent = functools.partial(was_sent, born)
-    verdict(file, tmp_path / "copy", sent, born)
+    verdict(file, tmp_path / "copy", plan.was_sent, (plan.born, plan.now()))
     # The ledger itself must come to the same, and go on.
-    service = EmbeddedService.open(file, Settings())
+    service = plan.service(file)
     try:
         granted = next(value for value in before if b'"outcome":"granted"' in value)
         again = service.submit_sync("requests", repeated_body(granted) or b"", 10).decision
         assert again is not None
-        assert b'"outcome":"repeated"' in again
+        assert json.loads(again)["outcome"] in {"repeated", "expired"}
     finally:
         service.close_sync()
-    judged = verdict(file, tmp_path / "copy", sent, born)
+    judged = verdict(file, tmp_path / "copy", plan.was_sent, (plan.born, plan.now()))
     assert answered > 50
     outcomes = Counter(each["outcome"] for each in judged.decisions)
     assert outcomes["granted"] > 10
-    assert outcomes["expired"] > 10
-    assert outcomes["invalid"] > 5  # issued in the future
+    assert outcomes.keys() >= {"repeated", "expired"}
+    assert plan.pace > 1 or outcomes["invalid"] > 0  # issued in the future
 
 
 class Other:
@@ -227,4 +259,4 @@ def test_a_writer_that_got_past_the_lock_is_stopped_by_the_epoch(tmp_path: Path)
     assert "another process owns" in said
     decisions = decisions_of(copied(file, tmp_path / "copy"))
     assert [b"stolen" in value for value in decisions] == [False, False]
-    verdict(file, tmp_path / "copy", [opening("census", at, 2)], at)
+    verdict(file, tmp_path / "copy", [opening("census", at, 2)], since(at))

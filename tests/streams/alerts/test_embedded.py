@@ -23,7 +23,7 @@ from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry
 from streams.settings import Settings, load
 from tests.faults.edges import edge_time
-from tests.faults.sqlite_life import forked, verdict
+from tests.faults.sqlite_life import forked, since, verdict
 from tests.nightly import rounds
 from tests.streams.alerts.receiver import Receiver, until
 from tests.streams.alerts.test_seen_alerts import alert
@@ -299,7 +299,7 @@ def test_over_kills_no_crossing_is_lost_and_none_has_two_names(file: Path) -> No
         with Life(file, given):
             expected = thresholds(file)
             until(lambda: set(receiver.taken) >= expected, "every crossing delivered")
-    judged = verdict(file, file.with_name("copy"), was_sent, BORN)
+    judged = verdict(file, file.with_name("copy"), was_sent, since(BORN))
     assert {each["outcome"] for each in judged.decisions} >= {"granted", "repeated", "expired"}
     assert len(expected) > 2 * KILLS
     assert {post.key for post in receiver.posts} == expected
