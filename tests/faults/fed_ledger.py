@@ -6,15 +6,20 @@ import asyncio
 import gzip
 import json
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from accountant.partition.draft import Draft
+from accountant.records.decided import Encoded
 from streams.clock import CheckedClock
 from streams.embedded.archives.archive import Archived, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
 from streams.processing.clock_reset import reset
+from streams.processing.journal import Commit
+from streams.processing.recovery import recovered
 from streams.settings import Settings
 from streams.testing import ManualClock
 from tests.faults import oracle
@@ -23,6 +28,9 @@ from tests.faults.oracle.texts import millis
 
 START = 1_790_000_000_000
 _WAIT_S = 30.0
+
+Command = Callable[[Draft, int], Encoded]
+"""Writes a decision without an input, at a time, as the owner of the partition."""
 
 
 class FedLedger:
@@ -85,6 +93,23 @@ class FedLedger:
         with stopped_ledger(self._file, self._settings, to) as (journal, genesis):
             assert asyncio.run(reset(journal, genesis, self.clock, "it was ahead")) is not None
         self._service = self._opened()
+
+    def write(self, command: Command) -> None:
+        """Have a decision written by what a command does on the stopped ledger."""
+        self._service.close_sync()
+        asyncio.run(self._written(command))
+        self._service = self._opened()
+
+    async def _written(self, command: Command) -> None:
+        at = self.clock.now()
+        with stopped_ledger(self._file, self._settings, at) as (journal, genesis):
+            try:
+                await journal.own()
+                draft = Draft(await recovered(journal, genesis, asyncio.sleep))
+                made = command(draft, at)
+                await journal.commit(Commit([made], draft.rows(), [], draft.next, draft.decided_at))
+            finally:
+                await journal.drop()
 
     def archive(self, target: Path) -> None:
         """Move all that may be archived into a file, as the command does."""

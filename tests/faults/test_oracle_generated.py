@@ -9,6 +9,13 @@ from typing import Final
 
 import pytest
 
+from accountant.partition.draft import Draft
+from accountant.partition.operate import accept_rollback, change_key
+from accountant.records.decided import Encoded
+from streams.checkpoints.key_changes import signed_change
+from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.note import Checkpoint
+from streams.checkpoints.rollbacks import signed_rollback
 from tests.faults import oracle
 from tests.faults.fed_ledger import START, FedLedger
 from tests.faults.loads import POLICIES, Load
@@ -113,3 +120,37 @@ def test_what_follows_a_seal_is_predicted_and_the_seal_too(tmp_path: Path) -> No
         oracle.judge_file(
             found._replace(decisions=[*found.decisions[:seal], forged]), ledger.inputs
         )
+
+
+def test_rollbacks_and_changes_of_key_are_predicted(tmp_path: Path) -> None:
+    old, new = (SigningKey.create(tmp_path / name, name) for name in ("old", "new"))
+
+    def roll_back(draft: Draft, at: int) -> Encoded:
+        ledger, partition = str(draft.partition.genesis.ledger), draft.partition
+        newest = Checkpoint(ledger, 0, 3, partition.sequence + 5, "sha256:" + "1" * 64, at)
+        lost = signed_rollback(ledger, partition, partition.sequence + 1, newest, old)
+        return accept_rollback(draft, at, "an old copy", lost)
+
+    def change(draft: Draft, at: int) -> Encoded:
+        ledger = str(draft.partition.genesis.ledger)
+        changed = signed_change(ledger, draft.partition, new.verifier, old.verifier, old)
+        return change_key(draft, at, "yearly", changed)
+
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        load = Load(3, START)
+        for command in (roll_back, change):
+            for sent in load.steps(60) if command is roll_back else load.more(60):
+                ledger.send(*sent)
+            ledger.write(command)
+        for sent in load.more(60):
+            ledger.send(*sent)
+        found = ledger.found()
+        partition = oracle.judge_file(found, ledger.inputs)
+    assert (partition.branch, partition.key) == (4, new.verifier.text)
+    for about, outcome in (("rollback", b"rolled_back"), ("key_change", b"key_changed")):
+        place = next(i for i, value in enumerate(found.decisions) if outcome in value)
+        values = list(found.decisions[: place + 1])
+        values[place] = re.sub(rb'"signature":"....', b'"signature":"AAAA', values[place])
+        with pytest.raises(oracle.Disagreement) as noticed:
+            oracle.judge_file(found._replace(decisions=values), ledger.inputs)
+        assert noticed.value.about == about

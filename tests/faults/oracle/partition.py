@@ -6,20 +6,19 @@ import hashlib
 import json
 from typing import Any, Final, NamedTuple
 
+from tests.faults.oracle.commands import COMMANDS, written
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, Holds, compare
 from tests.faults.oracle.keys import partition_of
-from tests.faults.oracle.snapshot import RULES, sealed_state
+from tests.faults.oracle.snapshot import RULES
 from tests.faults.oracle.texts import at_text, millis
 from tests.faults.oracle.wire import Read, issued, read
 
 INPUTS: Final = ("requests", "admin")
 DEAD: Final = {"undecodable", "oversize", "wrong_partition", "internal_error"}
-OPERATED: Final = {"clock_reset", "sealed"}
 _NOTHING: Final = "sha256:" + "0" * 64
 _SECOND: Final = 1000
-_MOST_NOTE: Final = 200
 
 Key = tuple[str, str, str, str]
 
@@ -54,7 +53,8 @@ class Partition:
         internal_errors: (source, offset) of inputs whose decision a test has made fail.
 
     Attributes:
-        number, head: of the last decision taken.
+        number, head: of the last decision taken; `heads` of all.
+        branch, key: how many rollbacks the log has accepted, and the key that it names.
         datasets: by name.
         letters: (source, input, reason) of each that belongs among the dead letters.
         decisions: those taken, genesis left out.
@@ -80,8 +80,9 @@ class Partition:
         self._taken = dict.fromkeys(INPUTS, 0)
         self._errors = internal_errors
         self._ids: dict[Key, Known] = {}
-        self._heads: list[str] = []
-        self._before_last = ""
+        self.heads: list[str] = []
+        self.branch = 0
+        self.key: str | None = None
 
     def take(self, value: bytes) -> Fields:
         """Check one decision against all before it, and against its input.
@@ -92,18 +93,19 @@ class Partition:
         where = self.partition, self.number + 1
         agree("chain", said.get("previous"), self.head, where)
         agree("number", said.get("partition_sequence"), self.number + 1, where)
-        if said.get("outcome") == "sealed":
-            self._before_last = sealed_state(self)
+        # A seal is of the state before it.
+        is_command = self.number >= 0 and said.get("outcome") in COMMANDS
+        fields = written(self, said) if is_command else {}
         self.number += 1
         self.last = None
         self.head = f"sha256:{hashlib.sha256(value).hexdigest()}"
         if self.number == 0:
             self._begin(said)
-        elif said.get("outcome") in OPERATED:
-            self._operate(said, where)
+        elif is_command:
+            self._command(said, fields, where)
         else:
             self._decide(said, value, where)
-        self._heads.append(self.head)
+        self.heads.append(self.head)
         if self.number:
             self.decisions.append(said)
         return said
@@ -134,11 +136,9 @@ class Partition:
             "rules": RULES,
         }
 
-    def _operate(self, said: Fields, where: object) -> None:
+    def _command(self, said: Fields, fields: Fields, where: object) -> None:
         """Take a decision that a command wrote: it has no input, and spends nothing."""
         at, before = millis(said["decided_at"]), self.at
-        fields: Fields = {"outcome": said["outcome"]}
-        fields["note"] = Holds("1 to 200 characters", lambda note: 0 < len(note) <= _MOST_NOTE)
         if said["outcome"] == "clock_reset":
             if at >= before:
                 raise Disagreement("clock", at_text(at), f"before {at_text(before)}", where)
@@ -146,26 +146,11 @@ class Partition:
             gone = (self.floor + 1) // _SECOND * _SECOND
             self._ids = {key: known for key, known in self._ids.items() if known.issued >= gone}
             self.floor = at + self.genesis["skew_ms"]
-        else:
-            if at < before:
-                raise Disagreement("clock", at_text(at), f"at or after {at_text(before)}", where)
-            fields["seal"] = self._seal(said["seal"], where)
+        elif at < before:
+            raise Disagreement("clock", at_text(at), f"at or after {at_text(before)}", where)
         self.at = at
         times = {"decided_at": said["decided_at"], "floor": at_text(self.floor)}
         compare(said, {**self._common(said), **times, **fields}, where)
-
-    def _seal(self, said: Fields, where: object) -> Fields:
-        """Return what a seal must say, the number of the last archived decision as it says."""
-        archived = said["archived"]
-        if not 0 < archived < self.number:
-            raise Disagreement("seal", archived, "a decision before the seal", where)
-        return {
-            "first": self._heads[0],
-            "archived": archived,
-            "head": self._heads[archived],
-            "state": self._before_last,
-            "usage": said["usage"],
-        }
 
     def _decide(self, said: Fields, value: bytes, where: object) -> None:
         source, given = self._input_of(said, where)

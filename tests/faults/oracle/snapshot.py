@@ -24,6 +24,8 @@ class Standing(Protocol):
     floor: int
     next: dict[str, int]
     datasets: dict[str, Dataset]
+    branch: int
+    key: str | None
 
 
 def dataset_row(dataset: Dataset) -> Fields:
@@ -52,7 +54,7 @@ def dataset_row(dataset: Dataset) -> Fields:
 
 def partition_row(partition: Standing) -> Fields:
     """Return a partition's own row, without the checksum of the others."""
-    return {
+    row: Fields = {
         "type": "partition",
         "version": 1,
         "rules": RULES,
@@ -64,6 +66,9 @@ def partition_row(partition: Standing) -> Fields:
         "next": partition.next,
         "datasets": len(partition.datasets),
     }
+    if partition.branch:
+        row["branch"] = partition.branch
+    return {**row, "key": partition.key} if partition.key else row
 
 
 def sealed_state(partition: Standing) -> str:
