@@ -134,8 +134,8 @@ class Dataset:
             return "amended", None, {}
         capacity = self.capacity
         self.take_policy(wanted, said.get("budget", {}))
-        agree("budget", [a <= b for a, b in zip(self.capacity, capacity, strict=True)],
-              [True] * len(capacity), self.name)  # fmt: skip
+        is_lower = all(now <= was for now, was in zip(self.capacity, capacity, strict=True))
+        agree("budget", is_lower, True, self.name)
         self.crossed = self.crossed_now()
         return "amended", None, self.terms()
 

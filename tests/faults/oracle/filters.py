@@ -11,14 +11,13 @@ from tests.faults.oracle import residue
 from tests.faults.oracle.amounts import (
     INFINITE,
     UNIT,
-    Exact,
     Range,
     Real,
     budget_range,
     mp,
     real,
 )
-from tests.faults.oracle.worth import atoms
+from tests.faults.oracle.worth import adds, atoms
 
 Policy = dict[str, Any]
 Amounts = tuple[float, ...]
@@ -164,20 +163,12 @@ def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> b
     if policy["filter"] == "renyi_weighted":
         return any(price[name][0] != INFINITE for name in sums(policy))
     if policy["filter"] == "gdp_residue":
-        return price["delta"][0] != INFINITE and all(
-            adds_up != INFINITE
-            for adds_up in (
-                min(_of_atom(atom, "mu_squared"), _of_atom(atom, "pure_epsilon"))
-                for atom, _ in atoms(claim)
-            )
-        )
+        each = [
+            min(adds(atom, "mu_squared")[0], adds(atom, "pure_epsilon")[0])
+            for atom, _ in atoms(claim)
+        ]
+        return price["delta"][0] != INFINITE and INFINITE not in each
     return all(price[name][0] != INFINITE for name in needs(policy))
-
-
-def _of_atom(atom: Any, name: str) -> float:
-    from tests.faults.oracle.worth import adds
-
-    return adds(atom, name)[0]
 
 
 def admits(policy: Policy, capacity: Amounts, totals: Amounts) -> bool:
@@ -212,8 +203,3 @@ def spent_part(policy: Policy, capacity: Amounts, totals: Amounts) -> Fraction:
         above = max(0, 2 * int(totals[1]) - int(totals[0]))
         return min(Fraction(1), parts[0] + Fraction(above, 2 * int(capacity[1])))
     return parts[0]
-
-
-def as_real(amount: float) -> Exact:
-    """Return an amount in units as a number of nats."""
-    return INFINITE if amount == INFINITE else real(Fraction(int(amount), UNIT))

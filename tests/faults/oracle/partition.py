@@ -117,8 +117,9 @@ class Partition:
         """
         for source in INPUTS:
             rest = [given.offset for given in self._inputs[source][self._taken[source] :]]
-            agree("inputs", f"{len(rest)} of {source} undecided: {rest[:5]}",
-                  f"0 of {source} undecided: []", self.partition)  # fmt: skip
+            if rest:
+                said = f"{len(rest)} of {source} undecided: {rest[:5]}"
+                raise Disagreement("inputs", said, f"0 of {source} undecided", self.partition)
 
     def _begin(self, said: Fields) -> None:
         genesis = said.get("genesis")
@@ -126,7 +127,9 @@ class Partition:
             raise Disagreement("genesis", said.get("outcome"), "genesis", self.partition)
         agree("genesis", genesis["partition"], self.partition)
         self.genesis, self.at = genesis, millis(said["decided_at"])
-        agree("floor", said["floor"], at_text(0), self.partition)
+        times = {"decided_at": at_text(self.at), "floor": at_text(0)}
+        fields = {**self._common(said), **times, "outcome": "genesis", "genesis": genesis}
+        compare(said, fields, self.partition)
 
     def _common(self, said: Fields) -> Fields:
         return {
@@ -191,7 +194,7 @@ class Partition:
         if self._taken[source] >= len(waiting):
             raise Disagreement("inputs", origin, f"no more of {source}", where)
         given = waiting[self._taken[source]]
-        agree("inputs", origin["offset"], given.offset, (source, *_pair(where)))
+        agree("inputs", origin["offset"], given.offset, (source, where))
         self._taken[source] += 1
         self.last = given
         self.next[source] = given.offset + 1
@@ -278,10 +281,6 @@ class Partition:
         if "cost" in said:
             first["cost"] = said["cost"]
         return first
-
-
-def _pair(where: object) -> tuple[object, ...]:
-    return where if isinstance(where, tuple) else (where,)
 
 
 def _names_one(error: Any, body: Read) -> bool:

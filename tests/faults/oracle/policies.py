@@ -72,10 +72,6 @@ def _is_below_1_by_e(delta: Fraction) -> bool:
     return bool(delta) and mp.log(real(delta)) < -1
 
 
-def _given(policy: Policy, field: str) -> Any:
-    return policy.get(field)
-
-
 def default_for_claims(policy: Policy) -> Fraction:
     """Return delta'' where a policy does not give it."""
     delta = Fraction(policy.get("delta", "0"))

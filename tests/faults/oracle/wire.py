@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 from tests.faults.oracle.policies import broken_policy, is_horizon, is_ratio, ratios_are_broken
-from tests.faults.oracle.texts import amount, is_delta, is_name, is_unit, within
+from tests.faults.oracle.texts import amount, is_delta, is_name, within
 
 MOST_BYTES: Final = 65_536
 MOST_DEEP: Final = 16
@@ -245,6 +245,3 @@ def _follows_soundly(kind: str, given: dict[str, Fraction]) -> bool:
             precision -= 1 / given["previous"]
         return precision > 0 and within(given["sensitivity"] ** 2 / 2 * precision, *_RHO)
     return True
-
-
-__all__ = ["MOST_BYTES", "Read", "canonical", "is_claim", "is_unit", "issued", "mechanisms", "read"]
