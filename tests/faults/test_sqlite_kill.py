@@ -69,21 +69,26 @@ class Plan(NamedTuple):
         return EmbeddedService.open(file, Settings(), clock=self)
 
     @property
-    def opening(self) -> bytes:
-        return opening("census", self.born, 0, epsilon="0.5")
+    def openings(self) -> list[bytes]:
+        tight = {"filter": "zcdp_tight", "delta": "1e-6"}
+        return [
+            opening("census", self.born, 0, epsilon="0.5"),
+            opening("tight", self.born, 0, **tight),
+        ]
 
     def body(self, number: int) -> bytes:
         """Return a request; each third one's id expires, or becomes due, while the test runs."""
         at = self.born + (number // 100 * LIFE_MS * self.pace if self.pace > 1 else 0)
         if not number % 3:
             at = edge_time(at, number)
-        return asking("census", at, number, epsilon=COSTS[number % 7 % 3])
+        name = ("census", "census", "tight")[number % 5 % 3]
+        return asking(name, at, number, epsilon=COSTS[number % 7 % 3])
 
     def was_sent(self, body: bytes) -> bool:
         """Tell whether a body is one of those that the lives send."""
         found = json.loads(body)
         if found["type"] == "open":
-            return body == self.opening
+            return body in self.openings
         digits = found["request_id"].replace("-", "")
         return body == self.body(int(digits[17:], 16))
 
@@ -92,7 +97,8 @@ def live(file: Path, plan: Plan, life: int, answers: int) -> None:
     """Decide until killed: new requests and old ones, alone and together."""
     chance = random.Random(life)
     service = plan.service(file)
-    service.submit_sync("admin", plan.opening, 10)
+    for body in plan.openings:
+        service.submit_sync("admin", body, 10)
 
     new = itertools.count(life * 100 + 1)
 
