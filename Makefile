@@ -25,7 +25,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast nightly test-cluster test-observability test-smartnoise audit-dependencies sbom observe check format format-check lint types bench dashboards pictures lock clean
+.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-smartnoise audit-dependencies sbom observe check format format-check lint types bench dashboards pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -46,6 +46,10 @@ endif
 
 test-fast: $(READY)  ## run the tests that need no broker and kill no process (<= 60 s)
 	$(BIN)/python -m pytest -m "$(QUICK) and not slow" -n auto $(PYTEST_ARGS)
+
+mutants: export NIGHTLY := 1
+mutants: $(READY)  ## plant each known bug in a copy, and see that a test finds it (3 minutes)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/mutants $(PYTEST_ARGS)
 
 nightly: export NIGHTLY := 1
 nightly: test test-cluster test-observability test-smartnoise sbom audit-dependencies  ## all tests, each repeated as often as is of use (1 hour)

@@ -58,3 +58,12 @@ def test_it_keeps_the_ids_of_each_second_that_has_not_ended(steps: list[tuple[st
         assert len(table) == len(kept)
     for time in range(10_000):
         assert (table.get(time, f"id {time}") is KNOWN) == (f"id {time}" in kept)
+
+
+def test_a_second_is_forgotten_once_the_floor_has_reached_its_end() -> None:
+    table = IdTable()
+    table.add(1_999, "id", KNOWN)
+    table.forget(1_998)
+    assert table.get(1_999, "id") is KNOWN
+    table.forget(1_999)
+    assert table.get(1_999, "id") is None

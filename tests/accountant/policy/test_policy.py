@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import msgspec
 import pytest
 from msgspec import UNSET
 
 from accountant.filters import FILTERS
-from accountant.policy import PARAMETERS, Policy
+from accountant.policy import PARAMETERS, Policy, parse_budget
 from accountant.records import Decision, decode_policy, encode
 from tests.accountant.world import World, code
 
@@ -137,6 +139,15 @@ def test_the_claims_share_of_delta_has_a_default_by_filter(
     policy = open_with(**changes).policy
     assert policy is not None
     assert policy.delta_for_claims == for_claims
+
+
+@pytest.mark.parametrize("name", ["zcdp_tight", "fully_adaptive", "advanced_2016"])
+def test_claims_and_the_filter_share_one_delta(name: str) -> None:
+    policy = open_with(filter=name, delta="0.000001", delta_for_claims="0.0000004").policy
+    assert policy is not None
+    budget = parse_budget(policy)
+    assert budget.delta_for_claims == Decimal("0.0000004")
+    assert budget.delta_for_filter == Decimal("0.0000006")
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,17 @@ def test_a_run_that_ends_without_an_answer_may_run_again(
     assert spent(ledger) == "0.5"
 
 
+def test_an_answer_that_cannot_be_stored_is_not_shown(ledger: Accountant, tmp_path: Path) -> None:
+    store = tmp_path / "answers.db"
+
+    def opened_to_others() -> int:
+        store.chmod(0o644)
+        return 1
+
+    with pytest.raises(Refused):
+        ledger.release("census", "pure:0.1", opened_to_others, store=store)
+
+
 def test_who_comes_while_it_runs_waits_for_its_answer_or_raises(
     ledger: Accountant, clock: TestClock, draws: Draws
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_repeat_is_no_second_grant(ledger: Accountant, clock: TestClock) -> No
     assert again.first is not None
     assert again.first.granted
     assert again.hash == first.hash
+    assert again.receipt == first.receipt
     assert again.cost == first.cost
     other = ledger.ask("census", "pure:0.4", request_id=mine)
     assert (other.granted, other.repeated, other.outcome) == (False, False, Outcome.CONFLICT)

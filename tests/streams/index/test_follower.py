@@ -77,6 +77,17 @@ def test_it_begins_anew_where_the_log_has_another_decision_there(path: Path, sho
         check(follower, other.log)
 
 
+def test_it_begins_anew_where_another_log_ends_at_the_same_number(path: Path) -> None:
+    whole = busy_world().log
+    filled(path, whole).close()
+    other = World()
+    other.open("adult", epsilon="1", filter="basic")
+    while len(other.log) < len(whole):
+        other.ask("pure:0.001", dataset="adult", analyst="b")
+    with following(ListedLog(other.log), path) as follower:
+        check(follower, other.log)
+
+
 def test_it_begins_anew_where_the_log_is_replaced_meanwhile(path: Path) -> None:
     log = ListedLog(busy_world().log)
     other = World()

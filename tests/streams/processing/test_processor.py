@@ -14,6 +14,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
+from accountant.replay.refold import state_rows
 from streams.errors import ClockOutOfRange, Fenced, Unavailable
 from streams.processing.observers import AlwaysEntitled
 from streams.processing.processor import Processor
@@ -159,9 +160,13 @@ def test_an_input_that_comes_again_is_not_decided_again(within: bool) -> None:
         stage.open()
         stage.ask(4)
         journal = Repeating(stage.log)
-        await stage.settle(journal=journal)
+        task, observer = stage.start(journal=journal)
+        await asyncio.sleep(20)
         assert journal.owned == 2
         assert outcomes(stage) == {"opened": 1, "granted": 4}
+        stage.check(observer.partition)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     play(story())
 
@@ -269,8 +274,9 @@ def test_an_owner_whose_cancellation_was_swallowed_commits_nothing_once_revoked(
             clock=stage.clock,
             batch=2,
         )
-        with pytest.raises(asyncio.CancelledError):
-            await processor.run()
+        task = asyncio.create_task(processor.run())
+        await asyncio.wait([task], timeout=20)
+        assert task.cancelled()
         assert sum(outcomes(stage).values()) == 2
 
     play(story())
@@ -285,8 +291,31 @@ def test_an_owner_that_was_revoked_while_it_refolded_shows_nothing() -> None:
         stage, observer = Stage(), RecordingObserver()
         journal = MemoryJournal(stage.log)
         processor = Processor(journal, stage.genesis, observer, entitlement=Revoked())
-        with pytest.raises(asyncio.CancelledError):
-            await processor.run()
+        task = asyncio.create_task(processor.run())
+        await asyncio.wait([task], timeout=20)
+        assert task.cancelled()
         assert (observer.refolds, observer.drops) == (0, [None])
+
+    play(story())
+
+
+def test_while_a_commit_is_under_way_nobody_is_told_and_the_state_is_that_of_the_log() -> None:
+    async def story() -> None:
+        stage = Stage()
+        await stage.settle()
+        points = CrashPoints(Crash(point="commit_begun", how="pause"))
+        task, observer = stage.start(points)
+        stage.open()
+        stage.ask(3)
+        await asyncio.sleep(1)
+        assert points.paused == "commit_begun"
+        assert observer.decisions == []
+        assert observer.partition is not None
+        assert state_rows(observer.partition) == state_rows(stage.refold(with_rows=False))
+        points.resume()
+        await observer.until(lambda: len(observer.decisions) == stage.fed)
+        stage.check(observer.partition)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     play(story())

@@ -1,0 +1,184 @@
+"""Planted bugs: what each patch says of itself, and the tests run on a copy that has the bug.
+
+A patch begins with lines of the form `name: text`:
+
+    what: what is wrong, in one sentence
+    breaks: the guarantee that then does not hold
+    caught-by: a test that must fail, as pytest names it; once for each
+    fails-with: an error of the product's that such a test may end with, where no assertion is first
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+HERE: Final = Path(__file__).parent
+MOST_S: Final = 240
+_PARTS: Final = ("accountant", "streams", "tests")
+_HEADER: Final = re.compile(r"(what|breaks|caught-by|fails-with): (.+)")
+# No other plugin: schemathesis alone takes four times as long to import as most of these tests run.
+_PLUGINS: Final = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
+_PYTEST: Final = ("-m", "pytest", "-q", *(f"-p{name}" for name in ("no:cacheprovider", *_PLUGINS)))
+_SETTINGS: Final = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+# Of what tests say where they have waited for what does not come.
+_WAITED: Final = re.compile(r"takes longer than|still not:|did not come about|TimeoutError")
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One planted bug.
+
+    Attributes:
+        path: of its patch.
+        what, breaks: see above.
+        caught_by: the tests that must fail.
+        fails_with: names of the errors that they may fail with, besides an assertion's.
+    """
+
+    path: Path
+    what: str
+    breaks: str
+    caught_by: tuple[str, ...]
+    fails_with: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def needs_broker(self) -> bool:
+        return any("kafka" in test for test in self.caught_by)
+
+    @classmethod
+    def read(cls, path: Path) -> Planted:
+        """Return what a patch says of itself.
+
+        Raises: ValueError: a line of its header is missing, or is no such line.
+        """
+        head = path.read_text("utf-8").partition("diff --git ")[0]
+        told: dict[str, list[str]] = {}
+        for line in filter(None, head.splitlines()):
+            found = _HEADER.fullmatch(line)
+            if found is None:
+                raise ValueError(f"{path.name}: {line!r} is no line of a header")
+            told.setdefault(found[1], []).append(found[2])
+        missing = {"what", "breaks", "caught-by"} - told.keys()
+        if missing or len(told["what"]) != 1 or len(told["breaks"]) != 1:
+            raise ValueError(f"{path.name}: once `what` and `breaks`, and `caught-by`")
+        (what,), (breaks,) = told["what"], told["breaks"]
+        tests, errors = told["caught-by"], told.get("fails-with", [])
+        return cls(path, what, breaks, tuple(tests), tuple(errors))
+
+
+def all_planted() -> list[Planted]:
+    """Return every planted bug, by name."""
+    return [Planted.read(path) for path in sorted(HERE.glob("*.patch"))]
+
+
+def apply(patch: Path, *options: str, at: Path) -> None:
+    """Apply a patch to the files in a directory, whatever repository that is in."""
+    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(at.parent)}
+    command = ["git", "apply", *options, str(patch)]
+    done = subprocess.run(command, cwd=at, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, (
+        f"{patch.name} does not apply: {done.stderr}what it changes has changed; plant the bug "
+        "anew, as docs/testing.md says"
+    )
+
+
+def copied(directory: Path) -> Path:
+    """Return a copy of the tree, without what is written while others copy it."""
+    root = directory / "copy"
+    for part in _PARTS:
+        # Compiled files stay: Python compares them with the time and size of their sources.
+        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("*.pyc.*"))
+    for other in ("docs", "deploy", "examples"):
+        (root / other).symlink_to(ROOT / other)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    return root
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One test that has failed.
+
+    Attributes:
+        test: its file and name, as `caught-by` has them, without its parameters.
+        message: what it has failed with.
+        at_once: it has failed itself, and not what it needs or its collection.
+    """
+
+    test: str
+    message: str
+    at_once: bool
+
+    def is_of(self, test: str) -> bool:
+        """Return whether it is of a test that `caught-by` names."""
+        return self.test == test.partition("[")[0]
+
+    def is_caught(self, bug: Planted) -> bool:
+        """Return whether the test has found a bug, and has not just failed to run."""
+        if not self.at_once or _WAITED.search(self.message):
+            return False
+        first = self.message.lstrip()
+        # pytest leaves out the name of the error where an `assert` of a test is explained.
+        asserted = re.match(r"AssertionError|assert\b|Failed: DID NOT RAISE", first)
+        named = (re.match(rf"([\w.]+\.)?{re.escape(name)}\b", first) for name in bug.fails_with)
+        return asserted is not None or any(named)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What pytest has made of some tests.
+
+    Attributes:
+        code: what it has ended with: 0 all passed, 1 some failed, others that it could not run.
+        said: by it, the end.
+    """
+
+    code: int
+    failures: tuple[Failure, ...]
+    said: str
+
+
+def run(tests: Iterable[str], *, at: Path, within: float = MOST_S) -> Run:
+    """Run tests on a copy of the tree, as often as `make test` repeats them."""
+    report = at / "report.xml"
+    unset = {"NIGHTLY", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"}
+    kept = {k: v for k, v in os.environ.items() if k not in unset}
+    done = subprocess.run(
+        [sys.executable, *_PYTEST, f"--junitxml={report}", *tests],
+        cwd=at,
+        env=kept | _SETTINGS | {"PYTHONPATH": str(at)},
+        capture_output=True,
+        text=True,
+        timeout=within,
+    )
+    failures = tuple(_failures(report)) if report.exists() else ()
+    return Run(done.returncode, failures, (done.stdout + done.stderr)[-6000:])
+
+
+def _failures(report: Path) -> Iterable[Failure]:
+    for case in ET.parse(report).iter("testcase"):
+        for kind in ("failure", "error"):
+            for found in case.iter(kind):
+                file, name = case.get("classname", ""), case.get("name", "").partition("[")[0]
+                message = found.get("message", "") or (found.text or "")[-300:]
+                yield Failure(_node(file, name), message, kind == "failure")
+
+
+def _node(dotted: str, name: str) -> str:
+    """Return a test as pytest names it, from `tests.kafka.test_acks.TestClass` and its name."""
+    parts = dotted.split(".")
+    last = next((i for i, part in enumerate(parts) if part.startswith("test_")), len(parts) - 1)
+    return "::".join(["/".join(parts[: last + 1]) + ".py", *parts[last + 1 :], name])

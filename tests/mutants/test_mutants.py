@@ -1,0 +1,95 @@
+"""The tests are tested: each planted bug is caught, by failing assertions of the tests it names.
+
+`make mutants` tries them all, and so does `make nightly`; `make test` tries the five fastest, and
+whether every patch applies. docs/testing.md says how to add one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.mutants.planted import ROOT, Planted, all_planted, apply, copied, run
+from tests.nightly import NIGHTLY
+
+LEAST: Final = 40
+FASTEST: Final = (
+    "cap_ignored",
+    "chain_not_checked_at_a_start",
+    "clock_goes_back",
+    "expired_after_the_floor",
+    "repeat_charged_once",
+)
+ALL: Final = all_planted()
+TRIED: Final = [bug for bug in ALL if NIGHTLY or bug.name in FASTEST]
+slow = pytest.mark.slow
+# What is run in a process of its own has a limit of its own.
+patient = pytest.mark.timeout(300)
+
+
+def parameter(bug: Planted) -> Any:
+    marks = [pytest.mark.kafka] if bug.needs_broker else []
+    return pytest.param(bug, id=bug.name, marks=marks)
+
+
+@slow
+@patient
+@pytest.mark.parametrize("bug", [parameter(bug) for bug in TRIED])
+def test_a_planted_bug_is_caught(bug: Planted, tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    apply(bug.path, at=root)
+    ran = run(bug.caught_by, at=root)
+    assert ran.code != 0, (
+        f"{bug.name} survives: {bug.what}, and no test that {bug.path.name} names fails. Mend "
+        f"them, or write one that fails and name it there.\n{ran.said}"
+    )
+    assert ran.code == 1, f"the tests that {bug.path.name} names cannot be run:\n{ran.said}"
+    by_accident = [each for each in ran.failures if not each.is_caught(bug)]
+    assert not by_accident, (
+        f"{bug.name} ends these tests, but no assertion of theirs: {by_accident}. Name tests that "
+        f"assert what it breaks: {bug.breaks}.\n{ran.said}"
+    )
+    for test in bug.caught_by:
+        assert any(each.is_of(test) for each in ran.failures), (
+            f"{test} passes with {bug.name}: {bug.what}. Mend it, or take it out of "
+            f"{bug.path.name}.\n{ran.said}"
+        )
+
+
+@slow
+@pytest.mark.timeout(1200)
+def test_without_a_bug_the_same_tests_pass(tmp_path: Path) -> None:
+    named = dict.fromkeys(test for bug in TRIED for test in bug.caught_by)
+    ran = run(named, at=copied(tmp_path), within=1000)
+    assert ran.code == 0, ran.said
+
+
+def test_every_patch_applies() -> None:
+    for bug in ALL:
+        apply(bug.path, "--check", at=ROOT)
+
+
+def test_every_patch_changes_the_product_alone() -> None:
+    for bug in ALL:
+        lines = bug.path.read_text("utf-8").splitlines()
+        changed = [line.split(" b/")[1] for line in lines if line.startswith("diff --git ")]
+        assert changed
+        assert all(file.startswith(("accountant/", "streams/")) for file in changed), bug.name
+
+
+def test_there_are_enough_and_the_fastest_are_among_them() -> None:
+    assert len(ALL) >= LEAST
+    assert set(FASTEST) <= {bug.name for bug in ALL}
+    assert len(FASTEST) == 5
+    assert not [bug.name for bug in ALL if bug.name in FASTEST and bug.needs_broker]
+
+
+def test_a_header_that_lacks_something_is_an_error(tmp_path: Path) -> None:
+    (patch,) = [bug.path for bug in ALL if bug.name == FASTEST[0]]
+    for line in ("what: ", "breaks: ", "caught-by: "):
+        kept = [each for each in patch.read_text().splitlines() if not each.startswith(line)]
+        (tmp_path / "a.patch").write_text("\n".join(kept))
+        with pytest.raises(ValueError, match=r"a\.patch"):
+            Planted.read(tmp_path / "a.patch")
