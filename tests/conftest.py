@@ -51,18 +51,19 @@ class TimeLimit(BaseException):
 
 
 def pytest_configure() -> None:
-    """Give the tests a directory of state, and listen to interrupts.
+    """Give the tests directories of state and data, and listen to interrupts.
 
-    So that the commands which tests interrupt do, too.
-
-    What a script starts in the background is born deaf to them, and so are its children.
+    The commands which tests interrupt then listen, too. What a script starts in the background
+    is born deaf to them, and so are its children.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Every ledger in a file keeps checkpoints in its user's directory of state: not in this one's.
-    directory = tempfile.TemporaryDirectory(prefix="state-", ignore_cleanup_errors=True)
+    # Ledgers in files keep checkpoints, and clients answers, in directories of their user: not in
+    # this one's.
+    directory = tempfile.TemporaryDirectory(prefix="home-", ignore_cleanup_errors=True)
     atexit.register(directory.cleanup)
-    os.environ["XDG_STATE_HOME"] = directory.name
+    os.environ["XDG_STATE_HOME"] = f"{directory.name}/state"
+    os.environ["XDG_DATA_HOME"] = f"{directory.name}/data"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -32,7 +32,11 @@ async def lasting_events(
     loop = asyncio.get_running_loop()
     while True:
         try:
-            headers = {"Last-Event-ID": position} if position else {}
+            # Each try by a connection of its own: one that is kept may lead to a gateway that is
+            # stopping, hold it up, and then be answered by nobody.
+            headers = {"Connection": "close"}
+            if position:
+                headers["Last-Event-ID"] = position
             timeout = httpx.Timeout(_CONNECT_S, read=_SILENT_S)
             async with http.stream("GET", "/events", headers=headers, timeout=timeout) as response:
                 await check(response)

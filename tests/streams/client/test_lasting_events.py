@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
 import queue
 import random
 import socket
@@ -11,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from accountant.records import Decision
 from accountant.views.datasets import Alert
 from streams.client import Accountant, Gone, Refused
+from streams.client.events import lasting_events
 from streams.embedded.ledger_file import read_decisions
 from streams.settings import Settings
 from tests.streams.embedded.archived import archive_file, fill
@@ -171,3 +175,33 @@ def test_another_ledger_at_the_same_address_is_refused(
             pass
     assert isinstance(why, Refused)
     assert "Last-Event-ID" in str(why)
+
+
+async def test_each_try_has_a_connection_of_its_own() -> None:
+    connections = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        for asked in itertools.count(1):
+            with contextlib.suppress(asyncio.IncompleteReadError):
+                head = await reader.readuntil(b"\r\n\r\n")
+                body = (
+                    f"id: {connections}.{asked}\nevent: decision\ndata: {connections}.{asked}\n\n"
+                )
+                sent = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+                writer.write(sent.encode())
+                if b"connection: close" not in head.lower():
+                    continue
+            break
+        writer.close()
+
+    async def check(_response: httpx.Response) -> None:
+        """Take every answer."""
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+        events = lasting_events(http, check, "decision")
+        assert [await anext(events) for _ in range(3)] == ["1.1", "2.1", "3.1"]
+        await events.aclose()
