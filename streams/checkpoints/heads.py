@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from accountant.partition import Partition
 from accountant.times import iso
 from streams.checkpoints.kept import Kept, Seen
-from streams.checkpoints.rollbacks import Lost, lost_of
+from streams.checkpoints.rollbacks import Lost, forked, lost_of
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
 from streams.logs import get_logger
@@ -126,6 +126,8 @@ class Heads:
         Raises: Unavailable: it cannot be compared now. Refused: the log has lost decisions.
         """
         if self._kept is not None and self._compared:
+            news = self._kept.news(head.key, head.sequence, head.branch)
+            self._check(forked(news, self._digest), head)
             return self._kept
         kept = self._look(head, self._digest)
         self._compared = True
@@ -142,12 +144,15 @@ class Heads:
             raise Unavailable(str(error)) from error
         seen = kept.seen(head.key)
         self._told = _told(seen, kept)
-        lost = lost_of(head.sequence, head.branch, seen.kept, digest)
-        if lost is not None:
-            self._lost = Refused(explained(lost, head.sequence))
-            raise self._lost
+        self._check(lost_of(head.sequence, head.branch, seen.kept, digest), head)
         self._kept = kept
         return kept
+
+    def _check(self, lost: Lost | None, head: Head) -> None:
+        """Raises: Refused: the log has lost decisions, or another one is signed, too."""
+        if lost is not None:
+            self._lost = Refused(explained(lost, head))
+            raise self._lost
 
     def wake(self, partition: Partition) -> None:
         """Say that the log has grown; to be called by one thread at a time.
@@ -221,20 +226,29 @@ def _told(seen: Seen, kept: Kept) -> str | None:
     return None
 
 
-def explained(lost: Lost, sequence: int) -> str:
+def explained(lost: Lost, head: Head) -> str:
     """Say what a log has lost, and what to do about it.
 
     Args:
-        sequence: number of the log's last decision.
+        head: the log's end.
     """
     newest = lost.newest
     how = f"accountant accept-rollback --lost {lost.first}-{newest.sequence} --reason TEXT"
+    if lost.fork is not None:
+        return (
+            f"fork: two logs of this ledger were signed. Decision {newest.sequence} was "
+            f"{newest.head} at {iso(newest.at)}, and is another one in this log, of which decision "
+            f"{lost.fork.sequence} was signed at {iso(lost.fork.at)}: two processes decide on "
+            "copies of one ledger, or somebody else has its key. Stop the other one. On the log "
+            f"that is to go on, here from {head.head}, accept for ever that the other's decisions "
+            f"are not charged: `{how}`"
+        )
     if lost.is_shorter:
         return (
-            f"the log ends at decision {sequence}, but decision {newest.sequence} was there at "
-            f"{iso(newest.at)}: an older copy was put back, or the end is lost. What was granted "
-            f"since is not charged in it. Put the newest file back; or accept the loss for ever: "
-            f"`{how}`"
+            f"the log ends at decision {head.sequence}, but decision {newest.sequence} was there "
+            f"at {iso(newest.at)}: an older copy was put back, or the end is lost. What was "
+            "granted since is not charged in it. Put the newest file back; or accept the loss for "
+            f"ever: `{how}`"
         )
     return (
         f"decision {newest.sequence} of the log is another one than at {iso(newest.at)}: the log "

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -72,6 +72,7 @@ class Kept:
         self._own = own
         self._partition = partition
         self._known = list[Verifier]()
+        self._looked_at = set[str]()  # names of notes
         self.ledger = ledger
         self.key = key
         self.unread = 0
@@ -91,12 +92,37 @@ class Kept:
         except (OSError, UnicodeDecodeError) as error:
             raise Unavailable(f"checkpoints cannot be read: {error}") from error
 
+    def news(self, named: str | None, sequence: int, branch: int) -> tuple[Checkpoint, ...]:
+        """Return a branch's checkpoints up to a number, none unless another process kept one.
+
+        A later one may be of whoever owns the log by now: it is news again the next time.
+
+        Raises: Unavailable: the directory cannot be read.
+        """
+        try:
+            notes = list(self._notes(self._own))
+            if {note.name for note in notes} <= self._looked_at:
+                return ()
+            self._known = self._known_keys(named)
+            found = self._opened(notes)
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unavailable(f"checkpoints cannot be read: {error}") from error
+        later = {name for name, each in found if (each.branch, each.sequence) > (branch, sequence)}
+        self._looked_at = {note.name for note in notes} - later
+        return _ordered(e for name, e in found if e.branch == branch and name not in later)
+
     def _seen(self) -> Seen:
         return Seen(self._checkpoints(self._own))
 
     def _checkpoints(self, folder: Path) -> tuple[Checkpoint, ...]:
-        found = set[Checkpoint]()
-        for note in self._notes(folder):
+        notes = list(self._notes(folder))
+        self._looked_at |= {note.name for note in notes}
+        return _ordered(each for _, each in self._opened(notes))
+
+    def _opened(self, notes: Iterable[Path]) -> list[tuple[str, Checkpoint]]:
+        """Return those of these notes that are of this log and signed, by name."""
+        found = list[tuple[str, Checkpoint]]()
+        for note in notes:
             try:
                 checkpoint = opened(note.read_bytes(), self._known)
             except FileNotFoundError:  # forgotten meanwhile
@@ -105,8 +131,8 @@ class Kept:
                 self.unread += 1
                 continue
             if (checkpoint.ledger, checkpoint.partition) == (self.ledger, self._partition):
-                found.add(checkpoint)
-        return tuple(sorted(found, key=lambda each: (each.branch, each.sequence, each.at)))
+                found.append((note.name, checkpoint))
+        return found
 
     def _known_keys(self, named: str | None) -> list[Verifier]:
         """Return this key, the one that the log names, and those that have signed here."""
@@ -138,9 +164,13 @@ class Kept:
                 with keys.open("a", encoding="ascii") as file:
                     file.write(f"{self.key.verifier.text}\n")
             self._before_first()
-            put_note(self._own / str(self._partition), checkpoint, signed(checkpoint, self.key))
-            for old in sorted(self._notes(self._own), key=_order)[:-_KEEP]:
+            folder = self._own / str(self._partition)
+            self._looked_at.add(put_note(folder, checkpoint, signed(checkpoint, self.key)).name)
+            # What another process kept meanwhile stays until it was compared.
+            kept = [each for each in self._notes(self._own) if each.name in self._looked_at]
+            for old in sorted(kept, key=_order)[:-_KEEP]:
                 old.unlink(missing_ok=True)
+                self._looked_at.discard(old.name)
         except OSError as error:
             raise Unavailable(f"checkpoints cannot be kept: {error}") from error
 
@@ -191,8 +221,7 @@ class KeptOfFile(Kept):
             else:
                 elsewhere.update(self._checkpoints(folder))
         # Of a copy nothing is asked: the original knows more.
-        ordered = sorted(elsewhere, key=lambda each: (each.branch, each.sequence, each.at))
-        return Seen(() if copy_of is not None else tuple(ordered), copy_of)
+        return Seen(() if copy_of is not None else _ordered(elsewhere), copy_of)
 
     def _of_keys(self) -> Iterator[Path]:
         return self._of_ledger.glob(f"*/{_KEYS}")
@@ -227,6 +256,11 @@ def _key(directory: Path) -> SigningKey:
     except OSError as error:
         raise Unavailable(f"checkpoints cannot be kept in {directory}: {error}") from error
     return SigningKey.load(path)
+
+
+def _ordered(found: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
+    """Return checkpoints by branch and number, each once."""
+    return tuple(sorted({*found}, key=lambda each: (each.branch, each.sequence, each.at)))
 
 
 def _order(note: Path) -> tuple[int, int]:

@@ -24,13 +24,15 @@ class Lost(NamedTuple):
 
     Attributes:
         first: number of the first decision that is lost, or that may be another one.
-        newest: the checkpoint.
+        newest: the last checkpoint that the log does not go on from.
         is_shorter: the log ends before it; else it has another decision there.
+        fork: a checkpoint of the log as it is, from there or later: both logs were signed.
     """
 
     first: int
     newest: Checkpoint
     is_shorter: bool
+    fork: Checkpoint | None = None
 
 
 def lost_of(
@@ -39,7 +41,7 @@ def lost_of(
     kept: Sequence[Checkpoint],
     digest: Callable[[int], str | None],
 ) -> Lost | None:
-    """Return what a log lacks, None if it goes on from its newest checkpoint.
+    """Return what a log lacks, None if it goes on from each checkpoint of its branch.
 
     Args:
         sequence, branch: number of the log's last decision, and its branch.
@@ -47,15 +49,31 @@ def lost_of(
         digest: returns the hash of a decision of the log by its number, None where it is not
             looked at, such as in an archive.
     """
-    if not kept or kept[-1].branch < branch:
-        return None  # the log has accepted the loss of that branch
-    newest = kept[-1]
+    # Of earlier branches the log has accepted the loss.
+    ours = [each for each in kept if each.branch >= branch]
+    if not ours:
+        return None
+    newest = ours[-1]
     if newest.sequence > sequence or newest.branch > branch:
         return Lost(min(sequence + 1, newest.sequence), newest, is_shorter=True)
-    if _has(newest, digest):
+    return forked(ours, digest)
+
+
+def forked(kept: Sequence[Checkpoint], digest: Callable[[int], str | None]) -> Lost | None:
+    """Return the last checkpoint that a log does not have, None if it has each.
+
+    Args:
+        kept: of the log's branch, by number; none of a decision that the log has not reached.
+        digest: as of `lost_of`.
+    """
+    has = {each: _has(each, digest) for each in kept}
+    others = [each for each in kept if not has[each]]
+    if not others:
         return None
-    agreeing = (each.sequence for each in kept if each != newest and _has(each, digest))
-    return Lost(max(agreeing, default=0) + 1, newest, is_shorter=False)
+    agreeing = [each for each in kept if has[each]]
+    first = max((e.sequence for e in agreeing if e.sequence < others[0].sequence), default=0) + 1
+    later = (each for each in agreeing if each.sequence >= others[0].sequence)
+    return Lost(first, others[-1], is_shorter=False, fork=next(later, None))
 
 
 def _has(checkpoint: Checkpoint, digest: Callable[[int], str | None]) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from accountant.records import decode_decision, encode
 from tests.streams.cli.test_checkpoints import ask
+from tests.streams.embedded.test_forks import sign
 
 PLACE = "checkpoints"
 
@@ -146,3 +147,29 @@ def test_on_kafka_a_partition_and_a_place_are_named(opened):
     high = opened(*lost, *kafka, "--partition", "9", ACCOUNTANT_CHECKPOINTS=PLACE)
     assert high.code == 2
     assert "--partition must be at most 3" in high.err
+
+
+def test_of_a_fork_one_log_goes_on_and_gives_the_other_up(opened, tmp_path):
+    def run(*arguments: str):
+        return opened(*arguments, ACCOUNTANT_CHECKPOINTS=PLACE)
+
+    file, kept = tmp_path / "accountant.db", tmp_path / PLACE
+    for _ in range(3):
+        assert run("ask", "census", "pure:0.001", "--analyst", "ana").code == 0
+    sign(file, kept, 3)
+    refused = run("ask", "census", "pure:0.001", "--analyst", "ana")
+    assert refused.code == 4
+    assert "here from sha256:" in refused.err
+    key = run("key", "show", f"{PLACE}/key").out.strip()
+    audited = run("audit", "--checkpoints", PLACE, "--key", key)
+    assert audited.code == 1
+    assert "fork: decision 3" in audited.out or "differs: decision 3" in audited.out
+    done = run("accept-rollback", "--lost", "1-3", "--reason", "a copy went on elsewhere")
+    assert done.code == 2, "the first that the checkpoints still show"
+    lost = refused.err.split("--lost ")[1].split()[0]
+    done = run("accept-rollback", "--lost", lost, "--reason", "a copy went on elsewhere")
+    assert done.code == 0, done.err
+    assert run("ask", "census", "pure:0.001", "--analyst", "ana").code == 0
+    sign(file, kept, 4)  # the other process is not stopped yet: of a branch that was given up
+    assert run("ask", "census", "pure:0.001", "--analyst", "ana").code == 0
+    assert run("audit").code == 0

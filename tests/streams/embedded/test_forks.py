@@ -1,0 +1,94 @@
+"""Two heads of one place in a log, both signed: both are kept, and nothing is decided on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accountant.partition import hash_of
+from streams.checkpoints.directory import put_note
+from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.note import Checkpoint, signed
+from streams.embedded.ledger_file import read_decisions
+from streams.embedded.own_checkpoints.place import ledger_id
+from streams.embedded.service import EmbeddedService
+from streams.errors import Refused, Unavailable
+from streams.settings import Settings
+from tests.streams.bodies import asking
+from tests.streams.embedded.owning import BORN, ask
+from tests.streams.embedded.test_kept_checkpoints import head_of, notes, opened, until
+
+OTHER = hash_of(b"what another process has decided")
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "kept"
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
+    return place
+
+
+@pytest.fixture
+def file(tmp_path: Path, kept: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def sign(file: Path, kept: Path, sequence: int, *, branch: int = 0, head: str = OTHER) -> Path:
+    """Keep a checkpoint beside the ledger's own, as a process on another machine would."""
+    (folder,) = {note.parent for note in kept.rglob("*.note")}
+    checkpoint = Checkpoint(ledger_id(file), 0, branch, sequence, head, 1_800_000_000_000)
+    return put_note(folder, checkpoint, signed(checkpoint, SigningKey.load(kept / "key")))
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_a_fork_ends_the_ledger_at_once_and_both_heads_stay(
+    file: Path, kept: Path, place: int
+) -> None:
+    service = opened(file)
+    ask(service, 1, 2)
+    until(lambda: bool(notes(kept)) and notes(kept)[-1].sequence == 3)
+    other = sign(file, kept, place)
+    ask(service, 3)
+    until(lambda: not service.readiness().ready)
+    (told,) = service.readiness().reasons
+    assert told.startswith(f"fork: two logs of this ledger were signed. Decision {place} was")
+    assert OTHER in told
+    with pytest.raises(Unavailable, match="fork: two logs"):
+        service.submit_sync("requests", asking("census", BORN, 4), 10)
+    service.close_sync()
+    assert other.exists()
+    assert {each.sequence for each in notes(kept)} >= {place, 3}
+    with pytest.raises(Refused, match="fork: two logs"):
+        EmbeddedService.open(file, Settings())
+
+
+def test_a_head_of_the_same_log_or_of_a_later_owner_is_no_fork(file: Path, kept: Path) -> None:
+    service = opened(file)
+    ask(service, 1, 2)
+    until(lambda: bool(notes(kept)) and notes(kept)[-1].sequence == 3)
+    values = list(read_decisions(file))
+    sign(file, kept, 2, head=hash_of(values[2]))  # sent late
+    later = sign(file, kept, 6)
+    for number in (3, 4):
+        ask(service, number)
+        until(lambda number=number: any(n.sequence == number + 1 for n in notes(kept)))
+    assert service.readiness().ready
+    later.unlink()
+    ask(service, 5, 6, 7)
+    service.close_sync()
+    assert notes(kept)[-1].sequence == head_of(file)[0]
+
+
+def test_a_later_head_is_compared_once_the_log_is_there(file: Path, kept: Path) -> None:
+    service = opened(file)
+    ask(service, 1)
+    until(lambda: bool(notes(kept)))
+    sign(file, kept, 4)
+    ask(service, 2)
+    until(lambda: any(each.sequence == 3 for each in notes(kept)))
+    assert service.readiness().ready
+    ask(service, 3)
+    until(lambda: not service.readiness().ready)
+    service.close_sync()
