@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
 from pathlib import Path
 from typing import Final, Self
 
@@ -12,11 +11,9 @@ from accountant.advice.preview import Preview, preview
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
-from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
-from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import LogLine, ViewFolder, counted, decode_line, runs
+from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.usage import UsageView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
@@ -24,14 +21,13 @@ from streams.errors import JournalFault, Refused, Unavailable
 from streams.index import By, UsageRow
 from streams.kafka.appender import Appender
 from streams.kafka.deployment import Deployment
+from streams.kafka.following.recent import Place, Recent
+from streams.kafka.following.tail import Tail
 from streams.kafka.indexed.usage import KafkaUsage
-from streams.kafka.tail import Tail
 from streams.kafka.topics import check_whole
 from streams.service import Answer, Appended, Readiness
 
 MOST_PENDING: Final = 10_000
-_RECENT: Final = 20_000
-_MOST_INDEXED: Final = 200_000
 _ACK_S: Final = 10.0
 _FIRST_LOOK_S: Final = 6.0
 _TOPIC_SPREAD_S: Final = 1.0  # until every broker knows a topic that was just created
@@ -39,12 +35,6 @@ _NEEDED: Final = ("requests", "decisions", "state")  # a client may lack the rig
 _STOP_S: Final = 1.0
 _MOST_BATCHES: Final = 8  # of a read; who is further behind reads the log
 _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller waits
-
-_FINAL: Final = frozenset(
-    {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
-)
-Place = tuple[int, str, int]
-"""Partition, input, offset."""
 
 
 class KafkaService:
@@ -66,7 +56,7 @@ class KafkaService:
         self._deployment = deployment
         self._appender = Appender(deployment)
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
-        self._recent = _Recent(clock or SystemClock(), deployment.window_ms)
+        self._recent = Recent(clock or SystemClock(), deployment.window_ms)
         self._views: dict[str, DatasetView] = {}
         self.usage_index = KafkaUsage(deployment, index)
         self._views_of = ViewFolder(self._views, {})
@@ -280,34 +270,6 @@ class KafkaService:
             self._alerts.send(crossed)
         self._recent.forget_old()
         return False
-
-
-class _Recent:
-    """Recent decisions by their input's place, and final ones by request, within the window."""
-
-    def __init__(self, clock: Clock, window_ms: int) -> None:
-        self._clock = clock
-        self._window_ms = window_ms
-        self.by_place: OrderedDict[Place, bytes] = OrderedDict()
-        self.by_request: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
-
-    def add(self, place: Place, line: LogLine, value: bytes) -> None:
-        self.by_place[place] = value
-        if line.outcome in _FINAL:
-            asked = decode_identity(line.request)
-            self.by_request[asked.dataset, asked.who, asked.request_id] = value
-
-    def forget_old(self) -> None:
-        """Drop requests older than the window; the log still has them."""
-        while len(self.by_place) > _RECENT:
-            self.by_place.popitem(last=False)
-        oldest = self._clock.now() - self._window_ms
-        while self.by_request:
-            key = next(iter(self.by_request))
-            recent = (issued_at(key[2]) or 0) >= oldest
-            if recent and len(self.by_request) <= _MOST_INDEXED:
-                return
-            del self.by_request[key]
 
 
 def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:

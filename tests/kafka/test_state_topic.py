@@ -13,8 +13,8 @@ from streams.cli.audit import audited
 from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
+from streams.kafka.following.state_rows import StateRows
 from streams.kafka.service import KafkaService
-from streams.kafka.state_rows import StateRows
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working

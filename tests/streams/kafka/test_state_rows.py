@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from accountant.records import decode_partition_row
-from streams.kafka.state_rows import are_all
+from streams.kafka.following.state_rows import are_all
 from tests.accountant.world import World, opened
 
 

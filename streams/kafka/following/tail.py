@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.state_rows import OnSnapshot, StateRows
+from streams.kafka.following.state_rows import OnSnapshot, StateRows
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import consumer, stop
 from streams.logs import get_logger

@@ -1,0 +1,48 @@
+"""Recent decisions by the place of their input, and by their request."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from accountant.partition.ids import decode_identity
+from accountant.records.outcomes import Outcome
+from accountant.times import issued_at
+from accountant.views.follow import LogLine
+from streams.clock import Clock
+
+_RECENT: Final = 20_000
+_MOST_INDEXED: Final = 200_000
+_FINAL: Final = frozenset(
+    {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
+)
+Place = tuple[int, str, int]
+"""Partition, input, offset."""
+
+
+class Recent:
+    """Recent decisions by their input's place, and final ones by request, within the window."""
+
+    def __init__(self, clock: Clock, window_ms: int) -> None:
+        self._clock = clock
+        self._window_ms = window_ms
+        self.by_place: OrderedDict[Place, bytes] = OrderedDict()
+        self.by_request: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
+
+    def add(self, place: Place, line: LogLine, value: bytes) -> None:
+        self.by_place[place] = value
+        if line.outcome in _FINAL:
+            asked = decode_identity(line.request)
+            self.by_request[asked.dataset, asked.who, asked.request_id] = value
+
+    def forget_old(self) -> None:
+        """Drop requests older than the window; the log still has them."""
+        while len(self.by_place) > _RECENT:
+            self.by_place.popitem(last=False)
+        oldest = self._clock.now() - self._window_ms
+        while self.by_request:
+            key = next(iter(self.by_request))
+            recent = (issued_at(key[2]) or 0) >= oldest
+            if recent and len(self.by_request) <= _MOST_INDEXED:
+                return
+            del self.by_request[key]
