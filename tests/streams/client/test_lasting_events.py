@@ -19,7 +19,7 @@ import pytest
 from accountant.records import Decision
 from accountant.views.datasets import Alert
 from streams.client import Accountant, Gone, Refused
-from streams.client.events import lasting_events
+from streams.client.http.lasting_events import lasting_events
 from streams.embedded.ledger_file import read_decisions
 from streams.settings import Settings
 from tests.streams.embedded.archived import archive_file, fill

@@ -19,7 +19,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.served import as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.usage import UsageView
-from streams.client.events import lasting_events
+from streams.client.http.lasting_events import lasting_events
 from streams.client.requests import words
 from streams.errors import Gone, Refused, Unavailable
 from streams.service import Answer, Readiness
