@@ -10,6 +10,7 @@ from accountant.advice.preview import Preview
 from accountant.records import Decision, Source
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
+from accountant.views.heads import Head, head_of, ledger_of
 from accountant.views.usage import UsageView
 
 MOST_PAGE_BYTES: Final = 4 << 20
@@ -95,6 +96,10 @@ class Service(Protocol):
         """
         ...
 
+    async def heads(self) -> list[Head]:
+        """Return the end of each partition's log."""
+        ...
+
     def events(self) -> AsyncIterator[Decision]:
         """Yield decisions as they become visible, from now on.
 
@@ -164,3 +169,25 @@ class LedgerService(Service, Protocol):
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
         """Return the last decision of a partition, with its number."""
         ...
+
+    def branch(self, partition: int) -> int | None:
+        """Return how many losses the log has accepted, None as long as that is unknown."""
+        ...
+
+    def newest_checkpoint(self, partition: int) -> bytes | None:
+        """Return the newest note that this process has signed, None where it signs none."""
+        ...
+
+
+async def heads_of(service: LedgerService) -> list[Head]:
+    """Return the end of each partition's log.
+
+    Raises: as `LedgerService.read_log`.
+    """
+    (genesis,) = await service.read_log(0, 0, 1)
+    ledger, found = ledger_of(genesis), list[Head]()
+    for partition in range(service.partitions):
+        note = service.newest_checkpoint(partition)  # before the decision: of no later one
+        _, value = await service.last_decision(partition)
+        found.append(head_of(ledger, partition, value, service.branch(partition), note))
+    return found

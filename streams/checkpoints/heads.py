@@ -58,6 +58,7 @@ class Heads:
 
     Attributes:
         notes: what a person should know, for `/readyz`.
+        newest: the note that was kept last by this object, None before the first.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Heads:
         self._clock = clock
         self._seconds = seconds
         self._required = required
+        self.newest: bytes | None = None
         self._kept: Kept | None = None
         self._compared = False
         self._head: Head | None = None
@@ -200,7 +202,7 @@ class Heads:
                     f"no checkpoint is kept: the log's key is {head.key}, not "
                     f"{kept.key.verifier.text}; set ACCOUNTANT_CHECKPOINT_KEY"
                 )
-            kept.put(head.sequence, head.head, head.branch, self._clock.now())
+            self.newest = kept.put(head.sequence, head.head, head.branch, self._clock.now())
         except (Unavailable, Refused) as error:
             self._found_late = self._lost is not None
             self._tell(str(error))

@@ -151,12 +151,13 @@ class Kept:
     def _notes(self, folder: Path) -> Iterator[Path]:
         return (folder / str(self._partition)).glob(f"*{SUFFIX}")
 
-    def put(self, sequence: int, head: str, branch: int, at: int) -> None:
-        """Keep a checkpoint, and forget older ones.
+    def put(self, sequence: int, head: str, branch: int, at: int) -> bytes:
+        """Keep a checkpoint, forget older ones, and return its note.
 
         Raises: Unavailable: it cannot be kept.
         """
         checkpoint = Checkpoint(self.ledger, self._partition, branch, sequence, head, at)
+        note = signed(checkpoint, self.key)
         try:
             self._own.mkdir(mode=0o700, parents=True, exist_ok=True)
             keys = self._own / _KEYS
@@ -165,7 +166,7 @@ class Kept:
                     file.write(f"{self.key.verifier.text}\n")
             self._before_first()
             folder = self._own / str(self._partition)
-            self._looked_at.add(put_note(folder, checkpoint, signed(checkpoint, self.key)).name)
+            self._looked_at.add(put_note(folder, checkpoint, note).name)
             # What another process kept meanwhile stays until it was compared.
             kept = [each for each in self._notes(self._own) if each.name in self._looked_at]
             for old in sorted(kept, key=_order)[:-_KEEP]:
@@ -173,6 +174,7 @@ class Kept:
                 self._looked_at.discard(old.name)
         except OSError as error:
             raise Unavailable(f"checkpoints cannot be kept: {error}") from error
+        return note
 
     def _before_first(self) -> None:
         """Write what belongs beside the checkpoints."""

@@ -205,10 +205,17 @@ def show(
         if found is None:
             fail_unopened(name)
         claim = wanted or views.last_granted(name)
+        rollbacks = views.rollbacks()
     if json:
         print_json(found)
     else:
         stdout().print(dataset_details(found, like=claim))
+    for partition, count in rollbacks.items():
+        typer.echo(
+            f"the log of partition {partition} has accepted {count} times that decisions are lost, "
+            "whose grants are charged nowhere: `accountant audit` names them",
+            err=True,
+        )
 
 
 @app.command("list")

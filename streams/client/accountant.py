@@ -14,6 +14,7 @@ from accountant.errors import BudgetError
 from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
 from accountant.views.datasets import Alert, DatasetView
+from accountant.views.heads import Head
 from accountant.views.usage import UsageView
 from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
@@ -109,6 +110,14 @@ class Accountant(Releases):
     def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
         return self._call(self._client.dataset(name))
+
+    def heads(self) -> list[Head]:
+        """Return the end of each partition's log.
+
+        Kept where whoever runs the ledger cannot change them, they show later that nothing was cut
+        off or written anew: `accountant audit --head`, and `--checkpoints` for signed ones.
+        """
+        return self._call(self._client.heads())
 
     def usage(self, dataset: str) -> list[UsageView]:
         """Return who used a dataset, by analyst, since its log began.

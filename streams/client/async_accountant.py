@@ -15,6 +15,7 @@ from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
 from accountant.records.previews import asked_in
 from accountant.views.datasets import Alert, DatasetView
+from accountant.views.heads import Head
 from accountant.views.usage import UsageView
 from streams.client.async_releases import AsyncReleases
 from streams.client.connect import AbsentLedger, connect_here, let_go, settled
@@ -38,8 +39,6 @@ from streams.settings import Settings, load
 CONNECT_S: Final = 10.0
 _NOBODY: Final = "preview"  # is not sent
 _USUAL: Final[tuple[str, Neighbours]] = ("person", "add_remove")
-
-
 _PAGE: Final = 500  # decisions
 
 
@@ -188,6 +187,11 @@ class AsyncAccountant(AsyncReleases):
         return await (await self._reached()).usage(dataset)
 
     @must_be_awaited
+    async def heads(self) -> list[Head]:
+        """As `Accountant.heads`."""
+        return await (await self._reached()).heads()
+
+    @must_be_awaited
     async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """As `Accountant.decision`."""
         found = await self._found(dataset, analyst, request_id)
@@ -222,11 +226,8 @@ class AsyncAccountant(AsyncReleases):
 
     async def page(self, dataset: str, after: int) -> list[Decision]:
         """Return the first of a dataset's decisions after a number, none at their end."""
-        service = await self._reached()
-        return [
-            decode_decision(value)
-            for value in await service.decisions(dataset, after=after, most=_PAGE)
-        ]
+        found = await (await self._reached()).decisions(dataset, after=after, most=_PAGE)
+        return [decode_decision(value) for value in found]
 
     def events(self) -> AsyncIterator[Decision]:
         """As `Accountant.events`."""

@@ -12,6 +12,7 @@ from accountant.advice.preview import Preview
 from accountant.records import Decision, Source
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
+from accountant.views.heads import Head
 from accountant.views.usage import UsageView
 from streams.client import one_a_process
 from streams.client.http import HttpService
@@ -75,6 +76,9 @@ class AbsentLedger:
         raise self._missing
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        raise self._missing
+
+    async def heads(self) -> list[Head]:
         raise self._missing
 
     def events(self) -> AsyncIterator[Decision]:

@@ -16,6 +16,7 @@ from accountant.records.inputs import Checked
 from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
+from accountant.views.heads import Head
 from accountant.views.own_alerts import OwnAlerts, crossed
 from accountant.views.usage import UsageView
 from streams.alerts.counts import AlertCounts
@@ -28,7 +29,7 @@ from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogS
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.live_views import LiveViews
-from streams.embedded.own_checkpoints.place import heads_of
+from streams.embedded.own_checkpoints.place import own_heads
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
@@ -36,7 +37,7 @@ from streams.index import By, UsageReader, UsageRow, index_path
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
-from streams.service import Answer, Appended, Readiness
+from streams.service import Answer, Appended, Readiness, heads_of
 from streams.settings import Settings
 
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
@@ -69,7 +70,7 @@ class EmbeddedService:
         self.alert_counts = AlertCounts()
         self._outbox = self._make_outbox(settings)
         self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
-        self._heads = heads_of(file, settings, clock)
+        self._heads = own_heads(file, settings, clock)
         self._pages = DecisionPages(self._reader, self._usage)
         self.live_ledgers = LiveLedgers(
             clock, lags=self._lags, analysts=settings.metrics_analysts, index=self._usage
@@ -250,6 +251,18 @@ class EmbeddedService:
         last = self._check_readable()
         (value,) = await self.read_log(partition, last, 1)
         return last, value
+
+    def branch(self, partition: int) -> int | None:
+        """As `LedgerService.branch`."""
+        held = self._writer.partition
+        return None if held is None else held.branch
+
+    def newest_checkpoint(self, partition: int) -> bytes | None:
+        """As `LedgerService.newest_checkpoint`."""
+        return None if self._heads is None else self._heads.newest
+
+    async def heads(self) -> list[Head]:
+        return await heads_of(self)
 
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()

@@ -19,6 +19,7 @@ from streams.gateway.datasets import (
     show_usage,
 )
 from streams.gateway.events import stream_events
+from streams.gateway.head import show_head
 from streams.gateway.host_header import host_check
 from streams.gateway.limit import limited
 from streams.gateway.monitoring import monitoring
@@ -41,6 +42,7 @@ _ROUTES: Final = [
     show_usage,
     list_requests,
     show_decision,
+    show_head,
     stream_events,
     page,
 ]

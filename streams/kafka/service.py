@@ -11,9 +11,11 @@ from accountant.advice.preview import Preview, preview
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
+from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted, decode_line, runs
+from accountant.views.heads import Head
 from accountant.views.usage import UsageView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
@@ -25,7 +27,7 @@ from streams.kafka.following.recent import Place, Recent
 from streams.kafka.following.tail import Tail
 from streams.kafka.indexed.usage import KafkaUsage
 from streams.kafka.topics import check_whole
-from streams.service import Answer, Appended, Readiness
+from streams.service import Answer, Appended, Readiness, heads_of
 
 MOST_PENDING: Final = 10_000
 _ACK_S: Final = 10.0
@@ -35,6 +37,7 @@ _NEEDED: Final = ("requests", "decisions", "state")  # a client may lack the rig
 _STOP_S: Final = 1.0
 _MOST_BATCHES: Final = 8  # of a read; who is further behind reads the log
 _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller waits
+_BRANCHES: Final = frozenset({Outcome.GENESIS, Outcome.ROLLED_BACK})
 
 
 class KafkaService:
@@ -58,6 +61,7 @@ class KafkaService:
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
         self._recent = Recent(clock or SystemClock(), deployment.window_ms)
         self._views: dict[str, DatasetView] = {}
+        self._branches: dict[int, int] = {}  # of rollbacks that were accepted meanwhile
         self.usage_index = KafkaUsage(deployment, index)
         self._views_of = ViewFolder(self._views, {})
         self._events = Broadcast[Decision]()
@@ -222,6 +226,17 @@ class KafkaService:
         """As `LedgerService.last_decision`."""
         return await self.usage_index.log.last(partition)
 
+    def branch(self, partition: int) -> int | None:
+        """As `LedgerService.branch`."""
+        known = (self._branches.get(partition), self._tail.branches.get(partition))
+        return max((each for each in known if each is not None), default=None)
+
+    def newest_checkpoint(self, partition: int) -> None:
+        """None: workers sign, and a gateway has no key."""
+
+    async def heads(self) -> list[Head]:
+        return await heads_of(self)
+
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()
 
@@ -250,6 +265,8 @@ class KafkaService:
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
         lines = [decode_line(value) for value in values]
         for line, value in zip(lines, values, strict=True):
+            if line.outcome in _BRANCHES:
+                self._branches[partition] = _branch_of(value)
             if line.source is None:
                 continue
             place: Place = partition, line.source.topic, line.source.offset
@@ -270,6 +287,11 @@ class KafkaService:
             self._alerts.send(crossed)
         self._recent.forget_old()
         return False
+
+
+def _branch_of(value: bytes) -> int:
+    rollback = decode_decision(value).rollback
+    return 0 if rollback is None else rollback.branch
 
 
 def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:

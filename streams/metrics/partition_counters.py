@@ -75,7 +75,7 @@ class PartitionCounters:
         self._waiting: list[Commit] = []
         self._waiting_records = 0
         self._ready = self._halted = False
-        self._sequence, self._decided_at = -1, 0
+        self._end, self._decided_at = (-1, ""), 0
         self._datasets = self._remembered_ids = self._branch = 0
         self._partition: Partition | None = None
         self._refold_seconds = 0.0
@@ -94,7 +94,7 @@ class PartitionCounters:
 
     def refolded(self, partition: Partition, seconds: float) -> None:
         """Note the state that decisions are made on from here."""
-        self._partition = partition
+        self._partition, self._end = partition, (partition.sequence, partition.head)
         self._ready, self._halted, self._refold_seconds = True, False, seconds
 
     def note(self, commit: Commit) -> bool:
@@ -103,6 +103,10 @@ class PartitionCounters:
         May run beside the other calls.
         """
         self._waiting.append(commit)
+        partition = self._partition
+        if partition is not None:
+            # In the thread that decides: nobody else sees both of one decision.
+            self._end = partition.sequence, partition.head
         self._waiting_records += len(commit.records)
         return self._waiting_records >= _BATCH
 
@@ -191,6 +195,7 @@ class PartitionCounters:
         """
         self._take_figures()
         self._settle()
+        end = self._end
         # Zeros, too: a series that begins at 1 has not increased, and would raise no alert.
         dead = dict.fromkeys(_DEAD, 0)
         for (_, _, reason), count in self._settled.items():
@@ -201,7 +206,8 @@ class PartitionCounters:
         return PartitionView(
             ready=self._ready and sound,
             halted=self._halted,
-            sequence=self._sequence,
+            sequence=end[0],
+            head=end[1],
             decided_at=self._decided_at,
             branch=self._branch,
             datasets=self._datasets,
@@ -218,7 +224,7 @@ class PartitionCounters:
     def _take_figures(self) -> None:
         partition = self._partition
         if partition is not None:
-            self._sequence, self._decided_at = partition.sequence, partition.decided_at
+            self._decided_at = partition.decided_at
             self._branch = partition.branch
             self._datasets = len(partition.ledgers)
             self._remembered_ids = len(partition.ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from prometheus_client.core import (
@@ -19,6 +19,8 @@ from accountant.records.decided import Encoded
 from accountant.times import issued_at
 from streams.metrics.histogram import Buckets
 from streams.metrics.snapshot import Snapshot
+
+_HEAD_DIGITS: Final = 13  # 52 bits
 
 
 def partition_families(snapshot: Snapshot) -> Iterator[Metric]:
@@ -49,6 +51,9 @@ def _gauges(snapshot: Snapshot) -> Iterator[Metric]:
         "privacy_last_decision_timestamp_seconds", "Time of its last decision, since 1970."
     )
     sequence = gauge("privacy_partition_sequence", "Number of its last decision.")
+    head = gauge(
+        "privacy_partition_head", "First 52 bits of the hash of its last decision, as a number."
+    )
     branch = gauge(
         "privacy_partition_branch", "Of its log: above 0 once a loss of decisions was accepted."
     )
@@ -61,11 +66,18 @@ def _gauges(snapshot: Snapshot) -> Iterator[Metric]:
         halted.add_metric(label, view.halted)
         last.add_metric(label, view.decided_at / 1000)
         sequence.add_metric(label, view.sequence)
+        if view.head:
+            head.add_metric(label, head_bits(view.head))
         branch.add_metric(label, view.branch)
         datasets.add_metric(label, view.datasets)
         ids.add_metric(label, view.remembered_ids)
         refold.add_metric(label, view.refold_seconds)
-    yield from (ready, halted, last, sequence, branch, datasets, ids, refold)
+    yield from (ready, halted, last, sequence, head, branch, datasets, ids, refold)
+
+
+def head_bits(head: str) -> int:
+    """Return as much of a hash as a double holds exactly."""
+    return int(head.removeprefix("sha256:")[:_HEAD_DIGITS], 16)
 
 
 def _faults(snapshot: Snapshot) -> Iterator[Metric]:

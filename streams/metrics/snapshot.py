@@ -19,7 +19,7 @@ class PartitionView:
     Attributes:
         ready: its requests are being decided.
         halted: they never will be, until an operator acts.
-        sequence: number of its last decision.
+        sequence, head: number and hash of its last decision; the hash is empty without one.
         decided_at: of that one, milliseconds since 1970.
         branch: of its log, see `records.Rollback`.
         datasets, remembered_ids: how many it holds.
@@ -34,6 +34,7 @@ class PartitionView:
     ready: bool
     halted: bool
     sequence: int
+    head: str
     decided_at: int
     branch: int
     datasets: int

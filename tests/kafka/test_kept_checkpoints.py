@@ -167,6 +167,9 @@ async def test_a_partition_that_has_lost_decisions_is_halted_until_that_is_accep
         await keeping.ask(2)
         await until(keeping.are_kept, "checkpoints of both partitions")
     assert {each.branch for each in keeping.newest().values()} == {1}
+    shown = await keeping.ran("dataset", "show", DATASETS[0])
+    for number in range(PARTITIONS):
+        assert f"the log of partition {number} has accepted 1 times" in shown.stderr
     done = await keeping.audited()
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("the decisions from 5 to 8 were given up: a test") == PARTITIONS

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from accountant.partition import hash_of
+from accountant.records import decode_decision
 from streams.embedded.service import EmbeddedService
 from streams.kafka.service import KafkaService
 from tests.streams.test_usage_contract import InFile, Kept, OnKafka, decided, open_two
@@ -83,3 +85,23 @@ async def test_what_becomes_visible_is_told_in_order(ledger: Opened) -> None:
             found[appended.partition] += appended.values
     coming.close()
     assert found == [log[count:] for log, count in zip(after, before, strict=True)]
+
+
+async def test_the_heads_are_those_of_the_log(ledger: Opened) -> None:
+    kept, service = ledger
+    for _ in range(2):
+        await ask(service, 3)
+        heads = await service.heads()
+        logs = await parts(kept, service)
+        named = {decode_decision(log[0]).genesis.ledger for log in logs}  # type: ignore[union-attr]
+        assert {each.ledger for each in heads} == named
+        assert [each.partition for each in heads] == list(range(len(logs)))
+        for head, log in zip(heads, logs, strict=True):
+            assert (head.partition_sequence, head.head) == (len(log) - 1, hash_of(log[-1]))
+            assert head.decided_at == decode_decision(log[-1]).decided_at
+
+
+async def test_a_log_that_lost_nothing_is_branch_0(ledger: Opened) -> None:
+    _, service = ledger
+    await ask(service, 2)
+    assert [each.branch for each in await service.heads()] == [0] * service.partitions

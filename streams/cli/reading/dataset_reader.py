@@ -11,16 +11,17 @@ import msgspec
 
 from accountant.claims import Claim
 from accountant.errors import LogDamaged
-from accountant.records import decode_snapshot
+from accountant.records import decode_partition_row, decode_snapshot, partition_row_key
 from accountant.records.inputs import is_name
 from accountant.records.outcomes import Outcome
 from accountant.views.datasets import DatasetView, view_of_snapshot
 from accountant.views.follow import counted, decode_line, fold_run, runs
 from streams.cli.printing.exits import Exit, fail
 from streams.cli.reading.decoding import decoded
+from streams.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import apsw
 
@@ -52,6 +53,13 @@ class Views(AbstractContextManager["Views"]):
 
     def one(self, name: str) -> DatasetView | None:
         """Return one dataset as it stands now, None if it was never opened; the rest is not read.
+
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        raise NotImplementedError
+
+    def rollbacks(self) -> Mapping[int, int]:
+        """Return how many losses each partition's log has accepted, of those that have.
 
         Raises: Unavailable, Refused, LogDamaged.
         """
@@ -103,6 +111,17 @@ class _FileViews(Views):
             return None
         number, request = self._granted[name]
         return decoded(number, request, _decode_asked).claim
+
+    def rollbacks(self) -> Mapping[int, int]:
+        from streams.embedded.ledger_file import ROWS, decoded_row, reader, sound_row
+
+        key = partition_row_key(0)
+        with reader(self._path) as db:
+            rows: list[Any] = db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
+        if not rows:
+            return {}
+        row = decoded_row(key, sound_row(*rows[0]), decode_partition_row)
+        return {0: row.branch} if row.branch else {}
 
     def _shown(self, which: str, bindings: tuple[bytes, ...]) -> list[DatasetView]:
         """Return the datasets that have a row, as the log has them at the same moment.
@@ -194,6 +213,13 @@ class _ClientViews(Views):
 
     def one(self, name: str) -> DatasetView | None:
         return self._client.dataset(name) if is_name(name) else None
+
+    def rollbacks(self) -> Mapping[int, int]:
+        try:
+            heads = self._client.heads()
+        except Refused:  # a gateway of an earlier version has no /head
+            return {}
+        return {each.partition: each.branch for each in heads if each.branch}
 
     def close(self) -> None:
         self._client.disconnect()

@@ -18,6 +18,7 @@ from accountant.records.outcomes import Reason
 from accountant.records.previews import PreviewRequest
 from accountant.records.served import as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
+from accountant.views.heads import Head
 from accountant.views.usage import UsageView
 from streams.client.http.lasting_events import lasting_events
 from streams.client.requests import words
@@ -33,6 +34,7 @@ _NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "re
 T = TypeVar("T")
 
 _decode_datasets = msgspec.json.Decoder(list[DatasetView]).decode
+_decode_heads = msgspec.json.Decoder(list[Head]).decode
 _decode_usage = msgspec.json.Decoder(list[UsageView]).decode
 
 
@@ -140,6 +142,12 @@ class HttpService:
         if found is None:
             return []
         return [self._logged(each) for each in self._decoded(found, _decode_page).decisions]
+
+    async def heads(self) -> list[Head]:
+        found = await self._get("/head")
+        if found is None:
+            raise self._stranger("404 for the end of the log")
+        return self._decoded(found, _decode_heads)
 
     async def events(self) -> AsyncIterator[Decision]:
         async for data in lasting_events(self._http, self._check_stream, "decision"):

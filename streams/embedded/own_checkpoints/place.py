@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streams.checkpoints.kept import KeptOfFile
 
 
-def heads_of(file: OwnedFile, settings: Settings, clock: Clock) -> Heads | None:
+def own_heads(file: OwnedFile, settings: Settings, clock: Clock) -> Heads | None:
     """Return what keeps a ledger's checkpoints, None where a setting turns them off."""
     if settings.checkpoints == "off":
         return None

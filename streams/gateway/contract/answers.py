@@ -120,6 +120,10 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "422": _BROKEN,
         "503": _BUSY,
     },
+    "show_head": {
+        "200": _list_of("the end of each partition's log", "Head"),
+        "503": _BUSY,
+    },
     "show_decision": {
         "200": _found("the decision", "Decision"),
         "400": _QUERY,

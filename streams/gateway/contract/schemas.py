@@ -31,6 +31,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.records import First
 from accountant.times import ID_PATTERN
 from accountant.views.datasets import Alert, DatasetView
+from accountant.views.heads import Head
 from accountant.views.usage import OTHERS, UsageView
 from streams.gateway.problems import Problem
 from streams.service import Readiness
@@ -190,6 +191,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "Preview": {"reason": {}, "more": _COUNT},
     "DecisionPage": {"next": _COUNT},
+    "Head": {"partition_sequence": _COUNT, "branch": _COUNT, "head": reference("Hash")},
     "First": {"partition_sequence": _COUNT, "reason": {}},
 }
 
@@ -248,6 +250,7 @@ _ANSWERS: Final = (
     Alert,
     DatasetView,
     UsageView,
+    Head,
     _PROBLEM,
     Readiness,
     Alive,

@@ -42,6 +42,7 @@ class StateRows:
         self._bootstrap = deployment.bootstrap
         self._on_snapshot = on_snapshot
         topic = deployment.topics.state
+        self.branches: dict[int, int] = {}
         self._missing = [TopicPartition(topic, i) for i in range(deployment.partitions)]
 
     async def read(self) -> None:
@@ -67,7 +68,11 @@ class StateRows:
         try:
             for value in rows.values():
                 await self._on_snapshot(tp.partition, decode_snapshot(value))
-            if own is not None and are_all(decode_partition_row(own), rows.values()):
+            if own is None:
+                return
+            partition = decode_partition_row(own)
+            self.branches[tp.partition] = partition.branch or 0
+            if are_all(partition, rows.values()):
                 self._missing.remove(tp)
         except DECODE_ERRORS as error:
             # The partition's next owner writes such rows again; the log holds the decisions.

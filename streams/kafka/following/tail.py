@@ -56,6 +56,7 @@ class Tail:
     ) -> None:
         self._deployment = deployment
         self._rows = StateRows(deployment, on_snapshot)
+        self.branches = self._rows.branches
         self._on_decisions = on_decisions
         self._read_on = read_on
         self._history_ms = history_ms

@@ -56,6 +56,9 @@ def test_a_loss_is_refused_until_it_is_accepted(lost, tmp_path):
     done = accept(lost)
     assert done.code == 0, done.err
     assert done.out == "decision 4: the decisions 4-5 are given up\nstart the ledger again\n"
+    shown = lost("dataset", "show", "census")
+    assert shown.code == 0
+    assert "the log of partition 0 has accepted 1 times that decisions are lost" in shown.err
     again = accept(lost)
     assert again.code == 1
     assert "nothing was written" in again.err

@@ -1,0 +1,60 @@
+"""The end of a log, as whoever keeps it elsewhere wants it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from accountant.partition import hash_of
+from accountant.records import decode_decision
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The end of one partition's log.
+
+    The hash covers the whole log up to there: kept where whoever runs the ledger cannot change it,
+    it shows later that nothing was cut off or written anew (`accountant audit --head`).
+
+    Attributes:
+        ledger: the ledger's id; of one without, the hash of partition 0's decision 0.
+        branch: how many losses of decisions the log has accepted; left out where that is unknown.
+        partition_sequence, head: number and hash of the last decision.
+        decided_at: of that one.
+        note: the newest checkpoint that this process has signed, of that decision or an earlier
+            one; left out where it signs none.
+    """
+
+    ledger: str
+    partition: int
+    partition_sequence: int
+    head: str
+    decided_at: str
+    branch: int | msgspec.UnsetType = msgspec.UNSET
+    note: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def head_of(
+    ledger: str,
+    partition: int,
+    value: bytes,
+    branch: int | None,
+    note: bytes | None = None,
+) -> Head:
+    """Return the head of a log that ends with a decision."""
+    decision = decode_decision(value)
+    return Head(
+        ledger=ledger,
+        partition=partition,
+        partition_sequence=decision.partition_sequence,
+        head=hash_of(value),
+        decided_at=decision.decided_at,
+        branch=msgspec.UNSET if branch is None else branch,
+        note=msgspec.UNSET if note is None else note.decode(),
+    )
+
+
+def ledger_of(genesis: bytes) -> str:
+    """Return a ledger's id by decision 0 of its partition 0."""
+    named = decode_decision(genesis).genesis
+    if named is None or named.ledger is msgspec.UNSET:
+        return hash_of(genesis)
+    return named.ledger

@@ -1,0 +1,50 @@
+"""GET /head and the gauge beside it: the end of the log, for whoever keeps it elsewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from accountant.partition import hash_of
+from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.note import opened
+from streams.embedded.ledger_file import read_decisions
+from tests.streams.gateway.door import Door, TestClock
+
+
+def test_the_end_of_the_log_is_told(door: Door, file: Path) -> None:
+    for _ in range(2):
+        door.ask(claim={"type": "pure", "epsilon": "0.01"})
+        values = list(read_decisions(file))
+        (head,) = door.http.get("/head").json()
+        assert (head["partition"], head["branch"]) == (0, 0)
+        assert (head["partition_sequence"], head["head"]) == (len(values) - 1, hash_of(values[-1]))
+
+
+def test_the_gauge_is_of_the_same_decision(door: Door, file: Path) -> None:
+    for _ in range(3):
+        door.ask(claim={"type": "pure", "epsilon": "0.01"})
+        text = door.http.get("/metrics").text
+        number, bits = (
+            float(re.findall(rf"^privacy_partition_{name}{{.*}} (.+)$", text, re.MULTILINE)[0])
+            for name in ("sequence", "head")
+        )
+        digest = hash_of(list(read_decisions(file))[int(number)]).removeprefix("sha256:")
+        assert int(bits) == int(digest, 16) >> (256 - 52)
+
+
+def test_a_door_that_signs_gives_its_newest_checkpoint_out(
+    file: Path, clock: TestClock, tmp_path: Path, monkeypatch
+) -> None:
+    place = tmp_path / "kept"
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
+    with Door(file, clock) as door:
+        door.open("census")
+        note = None
+        while note is None:
+            (head,) = door.http.get("/head").json()
+            note = head.get("note")
+        checkpoint = opened(note.encode(), [SigningKey.load(place / "key").verifier])
+    value = list(read_decisions(file))[checkpoint.sequence]
+    assert (checkpoint.ledger, checkpoint.head) == (head["ledger"], hash_of(value))
