@@ -29,7 +29,7 @@ from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogS
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.live_views import LiveViews
-from streams.embedded.own_checkpoints.place import own_heads
+from streams.embedded.own_checkpoints.place import check_ledger, own_heads
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
@@ -128,12 +128,14 @@ class EmbeddedService:
 
         Raises:
             Refused: another process has the file open, a setting differs from the file's
-                genesis, or the file is no ledger, damaged or reachable by two names.
+                genesis, or the file is no ledger, damaged or reachable by two names; or it has
+                lost decisions, or holds another ledger's, as its checkpoints show.
             LogDamaged: the log in it contradicts itself.
         """
         clock = clock or SystemClock()
         file = own_file(path.absolute(), settings.genesis(0, 1), clock.now())
         try:
+            check_ledger(file, settings)
             service = cls(file, settings, clock=clock, decide=decide)
             if service._outbox is not None:
                 service._outbox.start()

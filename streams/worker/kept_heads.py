@@ -10,6 +10,7 @@ from accountant.errors import LogDamaged
 from accountant.partition import Partition, hash_of
 from streams.checkpoints.heads import Heads
 from streams.checkpoints.kept import Kept, folder_of, key_of
+from streams.checkpoints.names import check_name
 from streams.clock import SystemClock
 from streams.errors import Unavailable
 from streams.kafka.deployment import Deployment
@@ -44,8 +45,11 @@ class PartitionHeads:
         return [f"partition {number}: {heads.refused}" for number, heads in each if heads.refused]
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        """Raises: Refused: the log has lost decisions, or cannot be compared and must be."""
-        number = partition.genesis.partition
+        """Raises: Refused: the log is another ledger's, has lost decisions, or must be compared."""
+        number, ledger = partition.genesis.partition, partition.genesis.ledger
+        if ledger is not msgspec.UNSET:
+            # Also of a log that was just begun: `topics create` makes one where all was lost.
+            check_name(self._directory, self._deployment.topics.decisions, ledger)
         heads = self._heads.get(number)
         if heads is None:
             heads = self._heads[number] = self._made(partition)

@@ -37,6 +37,29 @@ def own_heads(file: OwnedFile, settings: Settings, clock: Clock) -> Heads | None
     )
 
 
+def check_ledger(file: OwnedFile, settings: Settings) -> None:
+    """Check that a file holds the ledger that had its path before.
+
+    A file that holds nothing but its genesis was made anew by whoever removed the one before it.
+
+    Raises: Refused: it holds another ledger's log.
+    """
+    if settings.checkpoints == "off":
+        return
+    from streams.checkpoints.kept import default_directory
+    from streams.checkpoints.names import check_name
+
+    directory = settings.checkpoints or default_directory()
+    if directory is None:
+        return
+    try:
+        ledger = ledger_id(file.path)
+        begins = len([*read_decisions(file.path, most=2)]) == 1
+    except Unavailable:
+        return  # the refold tells
+    check_name(directory.absolute(), str(file.path), ledger, begins=begins)
+
+
 def kept_of(path: Path, settings: Settings) -> KeptOfFile:
     """Return where the checkpoints of a ledger's file are kept.
 

@@ -287,6 +287,56 @@ def test_a_kill_around_signing_leaves_no_false_alarm(file: Path, kept: Path, aft
     assert notes(kept)[-1].sequence == len(values) - 1
 
 
+def test_another_ledger_in_the_place_of_this_one_is_refused(
+    file: Path, kept: Path, tmp_path: Path
+) -> None:
+    asked(file, 1)
+    other = tmp_path / "other.db"
+    asked(other, 11, 12)
+    right = file.read_bytes()
+    shutil.copy(other, file)
+    end = head_of(file)
+    for _ in range(2):
+        with pytest.raises(Refused, match="another ledger's log was put in its place") as refused:
+            EmbeddedService.open(file, Settings())
+    assert head_of(file) == end
+    asked(other, 13)  # where it belongs, it goes on
+    file.write_bytes(right)
+    asked(file, 2)  # and so does this one
+    shutil.copy(other, file)
+    (named,) = (each for each in (kept / "names").iterdir() if str(each) in str(refused.value))
+    named.unlink()
+    asked(file, 14)
+
+
+def test_a_ledger_that_was_removed_and_made_anew_has_its_path(file: Path, kept: Path) -> None:
+    asked(file, 1)
+    right = file.read_bytes()
+    file.unlink()
+
+    def live() -> None:
+        EmbeddedService.open(file, Settings())  # killed before it has decided anything
+        die()
+
+    os.waitpid(forked(live), 0)
+    for number in (1, 2):
+        service = owning.opened(file)
+        ask(service, number)
+        service.close_sync()
+    file.write_bytes(right)
+    with pytest.raises(Refused, match="another ledger's log was put in its place"):
+        EmbeddedService.open(file, Settings())
+
+
+def test_a_name_that_was_half_written_refuses_nothing(file: Path, kept: Path) -> None:
+    asked(file, 1)
+    (named,) = (kept / "names").iterdir()
+    for text in ("", str(file), f"{file}\n\n"):
+        named.write_text(text)
+        asked(file, 2 + len(text) % 7)
+        assert named.read_text().splitlines() == [str(file), notes(kept)[-1].ledger]
+
+
 def test_they_can_be_turned_off(file: Path, kept: Path) -> None:
     service = EmbeddedService.open(file, Settings(checkpoints="off"))
     assert service.readiness().notes == []
