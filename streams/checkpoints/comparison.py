@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -58,7 +57,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Note(NamedTuple):
-    file: Path
+    name: str
     note: bytes
     checkpoint: Checkpoint  # as it says
 
@@ -67,13 +66,13 @@ class Evidence:
     """Checkpoints that known keys have signed, receipts, and what a log is looked at for.
 
     Args:
-        notes: each with its file.
+        notes: each with the name that tells it apart where it is kept.
         verifiers: the keys that are believed, from outside the ledger.
     """
 
     def __init__(
         self,
-        notes: Iterable[tuple[Path, bytes]] = (),
+        notes: Iterable[tuple[str, bytes]] = (),
         verifiers: Iterable[Verifier] = (),
         receipts: Iterable[Receipt] = (),
     ) -> None:
@@ -85,13 +84,13 @@ class Evidence:
         self._ends: dict[int, int] = {}
         self._ledger: str | None = None
         self.unread: list[str] = []
-        for file, note in notes:
+        for name, note in notes:
             try:
                 checkpoint = unverified(note)
             except NoteInvalid as error:
-                self.unread.append(f"{file.name}: {error}")
+                self.unread.append(f"{name}: {error}")
             else:
-                self._kept[checkpoint.partition].append(_Note(file, note, checkpoint))
+                self._kept[checkpoint.partition].append(_Note(name, note, checkpoint))
 
     def numbers(self, partition: int) -> set[int]:
         """Return the numbers of the decisions whose hashes are wanted."""
@@ -201,13 +200,13 @@ class Evidence:
     ) -> list[Checkpoint]:
         """Return this ledger's checkpoints that a key has signed, and add what is wrong."""
         verifiers, checkpoints = [each.verifier for each in keys], list[Checkpoint]()
-        for file, note, claimed in self._kept[partition]:
+        for name, note, claimed in self._kept[partition]:
             if claimed.ledger != self._ledger:
                 continue
             try:
                 checkpoint, by = signed_by(note, verifiers)
             except NoteInvalid as error:
-                self.unread.append(f"{file.name}: {error}")
+                self.unread.append(f"{name}: {error}")
                 continue
             place = checkpoint.branch, checkpoint.sequence
             if any(each.verifier.text == by.text and each.at(place) for each in keys):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from streams.checkpoints.note import Checkpoint
+from streams.checkpoints.places.place import Kind
 from streams.errors import Unavailable
 
 SUFFIX: Final = ".note"
@@ -20,19 +21,22 @@ class Directory:
     Two different heads of one place in the log are two files: neither replaces the other.
     """
 
+    kind: Kind = "directory"
+
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.name = str(path)
 
-    def put(self, checkpoint: Checkpoint, note: bytes) -> Path:
+    def put(self, checkpoint: Checkpoint, note: bytes) -> str:
         """Keep a checkpoint, synced to disk; one that is there already stays as it is.
 
         Raises: Unavailable: the directory cannot be written.
         """
         folder = self.path / checkpoint.ledger.replace(":", "-") / str(checkpoint.partition)
-        return put_note(folder, checkpoint, note)
+        return str(put_note(folder, checkpoint, note))
 
-    def notes(self) -> Iterator[tuple[Path, bytes]]:
-        """Yield every note, of whatever ledger.
+    def notes(self) -> Iterator[tuple[str, bytes]]:
+        """Yield every note with its file's name, of whatever ledger.
 
         Raises: Unavailable: the directory cannot be read.
         """
@@ -40,7 +44,7 @@ class Directory:
             if not self.path.is_dir():
                 raise NotADirectoryError(f"{self.path} is no directory")
             for file in sorted(self.path.rglob(f"*{SUFFIX}")):
-                yield file, file.read_bytes()
+                yield file.name, file.read_bytes()
         except OSError as error:
             raise Unavailable(f"checkpoints cannot be read: {error}") from error
 

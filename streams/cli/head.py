@@ -73,8 +73,8 @@ def _sign(found: list[Head], key: Path, to: Path | None, *, json: bool) -> None:
             typer.echo(f"partition {each.partition}: {each.sequence}:{each.head} in {file}")
 
 
-def _fields(checkpoint: Checkpoint, note: bytes, file: Path | None) -> dict[str, object]:
-    kept = {} if file is None else {"file": str(file)}
+def _fields(checkpoint: Checkpoint, note: bytes, file: str | None) -> dict[str, object]:
+    kept = {} if file is None else {"file": file}
     return {
         "ledger": checkpoint.ledger,
         "partition": checkpoint.partition,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.client import ConnectionGroup, CoordinationType
+from aiokafka.protocol.metadata import MetadataRequest
 
 from streams.kafka.wire.connecting import HurriedClient
 
@@ -58,6 +59,25 @@ class Brokers:
         """Return the known leader of a partition, -1 if it has none, None if it is not known."""
         node: int | None = self._client.cluster.leader_for_partition(tp)
         return node
+
+    async def partitions_of(self, topic: str) -> list[int]:
+        """Return the partitions of a topic, none of one that is missing, which stays so.
+
+        Unlike what `learn` begins: a broker may make the topics that clients ask it for.
+
+        Raises: KafkaError, TimeoutError, OSError.
+        """
+        node = self._client.get_random_node()
+        if node is None:
+            raise kafka.NodeNotReadyError("no broker is known yet")
+        answer = await self.ask(node, MetadataRequest([topic], False))
+        ((code, _, _, partitions),) = answer.topics
+        error = kafka.for_code(code)
+        if error is kafka.UnknownTopicOrPartitionError:
+            return []
+        if error is not kafka.NoError:
+            raise error(topic)
+        return sorted(number for _, number, *_ in partitions)
 
     async def leader(self, tp: TopicPartition) -> int:
         """Return the leader of a partition; wait until it is known.

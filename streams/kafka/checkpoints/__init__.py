@@ -1,0 +1,1 @@
+"""A topic as a place for signed checkpoints, and the places that settings name."""
