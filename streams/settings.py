@@ -176,6 +176,12 @@ class Settings(BaseSettings):
     checkpoints_required: bool = Field(
         False, description="decide nothing where the checkpoints cannot be read"
     )
+    checkpoint_places_authorization: Annotated[SecretStr | None, AfterValidator(_header)] = Field(
+        None, description="the Authorization header that webhooks among the places get; never shown"
+    )
+    checkpoint_places_unencrypted: bool = Field(
+        False, description="take http:// to other machines as a place for checkpoints"
+    )
     batch: int = Field(2_000, ge=1, le=10_000, description="most records a transaction")
     wait_seconds: float = Field(
         0.1,

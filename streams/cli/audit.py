@@ -35,8 +35,11 @@ def audit(
         typer.Option(help="NUMBER:sha256:... of a decision that must be there, kept elsewhere."),
     ] = None,
     checkpoints: Annotated[
-        Path | None,
-        typer.Option(help="A directory of signed checkpoints that the log must agree with."),
+        str | None,
+        typer.Option(
+            help="Signed checkpoints that the log must agree with: a directory, or "
+            "kafka://HOST:PORT/TOPIC."
+        ),
     ] = None,
     key: Annotated[
         list[str] | None,

@@ -12,6 +12,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
     from streams.checkpoints import Checkpoint
+    from streams.checkpoints.places.place import Place
     from streams.cli.reading.heads import Head
 
 
@@ -22,8 +23,11 @@ def head(
         typer.Option(help="Sign each head as a checkpoint (`accountant key create`)."),
     ] = None,
     to: Annotated[
-        Path | None,
-        typer.Option(help="Keep the checkpoints in this directory; without it, print them."),
+        str | None,
+        typer.Option(
+            help="Keep the checkpoints there: a directory, kafka://HOST:PORT/TOPIC or https://...; "
+            "without it, print them."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -40,9 +44,10 @@ def head(
     if to is not None and key is None:
         fail(Exit.USAGE, "--to keeps signed checkpoints", hint="--key FILE, from `accountant key`")
     with explained():
+        place = None if to is None else _place(to)  # a wrong one is told before a log is read
         found = heads_of(log_source(url))
         if key is not None:
-            _sign(found, key, to, json=json)
+            _sign(found, key, place, json=json)
             return
     for each in found:
         if json:
@@ -52,8 +57,15 @@ def head(
             typer.echo(f"partition {each.partition}: {each.sequence}:{each.head}")
 
 
-def _sign(found: list[Head], key: Path, to: Path | None, *, json: bool) -> None:
-    from streams.checkpoints import Checkpoint, Directory, SigningKey
+def _place(address: str) -> Place:
+    from streams.kafka.checkpoints.places import place_of
+    from streams.settings import load
+
+    return place_of(address, load())
+
+
+def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> None:
+    from streams.checkpoints import Checkpoint, SigningKey
     from streams.checkpoints.note import signed
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
@@ -64,17 +76,17 @@ def _sign(found: list[Head], key: Path, to: Path | None, *, json: bool) -> None:
             each.ledger, each.partition, each.branch, each.sequence, each.head, at
         )
         note = signed(checkpoint, secret)
-        file = None if to is None else Directory(to).put(checkpoint, note)
+        where = None if place is None else place.put(checkpoint, note)
         if json:
-            print_json(_fields(checkpoint, note, file))
-        elif file is None:
+            print_json(_fields(checkpoint, note, where))
+        elif where is None:
             typer.echo(note.decode(), nl=False)
         else:
-            typer.echo(f"partition {each.partition}: {each.sequence}:{each.head} in {file}")
+            typer.echo(f"partition {each.partition}: {each.sequence}:{each.head} in {where}")
 
 
-def _fields(checkpoint: Checkpoint, note: bytes, file: str | None) -> dict[str, object]:
-    kept = {} if file is None else {"file": file}
+def _fields(checkpoint: Checkpoint, note: bytes, where: str | None) -> dict[str, object]:
+    kept = {} if where is None else {"kept": where}
     return {
         "ledger": checkpoint.ledger,
         "partition": checkpoint.partition,

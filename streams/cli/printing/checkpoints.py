@@ -24,7 +24,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ok: the log agrees with all checkpoints, and there is one, and has every receipt.
-        looked: whether a directory of checkpoints was given.
+        looked: whether a place of checkpoints was given.
         unread: notes that are no checkpoint, or that no known key has signed, each with why.
     """
 
@@ -37,25 +37,28 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evidence_of(
-    directory: Path | None, keys: list[str] | None, receipts: list[Path] | None
+    place: str | None, keys: list[str] | None, receipts: list[Path] | None
 ) -> Evidence | None:
-    """Return the checkpoints in a directory that known keys have signed, and receipts.
+    """Return the checkpoints in a place that known keys have signed, and receipts.
 
     Raises: Refused, Unavailable.
     """
-    from streams.checkpoints import Directory, Verifier
+    from streams.checkpoints import Verifier
     from streams.checkpoints.comparison import Evidence
+    from streams.kafka.checkpoints.places import readable_place_of
+    from streams.settings import load
 
     kept = [receipt for path in receipts or () for receipt in _receipts(path)]
-    if directory is None:
+    if place is None:
         if keys:
-            fail(Exit.USAGE, "--key goes with --checkpoints DIRECTORY")
+            fail(Exit.USAGE, "--key goes with --checkpoints PLACE")
         return Evidence(receipts=kept) if receipts else None
     if not keys:
         hint = "--key with what `accountant key show` prints, kept since it was made"
         fail(Exit.USAGE, "--checkpoints needs the public key that signs them", hint=hint)
     texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
-    return Evidence(Directory(directory).notes(), map(Verifier.parse, texts), kept)
+    notes = readable_place_of(place, load()).notes()
+    return Evidence(notes, map(Verifier.parse, texts), kept)
 
 
 def _receipts(path: Path) -> list[Receipt]:
@@ -84,7 +87,7 @@ def tell(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]], *, look
     """Return what the checkpoints and receipts say of a log that was read.
 
     Args:
-        looked: whether a directory of checkpoints was given.
+        looked: whether a place of checkpoints was given.
     """
     by_partition = dict(reports)
     partitions = evidence.compared(by_partition)

@@ -1,0 +1,56 @@
+"""The places that addresses and settings name; what a topic needs is loaded for topics alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streams.checkpoints.directory import Directory
+from streams.checkpoints.places.address import Address, address_of
+from streams.checkpoints.places.place import Place, ReadablePlace
+from streams.errors import Refused, extras_named
+from streams.settings import Settings
+
+
+def place_of(text: str, settings: Settings) -> Place:
+    """Return the place at an address.
+
+    Raises: Refused: it names none; NotInstalled: it is a topic, without the extra `kafka`.
+    """
+    return _made(address_of(text, unencrypted=settings.checkpoint_places_unencrypted), settings)
+
+
+def readable_place_of(text: str, settings: Settings) -> ReadablePlace:
+    """Return a place whose checkpoints can be read.
+
+    Raises: Refused: as `place_of`, or it is a webhook.
+    """
+    address = address_of(text, unencrypted=True)  # nothing is sent there
+    if address.kind == "webhook":
+        raise Refused(
+            f"{address.name} is a webhook, which takes checkpoints and shows none: have whoever "
+            "runs it hand over the notes as files NAME.note in a directory, and name that"
+        )
+    return _topic(address, settings) if address.kind == "topic" else Directory(Path(address.target))
+
+
+def _made(address: Address, settings: Settings) -> Place:
+    if address.kind == "directory":
+        return Directory(Path(address.target))
+    if address.kind == "topic":
+        return _topic(address, settings)
+    from streams.checkpoints.places.webhook import Webhook
+
+    secret = settings.checkpoint_places_authorization
+    authorization = None if secret is None else secret.get_secret_value()
+    return Webhook(address.target, address.name, authorization)
+
+
+def _topic(address: Address, settings: Settings) -> ReadablePlace:
+    with extras_named():
+        from streams.kafka.checkpoints.topic import Topic
+        from streams.kafka.deployment import TopicNames
+        from streams.kafka.topics import SETTINGS
+
+    if address.topic in map(TopicNames(settings.topic_prefix).of, SETTINGS):
+        raise Refused(f"{address.name} is a topic of a ledger: checkpoints need one of their own")
+    return Topic(address.target, address.topic)

@@ -1,0 +1,96 @@
+"""`head --to` and `audit --checkpoints` with places outside of the machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.streams.checkpoints.places.kinds import make_topic
+from tests.streams.checkpoints.places.receiver import SECRET, NoteReceiver
+
+
+@pytest.fixture
+def key(opened) -> str:
+    """The public half of a key in the file `key`."""
+    done = opened("key", "create", "key", "--name", "census.example.org")
+    assert done.code == 0, done.err
+    return done.out.strip()
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[NoteReceiver]:
+    with NoteReceiver(tmp_path / "received") as running:
+        yield running
+
+
+def kept(accountant, place: str) -> None:
+    """Have three heads of a growing log kept in a place."""
+    for _ in range(3):
+        assert accountant("ask", "census", "pure:0.001", "--analyst", "ana").code == 0
+        done = accountant("head", "--key", "key", "--to", place)
+        assert done.code == 0, done.err
+
+
+def test_an_auditor_reads_a_topic_from_its_beginning(opened, key, broker, application, tmp_path):
+    make_topic(broker.bootstrap, application, partitions=2)
+    place = f"kafka://{broker.bootstrap}/{application}"
+    kept(opened, place)
+    audited = ("audit", "--checkpoints", place, "--key", key)
+    done = opened(*audited)
+    assert (done.code, "3 checkpoints agree, the last of decision 4" in done.out) == (0, True)
+    told = opened("head", "--key", "key", "--to", place, "--json").json
+    assert told["kept"] == f"{place}, partition 0, offset 3"
+
+    log = opened("log", "export").out.splitlines()
+    (tmp_path / "cut.jsonl").write_text("\n".join(log[:-1]))
+    cut = opened("audit", "cut.jsonl", *audited[1:])
+    assert (cut.code, "truncated" in cut.out) == (1, True), cut.out
+
+    stranger = Producer({"bootstrap.servers": broker.bootstrap})
+    stranger.produce(application, b"no note", partition=1)
+    stranger.flush(30)
+    spoilt = opened(*audited)
+    assert spoilt.code == 1
+    assert "not believed partition 1, offset 0: it is no signed note" in spoilt.out
+
+
+def test_a_webhook_takes_heads_and_cannot_be_read(opened, key, receiver):
+    kept(opened, receiver.url)
+    assert len(receiver.notes()) == 3
+    done = opened("audit", "--checkpoints", str(receiver.directory), "--key", key)
+    assert (done.code, "3 checkpoints agree" in done.out) == (0, True), done.out
+    done = opened("audit", "--checkpoints", receiver.url, "--key", key)
+    assert done.code == 4
+    assert f"{receiver.name} is a webhook, which takes checkpoints and shows none" in done.err
+    receiver.answer(503)
+    refused = opened("head", "--key", "key", "--to", receiver.url)
+    assert (refused.code, "status 503" in refused.err) == (3, True), refused.err
+    for told in (done, refused):
+        assert SECRET not in told.err + told.out
+
+
+def test_a_webhook_is_given_the_authorization_of_the_settings(opened, key, receiver):
+    secret = {"ACCOUNTANT_CHECKPOINT_PLACES_AUTHORIZATION": "Bearer header-secret"}
+    done = opened("head", "--key", "key", "--to", receiver.url, "--json", **secret)
+    assert json.loads(done.out)["kept"] == receiver.name
+    ((_, headers, _),) = receiver.posts
+    assert headers["authorization"] == "Bearer header-secret"
+
+
+def test_what_is_no_place_is_said(opened, key):
+    for place, why in {
+        "http://192.0.2.7/x": "is another machine: use https://",
+        "kafka://h:1": "must be followed by /TOPIC",
+        "kafka://h:1/decisions": "is a topic of a ledger",
+        "s3://bucket": "a place must be",
+    }.items():
+        done = opened("head", "--key", "key", "--to", place)
+        assert (done.code, why in done.err) == (4, True), done.err
+    own = opened(
+        "head", "--key", "key", "--to", "kafka://h:1/a-state", ACCOUNTANT_TOPIC_PREFIX="a-"
+    )
+    assert "is a topic of a ledger" in own.err
