@@ -165,7 +165,7 @@ class Case:
         """Return what the command prints, which must end as one that has found something."""
         key = SigningKey.load(self.place / "key").verifier.text
         with redirect_stdout(io.StringIO()) as out, pytest.raises(typer.Exit) as ended:
-            audit(str(self.file), checkpoints=self.place, key=[key])
+            audit(str(self.file), checkpoints=str(self.place), key=[key])
         assert ended.value.exit_code == 1, out.getvalue()
         return out.getvalue()
 
