@@ -8,13 +8,16 @@ import random
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from accountant.partition.decide import decide
-from accountant.partition.draft import Draft
+from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import decode_decision
 from accountant.records.inputs import Input
 from accountant.replay.apply import source_named
 from accountant.replay.refold import Refold
 from accountant.times import from_iso
+from streams.processing.ledger_id import new_ledger_id
 
 Log = list[bytes]
 _EMPTY: Final = "sha256:" + "0" * 64
@@ -46,10 +49,12 @@ class Sound(NamedTuple):
     Attributes:
         log: it grew by one decision after another.
         other: the log of another ledger with the same settings.
+        least: how many decisions it had at least when it was tampered with.
     """
 
     log: Log
     other: Log
+    least: int
 
 
 Kind = Callable[[Sound, random.Random], Drawn]
@@ -61,7 +66,7 @@ def hash_of(value: bytes) -> str:
 
 def _begun(sound: Sound, draw: random.Random, *, to_the_end: bool = False) -> tuple[Log, list[int]]:
     """Draw how far the log had grown, and of which decisions a checkpoint was kept."""
-    log = sound.log[: draw.randint(len(sound.log) // 2, len(sound.log))]
+    log = sound.log[: draw.randint(sound.least, len(sound.log))]
     most = len(log) - 1
     kept = set(draw.sample(range(1, most + 1), draw.randint(1, 4)))
     return log, sorted(kept | ({most} if to_the_end else set()))[-4:]
@@ -207,15 +212,27 @@ def decided_anew(sound: Sound, draw: random.Random) -> Drawn:
     return Drawn(len(log), kept, anew, True, _first(log, anew))
 
 
+def of_another_ledger(log: Log) -> Log:
+    """Return what the same requests would have made of a ledger with another id."""
+    first = decode_decision(log[0])
+    assert first.genesis is not None
+    genesis = msgspec.structs.replace(first.genesis, ledger=new_ledger_id())
+    return _decided([genesis_decision(genesis, from_iso(first.decided_at)).value, *log[1:]])
+
+
 def _without(log: Log, number: int) -> Log:
+    return _decided([*log[:number], *log[number + 1 :]])
+
+
+def _decided(log: Log) -> Log:
+    """Return the log that the requests in another one make behind its genesis."""
     first = decode_decision(log[0])
     assert first.genesis is not None
     refold = Refold(first.genesis)
     refold.take_decision(log[0])
     draft, out = Draft(refold.finish()), [log[0]]
-    for place, value in enumerate(log[1:], 1):
-        decision = decode_decision(value)
-        if place == number or decision.source is None:
+    for decision in map(decode_decision, log[1:]):
+        if decision.source is None:
             continue
         source, at = source_named(decision.source.topic), from_iso(decision.decided_at)
         body = bytes(decision.request) if decision.request else b"{"
@@ -267,16 +284,20 @@ WOULD_DECIDE: Final = (
 
 
 def named(sound: Sound, drawn: Drawn) -> list[str]:
-    """Return what an audit with checkpoints must say of a log, without the times."""
+    """Return what an audit with checkpoints must say of a ledger's log, without the times."""
     if _ledger(drawn.log) != _ledger(sound.log):
         return ["no checkpoint of this ledger is there"]
+    return shown(sound, drawn)
+
+
+def shown(sound: Sound, drawn: Drawn) -> list[str]:
+    """Return what the checkpoints that were kept show, each in words, without the times."""
     said, end = list[str](), len(drawn.log) - 1
     for number in drawn.kept:
         signed = hash_of(sound.log[number])
         if number > end:
             said.append(f"truncated: the log ends at decision {end}, but decision {number} was")
-        elif hash_of(drawn.log[number]) != signed:
-            there = hash_of(drawn.log[number])
+        elif (there := hash_of(drawn.log[number])) != signed:
             said.append(f"differs: decision {number} is {there}, but {signed} was signed")
     return said
 
