@@ -21,7 +21,7 @@ from accountant.policy.compiled import open_plan
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome, Reason
 
-Kind = Literal["filter", "odometer"]
+Kind = Literal["filter", "odometer", "comparator"]
 _ENDLESS: Final = "1000000"
 
 
@@ -56,7 +56,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A filter or odometer in the policy's place.
+    """A filter or odometer in the policy's place, or a comparator, which cannot take it.
 
     Attributes:
         name: the name of the filter or odometer.

@@ -16,7 +16,10 @@ from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
     from accountant.advice.compare import Alternative, Comparison, Tally
+    from accountant.comparators.fixed_in_advance import FixedInAdvance
+    from accountant.policy import Policy
     from accountant.records import Decision
+    from accountant.records.decided import Encoded
 
 _OWNERS = {"open", "amend"}
 
@@ -49,16 +52,17 @@ def compare(
     One JSON object a line: requests as for `decide`, or a decision log, whose requests are
     asked again. The policy's filter is replaced by each other one with the same budget, and
     each odometer is tried as a rule that stops where its reading would pass epsilon. Every
-    alternative decides by the code of the service. Records that open or amend are left out.
+    alternative decides by the code of the service. Beside them stands the best composition of the
+    same requests, had they been fixed in advance. Records that open or amend are left out.
     Exit code 1 if there is no request that can be decided.
     """
     from accountant.advice.compare import Comparison
     from streams.cli.printing.output import print_json
 
     with explained():
-        comparison = Comparison(policy_in(policy))
-        taken = _take_all(comparison, sys.stdin.buffer)
-        alternatives = comparison.alternatives()
+        comparison, best = Comparison(policy_in(policy)), _best(policy_in(policy))
+        taken = _take_all(comparison, best, sys.stdin.buffer)
+        alternatives = (*comparison.alternatives(), best.alternative)
     if not taken.decided:
         if json:
             print_json(_of_input(taken))
@@ -70,7 +74,28 @@ def compare(
     _tell(taken, json=json)
 
 
-def _take_all(comparison: Comparison, stream: BinaryIO) -> _Taken:
+class _Without:
+    """Stands in for `FixedInAdvance` where numpy is not installed."""
+
+    def __init__(self) -> None:
+        from accountant.advice.compare import Alternative
+
+        why = "it needs the extra `plots`"
+        self.alternative = Alternative("comparator", "optimal_mixed", why_not=why)
+
+    def take(self, decided: Encoded, line: int) -> None:
+        """Count nothing."""
+
+
+def _best(policy: Policy) -> FixedInAdvance | _Without:
+    try:
+        from accountant.comparators.fixed_in_advance import FixedInAdvance
+    except ImportError:
+        return _Without()
+    return FixedInAdvance(policy)
+
+
+def _take_all(comparison: Comparison, best: FixedInAdvance | _Without, stream: BinaryIO) -> _Taken:
     """Decide every line, and return what became of them."""
     from accountant.records.inputs import MOST_BYTES
     from accountant.records.outcomes import Outcome
@@ -87,6 +112,7 @@ def _take_all(comparison: Comparison, stream: BinaryIO) -> _Taken:
                 taken.left_out += 1
             elif (encoded := comparison.take(request)).outcome is not Outcome.INVALID:
                 taken.decided += 1
+                best.take(encoded, comparison.lines)
             else:
                 taken.invalid += 1
                 if taken.first_invalid is None:
@@ -218,7 +244,8 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
     stdout().print(
         "* the policy's own. An odometer's counts are those of a rule, fixed in advance, that "
         "stops where its reading would pass epsilon; what it reads is after the grants of the "
-        "policy's own filter.",
+        "policy's own filter. optimal_mixed is no filter: so many fit if each were fixed "
+        "in advance, and is known by its epsilon and delta alone.",
         soft_wrap=True,
     )
     for alternative in alternatives:

@@ -173,3 +173,20 @@ def test_where_all_is_valid_it_is_said_as_such(compare):
     done = compare(request(0))
     assert (done.code, done.err) == (0, "")
     assert {(row["invalid"], row["first_invalid"]) for row in done.rows} == {(0, None)}
+
+
+def test_the_optimum_of_requests_fixed_in_advance_stands_beside_them(compare):
+    done = compare(*[request(i) for i in range(600)])
+    (best,) = rows(done, "comparator").values()
+    assert (best["name"], best["admitted"], best["refused"]) == ("optimal_mixed", 562, 38)
+    assert 0.9 < best["spent_ratio"] <= 1
+    mixed = [PURE, GAUSSIAN, {"type": "randomized_response", "epsilon": "0.02", "delta": "1e-8"}]
+    done = compare(*[request(i, claim=mixed[i % 3]) for i in range(30)])
+    (best,) = rows(done, "comparator").values()
+    assert (best["admitted"], best["not_taken"]) == (20, 10)
+
+
+def test_a_policy_without_an_epsilon_has_no_optimum(compare):
+    done = compare(request(0), policy={"filter": "zcdp", "rho": "1", "delta": "1e-6"})
+    (best,) = rows(done, "comparator").values()
+    assert best["why_not"] == "the policy promises no epsilon"
