@@ -1,8 +1,9 @@
 """Amounts: exact decimals on the wire, integers in units of 1e-40 in memory.
 
-A sum of integers is exact, and it is the same in any order and on every machine. An amount
-that a claim does not bound is `INFINITE`, a float: the sum of it and any integer is
-`INFINITE`, and no budget holds it.
+A sum of integers is exact, and it is the same in any order and on every machine. What lies
+between two units may be a `Fractional`, whose sums are exact, too. An amount that a claim does
+not bound is `INFINITE`, a float: the sum of it and any integer is `INFINITE`, and no budget holds
+it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.errors import RequestInvalid
+from accountant.fractional import PARTS, Fractional, whole_parts
 
 Units = int | float
-"""A non-negative amount in units of 1e-40, or `INFINITE`."""
+"""A non-negative amount in units of 1e-40, a `Fractional` where it is no whole number of them, or
+`INFINITE`."""
 
 DIGITS: Final = 40
 UNIT: Final = 10**DIGITS
@@ -89,6 +92,22 @@ def cost_up(value: Decimal | Fraction) -> int:
     return -(-units // step) * step
 
 
+def exact_cost(value: Decimal | Fraction) -> int:
+    """Return a cost in units of 1e-40: exact if it is whole parts of one, else as `cost_up`."""
+    scaled = Fraction(value) * UNIT
+    if scaled.denominator == 1:
+        return scaled.numerator
+    exact = whole_parts(scaled)
+    return cost_up(value) if exact is None else exact
+
+
+def decimal_cost(units: Units) -> Units:
+    """Return what `cost_up` makes of an amount: whole units, and 20 digits where it was none."""
+    if type(units) is not Fractional:
+        return units
+    return cost_up(Fraction(units.parts, PARTS * UNIT))
+
+
 def budget_down(value: Decimal | Fraction) -> int:
     """Return a budget in units of 1e-40, rounded down to the same digits as in `cost_up`."""
     scaled = Fraction(value) * UNIT
@@ -104,7 +123,7 @@ def _step(units: int) -> int:
 
 
 def format_units(units: Units) -> str:
-    """Return the exact decimal of an amount: `0.00125`, `0`, or `inf`."""
+    """Return the decimal of an amount, `0.00125`, `0`, or `inf`: exact, or rounded up to a unit."""
     if not units:
         return "0"
     if isinstance(units, float):

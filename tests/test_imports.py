@@ -18,6 +18,7 @@ PACKAGES = ("accountant", "streams")
 LAYERS = {
     "accountant": (
         {"errors", "html_table", "spelling", "times"},
+        {"fractional"},
         {"amounts"},
         {"exact"},
         {"conversions"},

@@ -12,8 +12,9 @@ from accountant.claims import Claim, checked
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.snapshots import left_wire, totals_from
+from accountant.ledger.snapshots import is_fractional, left_wire, totals_from
 from accountant.policy.compiled import stored_plan
+from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.previews import PreviewRequest
 from accountant.times import from_iso
@@ -89,8 +90,8 @@ def ledger_of(view: DatasetView) -> Ledger:
 
     Raises: LogDamaged: the view does not fit its own policy.
     """
-    plan = stored_plan(view.policy, tuple(view.budget.values()))
-    mechanisms, totals = totals_from(plan, view.totals)
+    plan = stored_plan(view.policy, tuple(view.budget.values()), view.exact)
+    mechanisms, totals = totals_from(plan, view.totals, view.rounded_up)
     return Ledger(
         dataset=view.dataset,
         plan=plan,
@@ -105,18 +106,19 @@ def ledger_of(view: DatasetView) -> Ledger:
         generation=view.generation,
         readings=plan.readings(totals),
         halted=view.halted,
+        fractional=is_fractional(totals),
     )
 
 
-def more_like(
-    claim: Claim, view: DatasetView, *, totals: dict[str, str | int] | None = None
-) -> int | None:
+def more_like(claim: Claim, view: DatasetView, *, decision: Decision | None = None) -> int | None:
     """Return how many requests like one that was granted would be granted, None for any number.
 
     Args:
         view: the dataset.
-        totals: of the grant's decision, where the view may be of another moment.
+        decision: the grant, where the view may be of another moment.
     """
-    if totals is not None:
-        view = msgspec.structs.replace(view, totals=totals)
+    if decision is not None and decision.totals is not None:
+        view = msgspec.structs.replace(
+            view, totals=decision.totals, rounded_up=decision.rounded_up or {}
+        )
     return fit(claim, budget_of(view)).count

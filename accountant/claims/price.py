@@ -7,7 +7,7 @@ needs. A claim that has no finite amount in a sum adds `INFINITE` to it, never z
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -16,12 +16,21 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import INFINITE, Units, cost_up, format_units
+from accountant.amounts import (
+    INFINITE,
+    UNIT,
+    Units,
+    cost_up,
+    decimal_cost,
+    exact_cost,
+    format_units,
+)
 from accountant.claims import CheckedClaim, Claim, SubsampledGaussian, atoms
 from accountant.claims.promises import Amount, Promise, promise
 from accountant.conversions.mean_loss import mean_loss
 from accountant.conversions.renyi_subsampled import terms
 from accountant.conversions.residue_step import MOST_EPSILON_IN_DOUBLES
+from accountant.fractional import Fractional
 
 Family = Callable[[Promise, str], Units]
 
@@ -34,7 +43,7 @@ _READABLE: Final = 10**250
 
 
 def _units(amount: Amount | None) -> Units:
-    return INFINITE if amount is None else cost_up(amount)
+    return INFINITE if amount is None else exact_cost(amount)
 
 
 def _squared(epsilon: Amount | None) -> Amount | None:
@@ -104,7 +113,9 @@ that are settled ex post.
 
 
 def amount(name: str, worth: Promise) -> Units:
-    """Return the amount that a mechanism's promise adds to a sum, rounded up, or `INFINITE`.
+    """Return the amount that a mechanism's promise adds to a sum, or `INFINITE`.
+
+    Exactly where a unit has parts for it, rounded up otherwise.
 
     Raises: KeyError: no sum has that name.
     """
@@ -122,10 +133,11 @@ class Price:
     Attributes:
         mechanisms: how many mechanisms the claim holds.
         amounts: in units of 1e-40, one for each sum.
-        wire: the amounts as decimal strings, by the sum's name.
+        wire: the amounts as decimal strings, rounded up, by the sum's name.
         parts: each single mechanism's promise, and how many times it runs, for filters whose
             rule needs more than sums.
         text: `wire` as JSON.
+        fractional: some amount is no whole number of units.
     """
 
     mechanisms: int
@@ -133,13 +145,20 @@ class Price:
     wire: dict[str, str]
     parts: tuple[tuple[Promise, int], ...] = ()
     text: str = "{}"
+    fractional: bool = False
 
 
-def price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
-    """Return what a claim adds to `sums`; the same object for the same claim and sums."""
-    known: Price | None = claim.prices.get(sums)
+def price(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) -> Price:
+    """Return what a claim adds to `sums`; the same object for the same arguments.
+
+    Args:
+        exact: False for a dataset that was opened before fractions were kept: what is no whole
+            number of units is then rounded up to 20 digits.
+    """
+    prices = claim.prices if exact else claim.prices_before
+    known: Price | None = prices.get(sums)
     if known is None:
-        known = claim.prices[sums] = _price(claim, sums)
+        known = prices[sums] = _price(claim, sums, exact)
     return known
 
 
@@ -160,18 +179,20 @@ def _work(atom: Claim, sums: tuple[str, ...]) -> int:
     return 0
 
 
-def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
+def _price(claim: CheckedClaim, sums: tuple[str, ...], exact: bool) -> Price:
     if is_too_much(claim, sums):
         return _as_price(claim, sums, [INFINITE] * len(sums), [])
     amounts: list[Units] = [0] * len(sums)
     parts: list[tuple[Promise, int]] = []
     for atom, times in atoms(claim.claim):
         # Each mechanism is rounded up by itself, so a batch costs as much as its parts.
-        for i, more in enumerate(_amounts(atom, sums)):
+        own = _amounts(atom, sums)
+        for i, more in enumerate(own if exact else map(decimal_cost, own)):
             # Python cannot add inf to an integer beyond every float: it raises OverflowError.
             unbounded = INFINITE in (amounts[i], more)
             amounts[i] = INFINITE if unbounded else amounts[i] + more * times
-        parts.append((promise(atom), times))
+        worth = promise(atom)
+        parts.append((worth if exact else _in_decimals(worth), times))
     return _as_price(claim, sums, amounts, parts)
 
 
@@ -183,7 +204,21 @@ def _as_price(
 ) -> Price:
     wire = dict(zip(sums, map(format_units, amounts), strict=True))
     text = msgspec.json.encode(wire).decode()
-    return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts), text)
+    fractional = Fractional in map(type, amounts)
+    return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts), text, fractional)
+
+
+def _in_decimals(worth: Promise) -> Promise:
+    """Return a promise with what filters read of the parts of a batch rounded up to 20 digits."""
+    return replace(
+        worth,
+        mu_squared=_decimal_up(worth.mu_squared),
+        pure_epsilon=_decimal_up(worth.pure_epsilon),
+    )
+
+
+def _decimal_up(amount: Amount | None) -> Amount | None:
+    return None if amount is None else Fraction(cost_up(amount), UNIT)
 
 
 @lru_cache(maxsize=16_384)

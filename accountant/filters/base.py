@@ -127,7 +127,7 @@ class Filter(ABC):
 
     @abstractmethod
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
-        """Return the amount by which each sum may still grow, rounded down.
+        """Return the amount by which each sum may still grow.
 
         Where a rule ties the sums together, it is an upper limit for each of them.
         """

@@ -12,7 +12,7 @@ from accountant.amounts import (
     Units,
     below,
     budget_down,
-    cost_up,
+    exact_cost,
     precise,
     units_down,
 )
@@ -22,6 +22,7 @@ from accountant.conversions.gdp import gdp_capacity
 from accountant.conversions.residue_step import admits, pure_cost, pure_step, repeated
 from accountant.filters.base import Budget, Filter, own_delta, required
 from accountant.filters.summed import log_ratio
+from accountant.fractional import whole_down, whole_up
 
 Parts = tuple[tuple[Promise, int], ...]
 
@@ -86,9 +87,12 @@ class GdpResidue(Filter):
         delta = spent[_DELTA] + price.amounts[_DELTA]
         if delta > capacity[_DELTA]:
             return None
+        # A pure mechanism is charged by a state rounded down, since its cost falls as that grows.
         room = int(capacity[0]) - int(spent[0])
         if price.mechanisms == 1 or price.amounts[_MU_SQUARED] != INFINITE:
-            cost = _cost(price.amounts[_MU_SQUARED], price.amounts[_PURE], room)
+            mu_squared = price.amounts[_MU_SQUARED]
+            fits = spent[0] + mu_squared <= capacity[0]
+            cost = _cost(mu_squared if fits else INFINITE, price.amounts[_PURE], room)
         else:
             cost = _batch_cost(price.mechanisms, price.parts, room)
         return None if cost is None else (spent[0] + cost, delta)
@@ -134,7 +138,8 @@ class GdpResidue(Filter):
         elif not any(worth.pure_epsilon or worth.mu_squared for worth, _ in price.parts):
             fits = most
         else:
-            fits = _count(price.mechanisms, price.amounts[:3], price.parts, int(room), most)
+            state = int(capacity[0]) - int(spent[0])
+            fits = _count(price.mechanisms, price.amounts[:3], price.parts, state, most)
         return None if fits == _WITHOUT_END else fits
 
 
@@ -142,8 +147,11 @@ def _cost(mu_squared: Units, pure: Units, room: int) -> int | None:
     """Return the amount that one mechanism takes off m^2 = room, None if it does not fit.
 
     A mechanism that is both Gaussian and pure pays the smaller of its two costs: both are valid.
+
+    Args:
+        mu_squared: `INFINITE` where it is no Gaussian, or more than is left.
     """
-    gaussian = None if mu_squared > room else int(mu_squared)
+    gaussian = None if isinstance(mu_squared, float) else mu_squared
     if pure == INFINITE:
         return gaussian
     cost = pure_cost(room, pure_step(int(pure))) if pure else 0
@@ -156,16 +164,16 @@ def _batch_cost(mechanisms: int, parts: Parts, room: int) -> int | None:
     state = room
     singly = _SINGLY if mechanisms <= _SINGLY else 0
     for worth, times in parts:
-        pure = INFINITE if worth.pure_epsilon is None else cost_up(worth.pure_epsilon)
+        pure = INFINITE if worth.pure_epsilon is None else exact_cost(worth.pure_epsilon)
         if worth.mu_squared is not None:
-            state -= cost_up(worth.mu_squared) * times
-            if state < 0:
+            state -= exact_cost(worth.mu_squared) * times
+            if whole_down(state) < 0:
                 return None
         elif pure:
             if pure == INFINITE:
                 return None
             step = partial(pure_cost, step=pure_step(int(pure)))
-            state, done = repeated(state, step, times, singly=singly)
+            state, done = repeated(whole_down(state), step, times, singly=singly)
             if done < times:
                 return None
     return room - state
@@ -218,9 +226,9 @@ def _at_most(parts: Parts, state: int, loose: int) -> int | None:
     total = 0
     for worth, times in parts:
         if worth.mu_squared is not None:
-            total += cost_up(worth.mu_squared) * times
+            total += whole_up(exact_cost(worth.mu_squared) * times)
         elif worth.pure_epsilon:
-            cost = pure_cost(state, pure_step(cost_up(worth.pure_epsilon)))
+            cost = pure_cost(state, pure_step(whole_up(exact_cost(worth.pure_epsilon))))
             if cost is None:
                 return None
             total += (cost + cost // loose + 1) * times

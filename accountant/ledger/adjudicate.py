@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from operator import add
 from typing import Final
 
 import msgspec
 
-from accountant.amounts import INFINITE, Units, format_units
+from accountant.amounts import Units, format_units
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
+from accountant.fractional import Fractional
 from accountant.ledger import Ledger
 from accountant.ledger.largest_fit import largest
-from accountant.policy.compiled import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
@@ -25,7 +26,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         outcome: granted or refused.
         reason: why it was refused.
         price: what was asked for; None if that was never looked at.
-        cost: what a grant has added to each of the totals, by name, as decimal strings.
+        cost: what a grant has added to each of the totals, rounded up, by name, as decimals.
         crossed: ratios of the policy's `alert_at` that this decision is the first to reach.
         fits: the largest claim of the kind asked for that would still be granted, as text.
     """
@@ -62,13 +63,13 @@ def adjudicate(
         return _refuse(ledger, Reason.UNIT_MISMATCH, at, None)
     if claim.only_for and claim.only_for != policy.neighbours:
         return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, None)
-    asked = price(claim, plan.priced)
+    asked = price(claim, plan.priced, plan.exact)
     totals = ledger.totals
     width = plan.width
     spent = plan.kind.charge(plan.capacity, totals[:width], asked)
     if plan.cap is not None and not plan.cap.admits(asked) and plan.kind.accepts(asked):
         # Not for want of budget: it halts nothing and crosses no threshold.
-        fits = largest(claim.claim, plan.offered, plan.capacity, ledger.spent)
+        fits = _offer(ledger, claim)
         return _moved(ledger, at), Verdict(
             Outcome.REFUSED, Reason.ABOVE_CAP, asked, _NONE_CROSSED, fits
         )
@@ -78,7 +79,12 @@ def adjudicate(
         return _refuse_exhausted(ledger, claim, at, asked)
     after = spent + tuple(map(add, totals[width:], asked.amounts[plan.needed :]))
     progress = plan.kind.progress(plan.capacity, spent)
-    cost = asked.wire if plan.additive else _grown(plan, totals, after)
+    if not plan.additive:
+        cost = _named(plan.sums, _grown(totals, after, after))
+    elif asked.fractional:
+        cost = _shared(plan.sums, _grown(totals, after, asked.amounts))
+    else:
+        cost = asked.wire
     crossed_after, crossed = ledger.crossed, _NONE_CROSSED
     thresholds = plan.thresholds
     if crossed_after < len(thresholds) and progress >= thresholds[crossed_after]:
@@ -97,16 +103,29 @@ def adjudicate(
         changed_at=at,
         generation=ledger.generation,
         readings=plan.readings(after),
+        fractional=(asked.fractional or ledger.fractional) and Fractional in map(type, after),
     )
     return granted, Verdict(Outcome.GRANTED, None, asked, crossed, None, cost)
 
 
 def _grown(
-    plan: CompiledPolicy, before: tuple[Units, ...], after: tuple[Units, ...]
-) -> dict[str, str]:
-    """Return what each total has grown by; one that became infinite grew by that."""
-    grown = [b if b == INFINITE else b - a for a, b in zip(before, after, strict=True)]
-    return dict(zip(plan.sums, map(format_units, grown), strict=True))
+    before: tuple[Units, ...], after: tuple[Units, ...], otherwise: tuple[Units, ...]
+) -> tuple[Units, ...]:
+    """Return what each total, as it is written, has grown by: `otherwise` of an infinite one."""
+    return tuple(
+        [
+            other if isinstance(b, float) else int(b) - int(a)
+            for a, b, other in zip(before, after, otherwise, strict=True)
+        ]
+    )
+
+
+def _named(sums: tuple[str, ...], amounts: tuple[Units, ...]) -> dict[str, str]:
+    return dict(zip(sums, map(format_units, amounts), strict=True))
+
+
+# Of a claim with fractions the costs differ by a unit at most: there are few of them.
+_shared = lru_cache(maxsize=4096)(_named)
 
 
 def _refuse(ledger: Ledger, reason: Reason, at: int, asked: Price | None) -> tuple[Ledger, Verdict]:
@@ -125,9 +144,14 @@ def _refuse_exhausted(
         crossed = plan.policy.alert_at[ledger.crossed :]
     halts = bool(plan.policy.halt_on_refusal)
     # After a halt nothing would be granted any more, so nothing is offered.
-    fits = None if halts else largest(claim.claim, plan.offered, plan.capacity, ledger.spent)
+    fits = None if halts else _offer(ledger, claim)
     verdict = Verdict(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits)
     return _moved(ledger, at, crossed_after, exhausted, halts), verdict
+
+
+def _offer(ledger: Ledger, claim: CheckedClaim) -> str | None:
+    plan = ledger.plan
+    return largest(claim.claim, plan.offered, plan.capacity, ledger.spent, plan.exact)
 
 
 def _moved(

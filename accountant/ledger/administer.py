@@ -10,12 +10,12 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled import CompiledPolicy, open_plan
-from accountant.records import AdminRecord, Amend, Open
+from accountant.records import AdminRecord, Amend, Open, keeps_fractions
 from accountant.records.outcomes import Outcome, Reason
 
 
 def administer(
-    ledger: Ledger | None, record: AdminRecord, at: int
+    ledger: Ledger | None, record: AdminRecord, at: int, rules: int
 ) -> tuple[Ledger, Verdict, dict[str, object]]:
     """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
 
@@ -23,10 +23,11 @@ def administer(
         ledger: the ledger before the record; None only if the record first opens the dataset.
         record: a record whose fields are checked.
         at: the decision's time, milliseconds since 1970.
+        rules: number of the rules that decide.
     """
     if isinstance(record, Open):
         if ledger is None:
-            return _open(record, at)
+            return _open(record, at, keeps_fractions(rules))
         return _refused(ledger, Reason.ALREADY_OPENED, at)
     assert ledger is not None
     if ledger.closed:
@@ -41,8 +42,8 @@ def administer(
     return closed, Verdict(Outcome.CLOSED), {}
 
 
-def _open(record: Open, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
-    plan = open_plan(resolve(record.policy))
+def _open(record: Open, at: int, exact: bool) -> tuple[Ledger, Verdict, dict[str, object]]:
+    plan = open_plan(resolve(record.policy), exact)
     return Ledger.opened(record.dataset, plan, at), Verdict(Outcome.OPENED), _policy_fields(plan)
 
 
@@ -56,7 +57,7 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
             before.most_per_request if record.most_per_request is None else record.most_per_request
         ),
     )
-    plan = CompiledPolicy(policy, ledger.plan.capacity)
+    plan = CompiledPolicy(policy, ledger.plan.capacity, ledger.plan.exact)
     crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
     amended = _after_decision(ledger, at, plan=plan, crossed=crossed)
     return amended, Verdict(Outcome.AMENDED), _policy_fields(plan)
@@ -69,7 +70,8 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     """
     if ledger.mechanisms or any(ledger.totals):
         return _refused(ledger, Reason.ALREADY_GRANTED, at)
-    before, plan = ledger.plan, open_plan(resolve(wanted))
+    before = ledger.plan
+    plan = open_plan(resolve(wanted), before.exact)
     was, now = guarantee_of(before.policy), guarantee_of(plan.policy)
     same = all(
         getattr(before.policy, field) == getattr(plan.policy, field)

@@ -35,21 +35,25 @@ def largest(
     kind: Filter | CappedFilter,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
+    exact: bool = True,
 ) -> str | None:
     """Return the largest claim like `claim` that fits, as text, None if no such claim fits.
 
     The result differs from `claim` in its knob alone (epsilon, rho, sigma, times, ...), which has
     4 digits, rounded toward the smaller cost. The filter has confirmed that the result fits.
+
+    Args:
+        exact: whether the dataset keeps fractions, as of `price`.
     """
     if isinstance(claim, AllOf):
         return None
     if isinstance(claim, Repeat):
-        single = price(checked(claim.claim), kind.needs)
+        single = price(checked(claim.claim), kind.needs, exact)
         times = kind.count(capacity, spent, single)
         if times and isinstance(kind, CappedFilter):
-            times = _most_times(claim, kind, capacity, spent, times)
+            times = _most_times(claim, kind, capacity, spent, times, exact)
         return claim_text(Repeat(claim.claim, times)) if times else None
-    return _search(claim, kind, capacity, spent)
+    return _search(claim, kind, capacity, spent, exact)
 
 
 def _most_times(
@@ -58,12 +62,13 @@ def _most_times(
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
     most: int,
+    exact: bool,
 ) -> int:
     """Return how many of at most `most` claims one request may ask for: each alone is within."""
     least, above = 0, most + 1
     while above - least > 1:
         middle = (least + above) // 2
-        asked = price(CheckedClaim(Repeat(claim.claim, middle)), kind.needs)
+        asked = price(CheckedClaim(Repeat(claim.claim, middle)), kind.needs, exact)
         least, above = (middle, above) if kind.fits(capacity, spent, asked) else (least, middle)
     return least
 
@@ -74,6 +79,7 @@ def _search(
     kind: Filter | CappedFilter,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
+    exact: bool,
 ) -> str | None:
     asked = Decimal(getattr(claim, claim.knob))
     if not asked:
@@ -82,13 +88,13 @@ def _search(
     def claim_at(value: Decimal) -> Claim | None:
         """Return the claim with this value of its knob, None if it does not fit."""
         less = msgspec.structs.replace(claim, **{claim.knob: _plain(value)})
-        fits = kind.fits(capacity, spent, price(CheckedClaim(less), kind.needs))
+        fits = kind.fits(capacity, spent, price(CheckedClaim(less), kind.needs, exact))
         return less if fits else None
 
     def excess(x: float) -> float | None:
         text = f"{math.exp(x):.12g}".replace("e+", "e")
         moved = CheckedClaim(msgspec.structs.replace(claim, **{claim.knob: text}))
-        return kind.excess(capacity, spent, price(moved, kind.needs))
+        return kind.excess(capacity, spent, price(moved, kind.needs, exact))
 
     try:
         solved = _solve(excess, math.log(float(asked)), claim.knob_sign)

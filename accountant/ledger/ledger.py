@@ -7,6 +7,7 @@ from typing import Self
 import msgspec
 
 from accountant.amounts import Units
+from accountant.fractional import written
 from accountant.policy.compiled import CompiledPolicy
 
 
@@ -26,6 +27,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         generation: 1; another opening of the same dataset would be generation 2.
         readings: the odometers at `totals`, in nats, rounded up.
         halted: a request did not fit, and the policy grants nothing after that.
+        fractional: some total is a `Fractional`, no whole number of units.
     """
 
     dataset: str
@@ -41,6 +43,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     generation: int = 1
     readings: tuple[float, ...] = ()
     halted: bool = False
+    fractional: bool = False
 
     @classmethod
     def opened(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:
@@ -55,8 +58,8 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def left(self) -> tuple[Units, ...]:
-        """The amounts left in the filter's own sums, rounded down."""
-        return self.plan.kind.left(self.plan.capacity, self.spent)
+        """The amounts left in the filter's own sums, rounded down to units."""
+        return self.plan.kind.left(self.plan.capacity, written(self.spent))
 
     @property
     def spent_ratio(self) -> float:

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import INFINITE, Units, cost_up, parse
+from accountant.amounts import INFINITE, Units, cost_up, decimal_cost, exact_cost, parse
 from accountant.claims import Brownian, CheckedClaim, ExPost
 from accountant.claims.price import Price, amount, price
 from accountant.claims.promises import Promise, promise
@@ -50,7 +50,7 @@ class Settlement(msgspec.Struct, frozen=True):
     """A ruling on a reservation.
 
     Attributes:
-        returned: the amount to subtract from each total, in units of 1e-40, rounded down.
+        returned: the amount to subtract from each total, in units of 1e-40, never too much.
         why: the cause of a refusal, for people.
     """
 
@@ -79,9 +79,10 @@ def settle_ex_post(
         return _beyond(plan, f"it has paid {float(cost):.6g}, its maximum is {reserved.epsilon}")
     if not plan.kind.settles_ex_post:
         return Settlement(Ruling.SETTLED, _nothing(plan))
-    # Both are rounded up, so the remaining charge is not below the paid cost. The smaller one,
-    # rounded to 20 digits, may exceed the larger one, which the grid holds exactly: return 0.
-    refund = max(0, cost_up(most) - cost_up(cost))
+    # Neither is rounded down, so the remaining charge is not below the paid cost. The smaller
+    # one, rounded to 20 digits, may exceed the larger one, which is held exactly: return 0.
+    units = exact_cost if plan.exact else cost_up
+    refund = max(0, units(most) - units(cost))
     returned = tuple([refund if name in _PAID_EX_POST else 0 for name in plan.sums])
     return Settlement(Ruling.SETTLED, returned)
 
@@ -145,12 +146,11 @@ def voidable_price(plan: CompiledPolicy, claim: CheckedClaim) -> Price:
     Under gdp_residue a pure mechanism is priced as the Gaussian that dominates it, of
     mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon)); other filters use the claim's own price.
     """
-    asked = price(claim, plan.priced)
+    asked = price(claim, plan.priced, plan.exact)
     if isinstance(plan.kind, SummedFilter):
         return asked
     parts = tuple([(_dominated(worth), times) for worth, times in asked.parts])
-    amounts = [sum(amount(name, worth) * n for worth, n in parts) for name in plan.priced]
-    return replace(asked, amounts=tuple(amounts), parts=parts)
+    return replace(asked, amounts=_in(plan, plan.priced, parts), parts=parts)
 
 
 def noise_reduction_cost(*, sensitivity: Fraction, scale: Fraction) -> Fraction:
@@ -173,7 +173,15 @@ def _in_sums(plan: CompiledPolicy, parts: Parts) -> tuple[Units, ...]:
 
     A Gaussian takes mu^2 off that filter's state, whatever the state is.
     """
-    return tuple([sum(amount(name, worth) * n for worth, n in parts) for name in plan.sums])
+    return _in(plan, plan.sums, parts)
+
+
+def _in(plan: CompiledPolicy, sums: tuple[str, ...], parts: Parts) -> tuple[Units, ...]:
+    def each(name: str, worth: Promise) -> Units:
+        own = amount(name, worth)
+        return own if plan.exact else decimal_cost(own)
+
+    return tuple([sum(each(name, worth) * n for worth, n in parts) for name in sums])
 
 
 def _less(before: Units, after: Units) -> Units:

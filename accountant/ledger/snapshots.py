@@ -8,6 +8,7 @@ import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.errors import LogDamaged
+from accountant.fractional import Fractional, excess_text, less_excess, written
 from accountant.ledger import Ledger
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision, Snapshot, decode_policy
@@ -32,6 +33,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         policy=plan.policy_wire,
         budget=plan.budget_wire,
         totals=totals,
+        rounded_up=rounded_up_wire(ledger) or msgspec.UNSET,
         odometers=odometers,
         crossed=ledger.crossed,
         exhausted=ledger.exhausted,
@@ -39,6 +41,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         opened_at=ledger.opened_at,
         changed_at=ledger.changed_at,
         halted=True if ledger.halted else msgspec.UNSET,
+        exact=True if plan.exact else msgspec.UNSET,
     )
 
 
@@ -47,8 +50,8 @@ def restored(row: Snapshot) -> Ledger:
 
     Raises: LogDamaged: the row does not fit its own policy.
     """
-    plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()))
-    mechanisms, totals = totals_from(plan, row.totals)
+    plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()), bool(row.exact))
+    mechanisms, totals = totals_from(plan, row.totals, row.rounded_up or None)
     return Ledger(
         dataset=row.dataset,
         plan=plan,
@@ -63,32 +66,61 @@ def restored(row: Snapshot) -> Ledger:
         generation=row.generation,
         readings=plan.readings(totals),
         halted=bool(row.halted),
+        fractional=is_fractional(totals),
     )
 
 
 def totals_wire(ledger: Ledger) -> dict[str, str | int]:
-    """Return the totals by name, `mechanisms` first."""
+    """Return the totals by name, rounded up to units of 1e-40, `mechanisms` first."""
     wire: dict[str, str | int] = {"mechanisms": ledger.mechanisms}
     wire.update(zip(ledger.plan.sums, map(format_units, ledger.totals), strict=True))
     return wire
 
 
-def totals_from(plan: CompiledPolicy, wire: dict[str, str | int]) -> tuple[int, tuple[Units, ...]]:
-    """Return (mechanisms, totals) from the output of `totals_wire`.
+def rounded_up_wire(ledger: Ledger) -> dict[str, str] | None:
+    """Return by how many units of 1e-40 `totals_wire` exceeds each total that it rounds up."""
+    if not ledger.fractional:
+        return None
+    named = zip(ledger.plan.sums, ledger.totals, strict=True)
+    return {name: excess_text(amount) for name, amount in named if isinstance(amount, Fractional)}
+
+
+def is_fractional(totals: tuple[Units, ...]) -> bool:
+    """Tell whether some total is no whole number of units."""
+    return Fractional in map(type, totals)
+
+
+def totals_from(
+    plan: CompiledPolicy, wire: dict[str, str | int], rounded_up: dict[str, str] | None
+) -> tuple[int, tuple[Units, ...]]:
+    """Return (mechanisms, totals) from the output of `totals_wire` and `rounded_up_wire`.
 
     Raises: LogDamaged: a total is missing or is no amount.
     """
     try:
-        totals = tuple([parse_units(str(wire[name])) for name in plan.sums])
-        return int(wire["mechanisms"]), totals
+        totals = [parse_units(str(wire[name])) for name in plan.sums]
+        if rounded_up:
+            if not plan.exact:
+                raise ValueError("this dataset keeps no fractions")
+            for name, text in rounded_up.items():
+                i = plan.sums.index(name)
+                totals[i] = less_excess(_finite(totals[i]), text)
+        return int(wire["mechanisms"]), tuple(totals)
     except (KeyError, ValueError) as error:
-        raise LogDamaged(f"totals {wire} do not fit the sums {plan.sums}") from error
+        what = f"totals {wire} do not fit the sums {plan.sums}"
+        raise LogDamaged(f"{what}, rounded up by {rounded_up}" if rounded_up else what) from error
+
+
+def _finite(amount: Units) -> int:
+    if isinstance(amount, float):
+        raise ValueError("what is infinite has no fraction")
+    return amount
 
 
 def left_wire(ledger: Ledger) -> dict[str, str]:
-    """Return the amounts left in the filter's sums, by name."""
+    """Return the amounts left in the filter's sums, rounded down, by name."""
     plan = ledger.plan
-    left = plan.kind.left(plan.capacity, ledger.totals[: plan.width])
+    left = plan.kind.left(plan.capacity, written(ledger.spent))
     return dict(zip(plan.kind.sums, map(format_units, left), strict=True))
 
 

@@ -10,12 +10,17 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import INFINITE
+from accountant.amounts import Units
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate
 from accountant.ledger.administer import administer
-from accountant.ledger.snapshots import left_wire, odometers_wire, totals_wire
+from accountant.ledger.snapshots import (
+    left_wire,
+    odometers_wire,
+    rounded_up_wire,
+    totals_wire,
+)
 from accountant.partition.draft import Draft
 from accountant.partition.fast_records import grant
 from accountant.partition.ids import Remembered, id_key
@@ -131,7 +136,7 @@ def _decide_new(
         if verdict.outcome is Outcome.GRANTED:
             return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
     else:
-        after, verdict, extra = administer(ledger, request, draft.decided_at)
+        after, verdict, extra = administer(ledger, request, draft.decided_at, draft.rules)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
     encoded = draft.append(decision, record.key, analyst)
     draft.put(after)
@@ -165,12 +170,17 @@ def _grant(
         dataset=after.dataset,
         sequence=after.sequence,
         analyst=analyst,
-        charged=0 if after.totals[0] == INFINITE else after.totals[0] - before.totals[0],
+        charged=_charged(before.totals[0], after.totals[0]),
         crossed=bool(verdict.crossed),
     )
     draft.put(after, amounts)
     _remember(draft, identity, encoded, verdict.cost)
     return encoded
+
+
+def _charged(before: Units, after: Units) -> int:
+    # As the decision's cost says it: by what the total rounded up has grown.
+    return 0 if isinstance(after, float) else int(after) - int(before)
 
 
 def _ledger_decision(
@@ -196,6 +206,7 @@ def _ledger_decision(
         asked=None if price is None else price.wire,
         fits=verdict.fits,
         totals=totals_wire(ledger),
+        rounded_up=rounded_up_wire(ledger),
         left=left_wire(ledger),
         odometers=odometers_wire(ledger),
         crossed=verdict.crossed,

@@ -11,9 +11,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from accountant.amounts import format_units
+from accountant.fractional import written
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
-from accountant.ledger.snapshots import format_reading, snapshot
+from accountant.ledger.snapshots import format_reading, rounded_up_wire, snapshot
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records import FIRST_RULES, encode
 
@@ -45,16 +46,17 @@ def form(plan: CompiledPolicy) -> Form:
     totals = _object('"mechanisms":%s', *[f'"{name}":"%s"' for name in plan.sums])
     left = _object(*[f'"{name}":"%s"' for name in plan.kind.sums])
     odometers = _object(*[f'"{name}":"%s"' for name in plan.reader_names])
+    exact = ',"exact":true' if plan.exact else ""
     policy = bytes(plan.policy_wire).decode().replace("%", "%%")
     return Form(
         grant='{"type":"decision","partition_sequence":%s,"previous":"%s","decided_at":"%s",'
         '"floor":"%s"%s,"outcome":"granted","dataset":"%s","generation":%s,"sequence":%s,'
-        f'"cost":%s,"totals":{totals},"left":{left},"odometers":{odometers}%s,"request":%s,'
+        f'"cost":%s,"totals":{totals}%s,"left":{left},"odometers":{odometers}%s,"request":%s,'
         '"source":{"topic":"requests","partition":%s,"offset":%s}}',
         row='{"type":"snapshot","version":1,"dataset":"%s","generation":%s,"sequence":%s,'
-        f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals},'
+        f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%s,'
         f'"odometers":{odometers},"crossed":%s,"exhausted":%s,"closed":false,"opened_at":%s,'
-        '"changed_at":%s}',
+        f'"changed_at":%s{exact}}}',
         totals=1 + len(plan.sums),
         readings=1 + len(plan.sums) + len(plan.kind.sums),
     )
@@ -84,7 +86,7 @@ def grant(
         place: number of the record in its partition, the partition, the request's offset.
     """
     plan = ledger.plan
-    totals = ledger.totals
+    totals = written(ledger.totals) if ledger.fractional else ledger.totals
     left = plan.kind.left(plan.capacity, totals[: plan.width])
     amounts = (
         str(ledger.mechanisms),
@@ -93,7 +95,8 @@ def grant(
         *map(format_reading, ledger.readings),
     )
     crossed = verdict.crossed
-    text = form(plan).grant % (
+    forms = form(plan)
+    text = forms.grant % (
         place[0],
         head,
         *times,
@@ -102,7 +105,9 @@ def grant(
         ledger.generation,
         ledger.sequence,
         _cost(verdict),
-        *amounts,
+        *amounts[: forms.totals],
+        _rounded_up(ledger),
+        *amounts[forms.totals :],
         f',"crossed":{encode(crossed).decode()}' if crossed else "",
         body.decode(),
         place[1],
@@ -116,6 +121,13 @@ def _cost(verdict: Verdict) -> str:
     if asked is not None and verdict.cost is asked.wire:
         return asked.text
     return encode(verdict.cost).decode()
+
+
+def _rounded_up(ledger: Ledger) -> str:
+    if not ledger.fractional:
+        return ""
+    pieces = [f'"{name}":"{text}"' for name, text in (rounded_up_wire(ledger) or {}).items()]
+    return f',"rounded_up":{{{",".join(pieces)}}}'
 
 
 def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
@@ -132,6 +144,7 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
         ledger.generation,
         ledger.sequence,
         *amounts[: forms.totals],
+        _rounded_up(ledger),
         *amounts[forms.readings :],
         ledger.crossed,
         "true" if ledger.exhausted else "false",

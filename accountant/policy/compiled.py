@@ -28,7 +28,12 @@ _NEARLY: Final = (19, 20)
 class CompiledPolicy:
     """A policy with its stored budget; all datasets that have both share it.
 
+    Args:
+        exact: see the attribute.
+
     Attributes:
+        exact: costs between two units of 1e-40 are kept where `fractional.PARTS` has parts for
+            them; False for datasets opened by rules 1 and 2, which round each up to 20 digits.
         policy: resolved, see `policy.resolve`.
         kind: its filter.
         additive: a granted claim adds exactly its price to the filter's totals.
@@ -52,6 +57,7 @@ class CompiledPolicy:
         "budget_wire",
         "cap",
         "capacity",
+        "exact",
         "horizon_seconds",
         "kind",
         "nearly",
@@ -67,7 +73,7 @@ class CompiledPolicy:
         "width",
     )
 
-    def __init__(self, policy: Policy, capacity: tuple[Units, ...]) -> None:
+    def __init__(self, policy: Policy, capacity: tuple[Units, ...], exact: bool = True) -> None:
         kind: Filter = filter_of(policy)
         odometers = policy.odometers or ()
         budget = parse_budget(policy)
@@ -81,6 +87,7 @@ class CompiledPolicy:
             shared = kind.sums if additive else ()
             names += [name for name in needed if name not in names and name not in shared]
         self.policy = policy
+        self.exact = exact
         self.kind = kind
         self.additive = additive
         self.sums = (*kind.sums, *names)
@@ -131,8 +138,11 @@ def _thresholds(alert_at: tuple[str, ...], capacity: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def open_plan(policy: Policy) -> CompiledPolicy:
+def open_plan(policy: Policy, exact: bool = True) -> CompiledPolicy:
     """Return a resolved policy compiled, with the filter's capacity rounded down.
+
+    Args:
+        exact: as of `CompiledPolicy`.
 
     Raises: RequestInvalid: the filter cannot use the policy's budget.
     """
@@ -146,10 +156,14 @@ def open_plan(policy: Policy) -> CompiledPolicy:
         raise RequestInvalid("policy", rule, format_units(capacity[0]))
     if policy.most_per_request is not UNSET:
         check_cap(policy.most_per_request, capacity, field="policy.most_per_request")
-    return CompiledPolicy(policy, capacity)
+    return CompiledPolicy(policy, capacity, exact)
 
 
 @lru_cache(maxsize=4096)
-def stored_plan(policy: Policy, budget: tuple[str, ...]) -> CompiledPolicy:
-    """Return a policy compiled with the capacity stored at opening, never computed again."""
-    return CompiledPolicy(policy, tuple(parse_units(text) for text in budget))
+def stored_plan(policy: Policy, budget: tuple[str, ...], exact: bool) -> CompiledPolicy:
+    """Return a policy compiled with the capacity stored at opening, never computed again.
+
+    Args:
+        exact: as of `CompiledPolicy`.
+    """
+    return CompiledPolicy(policy, tuple(parse_units(text) for text in budget), exact)

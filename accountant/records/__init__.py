@@ -33,6 +33,7 @@ from accountant.records.records import (
     decode_policy,
     decode_snapshot,
     encode,
+    keeps_fractions,
 )
 
 __all__ = [
@@ -63,5 +64,6 @@ __all__ = [
     "decode_policy",
     "decode_snapshot",
     "encode",
+    "keeps_fractions",
     "partition_row_key",
 ]

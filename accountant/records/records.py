@@ -16,10 +16,12 @@ from accountant.records.rollbacks import Rollback
 from accountant.records.seals import Seal
 
 VERSION: Final = 1
-RULES: Final = 2
+RULES: Final = 3
 """Number of the newest rules of adjudication; each decision carries the number that made it."""
 FIRST_RULES: Final = 1
 """The rules of a record that names none."""
+FRACTIONS_SINCE: Final = 3
+"""The first rules whose datasets keep a cost between two units of 1e-40."""
 
 NO_REQUEST: Final = msgspec.Raw(b"")
 """The `request` of a decision that repeats none; it is never written."""
@@ -175,6 +177,8 @@ class Decision(
             broke adjudication.
         cost: the charge of a grant. `asked`: the cost that a refused request would have had.
         totals, left, odometers: the dataset's, *after* the decision, rounded outward.
+        rounded_up: by how many units of 1e-40 each of `totals` exceeds the exact one, as `2/3`;
+            those that are exact are left out.
         crossed: the ratios of `alert_at` that this decision is the first to reach.
         fits: the largest claim of the requested kind that would still be granted.
         policy, budget: only of an opening or amendment, resolved and rounded down.
@@ -199,6 +203,7 @@ class Decision(
     asked: dict[str, str] | None = None
     fits: str | None = None
     totals: dict[str, str | int] | None = None
+    rounded_up: dict[str, str] | None = None
     left: dict[str, str] | None = None
     odometers: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
@@ -237,7 +242,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     """One dataset's row in `state`: its ledger, cached from the log.
 
     Attributes:
+        rounded_up: as of `Decision`.
         halted: true, or left out.
+        exact: the dataset keeps fractions (`keeps_fractions` of its opening); true, or left out.
     """
 
     version: int = VERSION
@@ -247,6 +254,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     policy: msgspec.Raw
     budget: dict[str, str]
     totals: dict[str, str | int]
+    rounded_up: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     odometers: dict[str, str]
     crossed: int
     exhausted: bool
@@ -254,6 +262,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     opened_at: int
     changed_at: int
     halted: bool | msgspec.UnsetType = msgspec.UNSET
+    exact: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+def keeps_fractions(rules: int) -> bool:
+    """Tell whether a dataset that these rules open keeps costs between two units of 1e-40."""
+    return rules >= FRACTIONS_SINCE
 
 
 encode = msgspec.json.Encoder().encode

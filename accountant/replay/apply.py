@@ -11,11 +11,11 @@ import msgspec
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.ledger.snapshots import totals_from
+from accountant.ledger.snapshots import is_fractional, totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import Remembered, decode_identity, id_key
 from accountant.policy.compiled import stored_plan
-from accountant.records import Decision, Source
+from accountant.records import Decision, Source, keeps_fractions
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, issued_at
 
@@ -61,7 +61,8 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
     if outcome in {Outcome.OPENED, Outcome.AMENDED}:
         if decision.policy is None or decision.budget is None:
             raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
-        plan = stored_plan(decision.policy, tuple(decision.budget.values()))
+        exact = keeps_fractions(decision.rules) if ledger is None else ledger.plan.exact
+        plan = stored_plan(decision.policy, tuple(decision.budget.values()), exact)
         if ledger is None:
             return Ledger.opened(str(decision.dataset), plan, at)
         crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
@@ -73,7 +74,7 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
     if ledger is None:
         raise LogDamaged(f"decision {decision.partition_sequence} is of a dataset never opened")
     plan = ledger.plan
-    mechanisms, totals = totals_from(plan, decision.totals or {})
+    mechanisms, totals = totals_from(plan, decision.totals or {}, decision.rounded_up)
     if mechanisms < ledger.mechanisms or any(map(lt, totals, ledger.totals)):
         raise LogDamaged(
             f"decision {decision.partition_sequence} lowers what was spent of dataset "
@@ -94,6 +95,7 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         changed_at=at,
         readings=ledger.readings if totals == ledger.totals else plan.readings(totals),
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
+        fractional=is_fractional(totals),
     )
 
 

@@ -28,6 +28,7 @@ _DECIDED: Final = (
     "cost",
     "asked",
     "totals",
+    "rounded_up",
     "left",
     "crossed",
     "first",
@@ -74,7 +75,7 @@ def _fits(ledger: Ledger, text: str | None) -> bool:
     A search in floats finds that claim, so another machine may offer another last digit.
     """
     try:
-        asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs)
+        asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs, ledger.plan.exact)
     except RequestInvalid:
         return False
     return ledger.plan.offered.fits(ledger.plan.capacity, ledger.spent, asked)

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from accountant.errors import BudgetError, LedgerFault, LogDamaged, MadeByNewer
-from accountant.ledger.snapshots import restored, snapshot, totals_wire
+from accountant.ledger.snapshots import restored, rounded_up_wire, snapshot, totals_wire
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.partition.checksum import crc_of_row, text_of
 from accountant.records import (
@@ -299,7 +299,8 @@ def _compare(partition: Partition, decision: Decision) -> None:
             f"the row of dataset {decision.dataset} is older than decision "
             f"{decision.partition_sequence}"
         )
-    if decision.totals != totals_wire(ledger):
+    stated = decision.totals, decision.rounded_up
+    if stated != (totals_wire(ledger), rounded_up_wire(ledger)):
         raise StateMismatch(
             f"the row of dataset {decision.dataset} does not have the totals of decision "
             f"{decision.partition_sequence}"

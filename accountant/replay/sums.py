@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
+from accountant.fractional import written
 from accountant.ledger import Ledger
-from accountant.ledger.snapshots import format_reading, totals_from
+from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision
@@ -36,7 +37,9 @@ _LOWERED_SINCE: Final = 2
 """The first rules by which a budget may be lowered."""
 _OPERATED_SINCE: Final = 2
 """The first rules that know decisions without an input."""
-_OF_A_LEDGER: Final = ("generation", "cost", "asked", "totals", "left", "odometers", "policy")
+_OF_A_LEDGER: Final = (
+    *("generation", "cost", "asked", "totals", "rounded_up", "left", "odometers", "policy"),
+)
 
 
 class Finding(NamedTuple):
@@ -184,7 +187,7 @@ def _lowered(ledger: Ledger, decision: Decision) -> Ledger | None:
         return None
     if decision.policy is None or tuple(decision.budget or {}) != ledger.plan.kind.sums:
         return None
-    plan = stored_plan(decision.policy, tuple((decision.budget or {}).values()))
+    plan = stored_plan(decision.policy, tuple((decision.budget or {}).values()), ledger.plan.exact)
     if any(map(gt, plan.capacity, ledger.plan.capacity)):
         return None
     return msgspec.structs.replace(ledger, plan=plan, totals=(0,) * len(plan.sums))
@@ -195,7 +198,7 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     if decision.totals is None:
         yield Finding("totals", "what the dataset has spent", "nothing")
         return
-    mechanisms, totals = totals_from(plan, decision.totals)
+    mechanisms, totals = totals_from(plan, decision.totals, decision.rounded_up)
     if decision.outcome is Outcome.GRANTED:
         if ledger.closed:
             yield Finding("outcome", "no grant after closing", "granted")
@@ -209,11 +212,13 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     else:
         yield from same("cost", None, decision.cost)
         yield from same("totals", _wire(ledger.totals), _wire(totals))
+        yield from same("rounded_up", rounded_up_wire(ledger), decision.rounded_up)
         yield from same("mechanisms", ledger.mechanisms, mechanisms)
     spent = totals[: plan.width]
     if not plan.kind.holds(plan.capacity, spent):
         yield from _over(plan, spent)
-    left = [format_units(amount) for amount in plan.kind.left(plan.capacity, spent)]
+    room = plan.kind.left(plan.capacity, written(spent))
+    left = [format_units(amount) for amount in room]
     yield from same("left", dict(zip(plan.kind.sums, left, strict=True)), decision.left)
     yield from check_odometers(plan, totals, decision.odometers or {})
 

@@ -44,8 +44,8 @@ def crossings(decision: Decision, view: DatasetView) -> tuple[Alert, ...]:
     if not may_cross(decision.outcome, crossed) or decision.totals is None:
         return ()
     budget = decision.budget or view.budget
-    plan = stored_plan(decision.policy or view.policy, tuple(budget.values()))
-    _, totals = totals_from(plan, decision.totals)
+    plan = stored_plan(decision.policy or view.policy, tuple(budget.values()), view.exact)
+    _, totals = totals_from(plan, decision.totals, decision.rounded_up)
     if decision.outcome is Outcome.AMENDED:
         changed = _decode_changed(decision.request)
         if changed.alert_at is None and changed.policy is None:

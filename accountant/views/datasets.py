@@ -18,12 +18,13 @@ from accountant.ledger.snapshots import (
     left_wire,
     odometers_wire,
     restored,
+    rounded_up_wire,
     totals_from,
     totals_wire,
 )
 from accountant.policy import Policy
 from accountant.policy.compiled import CompiledPolicy, stored_plan
-from accountant.records import Decision, Snapshot
+from accountant.records import Decision, Snapshot, keeps_fractions
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 
@@ -42,6 +43,8 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         spent_ratio: part of the additive budget that is spent, rounded up, in [0, 1]. It is
             no epsilon: the filter's formula at the running total bounds nothing.
         totals, left, odometers: after the last decision, rounded outward.
+        rounded_up: by how many units of 1e-40 each of `totals` exceeds the exact one, if it does.
+        exact: costs between two units are kept; false of datasets opened by rules 1 and 2.
         crossed: those of `policy.alert_at` that were crossed.
         halted: a request did not fit, and the policy lets that be the end: nothing more is
             granted.
@@ -68,6 +71,8 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     halted: bool = False
     outcomes: dict[str, int] = {}
     reasons: dict[str, int] = {}
+    rounded_up: dict[str, str] = {}
+    exact: bool = False
 
     def _repr_html_(self) -> str:
         """Return the table that notebooks show."""
@@ -129,6 +134,8 @@ def view_of_ledger(ledger: Ledger) -> DatasetView:
         last_decided_at=iso(ledger.changed_at),
         horizon_ends_at=_horizon(plan, ledger.opened_at),
         halted=ledger.halted,
+        rounded_up=rounded_up_wire(ledger) or {},
+        exact=plan.exact,
     )
 
 
@@ -181,7 +188,8 @@ def fold_numbered(view: DatasetView, decision: Decision) -> DatasetView:
 def _opened(decision: Decision) -> DatasetView:
     assert decision.policy is not None
     assert decision.budget is not None
-    plan = stored_plan(decision.policy, tuple(decision.budget.values()))
+    exact = keeps_fractions(decision.rules)
+    plan = stored_plan(decision.policy, tuple(decision.budget.values()), exact)
     ledger = Ledger.opened(str(decision.dataset), plan, from_iso(decision.decided_at))
     return msgspec.structs.replace(
         view_of_ledger(ledger),
@@ -193,8 +201,8 @@ def _opened(decision: Decision) -> DatasetView:
 def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
     """Return the fields that a numbered decision of the dataset sets, all from the decision."""
     assert decision.totals is not None
-    plan = stored_plan(decision.policy or view.policy, tuple(view.budget.values()))
-    _, totals = totals_from(plan, decision.totals)
+    plan = stored_plan(decision.policy or view.policy, tuple(view.budget.values()), view.exact)
+    _, totals = totals_from(plan, decision.totals, decision.rounded_up)
     spent = plan.progress(totals)
     halts = bool(plan.policy.halt_on_refusal)
     ran_out = decision.reason is Reason.EXHAUSTED and spent >= plan.nearly
@@ -203,6 +211,7 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
         "sequence": decision.sequence,
         "spent_ratio": plan.spent_ratio(totals),
         "totals": decision.totals,
+        "rounded_up": decision.rounded_up or {},
         "left": decision.left,
         "odometers": decision.odometers or {},
         # From the totals and not from `decision.crossed`, which a lost decision may have had.

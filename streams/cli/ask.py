@@ -120,4 +120,4 @@ def _then(ledger: Accountant, dataset: str, claim: Claim, decision: Decision) ->
         view = ledger.dataset(dataset)
     except BudgetError:  # the grant is to be told whatever becomes of this look
         return None
-    return None if view is None else about_more(more_like(claim, view, totals=decision.totals))
+    return None if view is None else about_more(more_like(claim, view, decision=decision))

@@ -206,7 +206,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "a field made up": (changed("grant", note="by hand"), "note", "None"),
     "an error of another field": (
         changed("dead", error={"field": "", "rule": ""}), "error", "one of"),
-    "older rules": (changed("grant", rules=1), "rules", "2"),
+    "older rules": (changed("grant", rules=1), "rules", "3"),
     "a dead letter lost": (a_letter_lost, "dead_letters", "undecodable"),
     "a dead letter of other bytes": (a_letter_of_another, "dead_letters", "undecodable"),
     "a row with less spent": (spends_less_in_its_row, "state", "0.0"),

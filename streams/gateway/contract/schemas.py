@@ -20,6 +20,7 @@ from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOS
 from accountant.filters import FILTERS
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.filters.renyi_weighted import MOST_ORDERS
+from accountant.fractional import EXCESS_PATTERN
 from accountant.odometers import AnyOdometer
 from accountant.odometers.advanced_2016_n import LEAST_N, MOST_N
 from accountant.odometers.base import LEAST_PARAMETER
@@ -102,7 +103,8 @@ _PRIMITIVES: Final[dict[str, JsonSchema]] = {
     "Noise": _amount("noise", "10", SMALLEST, LARGEST),
     "Sensitivity": _amount("sensitivity", "1", SMALLEST, LARGEST, zero=True),
     "Order": _amount("order", "22", LEAST_ORDER, MOST_ORDER),
-    "LedgerAmount": _text(r"inf|[0-9]+(?:\.[0-9]{1,40})?", "an exact sum of the ledger"),
+    "LedgerAmount": _text(r"inf|[0-9]+(?:\.[0-9]{1,40})?", "a sum of the ledger"),
+    "PartOfAUnit": _text(EXCESS_PATTERN, "by which part of 1e-40 a sum is rounded up"),
 }
 
 
@@ -149,6 +151,7 @@ _EVERYWHERE: Final[dict[str, JsonSchema]] = {
     "horizon": reference("Horizon"),
     "most_per_request": reference("Ratio"),
     "totals": _TOTALS,
+    "rounded_up": {"type": "object", "additionalProperties": reference("PartOfAUnit")},
     "spent_ratio": _RATIO,
     "hash": reference("Hash"),
 }

@@ -95,7 +95,7 @@ def test_more_is_counted_at_the_decision_that_is_shown() -> None:
     world.ask("pure:0.5")
     now = view_of_ledger(world.ledger())
     claim = parse_claim("pure:0.1")
-    assert (more_like(claim, now), more_like(claim, now, totals=first.totals)) == (4, 9)
+    assert (more_like(claim, now), more_like(claim, now, decision=first)) == (4, 9)
 
 
 def test_a_claim_that_costs_nothing_fits_any_number_of_times() -> None:

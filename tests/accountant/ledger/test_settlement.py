@@ -18,6 +18,7 @@ from accountant.claims import checked
 from accountant.claims.price import price
 from accountant.conversions.gdp import mu_of_pure
 from accountant.filters import FILTERS
+from accountant.fractional import PARTS, parts_of
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.settlement import (
     Ruling,
@@ -98,8 +99,9 @@ class TestExPost:
     @given(st.fractions(0, Fraction("0.25")))
     def test_what_stays_charged_is_what_was_paid_rounded_up(self, paid: Fraction) -> None:
         plan, totals = grown(POLICIES["ex_post"], SHOWN)
-        kept = int(totals[0]) - int(settle_ex_post(plan, SHOWN, paid=paid, begun=True).returned[0])
-        assert paid <= Fraction(kept, UNIT) <= paid * (1 + Fraction(1, 10**12)) + Fraction(1, UNIT)
+        returned = settle_ex_post(plan, SHOWN, paid=paid, begun=True).returned[0]
+        kept = Fraction(parts_of(int(totals[0]) - returned), PARTS)
+        assert paid <= kept / UNIT <= paid * (1 + Fraction(1, 10**12)) + Fraction(1, UNIT)
 
     @pytest.mark.parametrize("paid", [Fraction("0.25") + Fraction(1, 10**30), Fraction(-1, 10**30)])
     def test_more_than_the_maximum_is_refused_and_closes_the_dataset(self, paid: Fraction) -> None:
@@ -302,7 +304,7 @@ def test_what_rounding_puts_above_the_reservation_returns_nothing() -> None:
     # The reservation lies on the grid; what was paid lies below it, and 20 digits of it above.
     most = "0.1000000000000000000000000000000000000001"
     plan = plan_of(Policy(filter="basic", epsilon=most))
-    paid = Fraction(1, 10) + Fraction(1, 3 * 10**40)
+    paid = Fraction(1, 10) + Fraction(1, 101 * 10**40)
     settled = settle_ex_post(plan, c.ExPost(most), paid=paid, begun=True)
     assert settled.ruling is Ruling.SETTLED
     assert set(settled.returned) == {0}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -20,6 +21,7 @@ import msgspec
 from accountant.claims import CheckedClaim, Claim
 from accountant.claims.price import price
 from accountant.errors import RequestInvalid
+from accountant.fractional import PARTS, parts_of
 from accountant.ledger.largest_fit import largest
 from accountant.partition.key_hash import partition_of
 from accountant.policy import (
@@ -55,6 +57,19 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
 def at_text(at: int) -> str:
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+
+
+def exact(amount: float) -> Any:
+    """Return an amount in units, as a fraction where it is finite."""
+    return amount if amount == float("inf") else Fraction(parts_of(amount), PARTS)
+
+
+def ceil(amount: float) -> Any:
+    return amount if amount == float("inf") else math.ceil(exact(amount))
+
+
+def floor(amount: float) -> int:
+    return math.floor(exact(amount))
 
 
 def amount_text(units: float) -> str:
@@ -422,11 +437,14 @@ class Plain:
         totals = dict(zip(plan.kind.sums, after, strict=True))
         for name in plan.sums[len(plan.kind.sums) :]:
             totals[name] = ledger["totals"][name] + costs[name]
-        if plan.kind.needs != plan.kind.sums or not plan.additive:
-            wire = {
-                name: amount_text(each if each == float("inf") else each - ledger["totals"][name])
-                for name, each in totals.items()
-            }
+        wire = {
+            # What the total grows by, each as it is written: rounded up. One that was infinite
+            # says what was asked for, where the filter adds that.
+            name: amount_text(ceil(each) - ceil(ledger["totals"][name]))
+            if each != float("inf")
+            else (wire[name] if plan.additive else "inf")
+            for name, each in totals.items()
+        }
         ledger["totals"] = totals
         ledger["mechanisms"] += claim.mechanisms
         progress = self.progress(ledger)
@@ -480,15 +498,19 @@ class Plain:
         totals = ledger["totals"]
         spent = tuple(totals[name] for name in plan.kind.sums)
         left = plan.kind.left(plan.capacity, spent)
+        over = {n: str(ceil(t) - exact(t)) for n, t in totals.items() if ceil(t) != exact(t)}
         readings = plan.readings(tuple(totals[name] for name in plan.sums))
         return {
             "generation": 1,
             "sequence": ledger["sequence"],
             "totals": {
                 "mechanisms": ledger["mechanisms"],
-                **{name: amount_text(each) for name, each in totals.items()},
+                **{name: amount_text(ceil(each)) for name, each in totals.items()},
             },
-            "left": {n: amount_text(each) for n, each in zip(plan.kind.sums, left, strict=True)},
+            **({"rounded_up": over} if over else {}),
+            "left": {
+                n: amount_text(floor(each)) for n, each in zip(plan.kind.sums, left, strict=True)
+            },
             "odometers": {
                 n: reading_text(each) for n, each in zip(plan.reader_names, readings, strict=True)
             },
@@ -509,11 +531,11 @@ class Plain:
             "previous": self.head,
             "decided_at": at_text(self.decided_at),
             "floor": at_text(self.floor),
-            "rules": 2,
+            "rules": 3,
             "outcome": outcome,
         }
-        order = "reason dataset generation sequence cost asked fits totals left odometers crossed "
-        order += "first error policy budget"
+        order = "reason dataset generation sequence cost asked fits totals rounded_up left "
+        order += "odometers crossed first error policy budget"
         whole |= {name: fields[name] for name in order.split() if name in fields}
         pieces = [f"{text(name)}:{text(each)}" for name, each in whole.items()]
         if body is not None:
@@ -544,12 +566,12 @@ class Plain:
             "sequence": ledger["sequence"],
             "policy": written["policy"],
             "budget": written["budget"],
-            "totals": standing["totals"],
-            "odometers": standing["odometers"],
+            **{n: standing[n] for n in ("totals", "rounded_up", "odometers") if n in standing},
             "crossed": ledger["crossed"],
             "exhausted": ledger["exhausted"],
             "closed": ledger["closed"],
             "opened_at": ledger["opened_at"],
             "changed_at": ledger["changed_at"],
             **({"halted": True} if ledger["halted"] else {}),
+            "exact": True,
         }

@@ -27,7 +27,7 @@ def mixed() -> World:
 
 def test_a_log_of_both_rules_refolds_and_audits_each_by_its_own() -> None:
     world = mixed()
-    assert [decode_decision(value).rules for value in world.log] == [1, 1, 1, 2]
+    assert [decode_decision(value).rules for value in world.log] == [1, 1, 1, RULES]
     assert audit(world.log).ok
     assert state_rows(world.refolded()) == world.rows()
 

@@ -1,6 +1,7 @@
 """Exact numbers, amounts of the log, and how a ledger may round from one to the other.
 
-docs/reference/records.md (amounts), docs/decisions/0012 (the grid of 1e-40, 20 digits, outward).
+docs/reference/records.md (amounts), docs/decisions/0012 (the grid of 1e-40, 20 digits, outward)
+and 0054 (fractions of a unit).
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ mp.dps = 60
 
 INFINITE: Final = math.inf
 UNIT: Final = 10**40
+_PRIMES: Final = [p for p in range(3, 100, 2) if p != 5 and all(p % q for q in range(3, p, 2))]
+PARTS: Final = math.prod(p ** (2 * max(k for k in range(1, 5) if p**k < 100)) for p in _PRIMES)
+"""How finely a unit is kept: for each prime but 2 and 5, its largest power below 100, squared."""
 SLACK: Final = Fraction(1, 10**19)
 """How far a cost may lie above the exact one, and a budget below it, relative to it."""
 _CORRECT: Final = Fraction(1, 10**35)
 _KEPT: Final = 20
 _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]{1,40})?")
 
-Range = tuple[float, float]
-"""The least and the largest amount that may be written, in units; `INFINITE` is a float."""
+Range = tuple[Any, Any]
+"""The least and the largest amount, in units: an int, a `Fraction`, or the float `INFINITE`."""
 
 
 @lru_cache(maxsize=65_536)
@@ -53,6 +57,22 @@ def as_text(amount: float) -> str:
         return "inf"
     whole, part = divmod(int(amount), UNIT)
     return f"{whole}.{part:040d}".rstrip("0").rstrip(".")
+
+
+def whole_up(amount: Any) -> Any:
+    """Return an amount as a total or a cost is written: whole units, rounded up."""
+    return amount if amount == INFINITE else math.ceil(amount)
+
+
+def whole_down(amount: Any) -> int:
+    """Return an amount as what is left is written: whole units, rounded down."""
+    return math.floor(amount)
+
+
+def rounded_up(totals: dict[str, Any]) -> dict[str, str]:
+    """Return by how much each total that is no whole number of units is rounded up."""
+    over = {n: whole_up(t) - Fraction(t) for n, t in totals.items() if t != INFINITE}
+    return {name: str(each) for name, each in over.items() if each}
 
 
 def real(value: Exact) -> Real:
@@ -95,7 +115,8 @@ def cost_range(exact: Exact, slack: Fraction = SLACK) -> Range:
     if exact == INFINITE:
         return INFINITE, INFINITE
     if isinstance(exact, Fraction):
-        only = kept_up(exact * UNIT)
+        scaled = exact * UNIT
+        only = kept_up(scaled) if PARTS % scaled.denominator else scaled
         return only, only
     scaled = fraction(exact) * UNIT
     most = max(kept_up(scaled * (1 + _CORRECT)), math.floor(scaled * (1 + slack)) + 1)

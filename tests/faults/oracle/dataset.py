@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
 from tests.faults.oracle import filters, odometers, residue
-from tests.faults.oracle.amounts import INFINITE, Range, as_text, units
+from tests.faults.oracle.amounts import (
+    INFINITE,
+    Range,
+    as_text,
+    rounded_up,
+    units,
+    whole_down,
+    whole_up,
+)
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, Readings, Within
 from tests.faults.oracle.fits import Fits
@@ -23,7 +32,7 @@ class Dataset:
     """What a dataset's decisions come down to.
 
     Attributes:
-        totals: in units, by name.
+        totals: in units, by name, exactly.
         written: the policy as the log has it.
         crossed: how many thresholds are crossed.
     """
@@ -70,22 +79,29 @@ class Dataset:
 
     def standing(self) -> Fields:
         """Return the fields that every decision of the dataset has, after it."""
-        totals = {name: as_text(total) for name, total in self.totals.items()}
-        room = filters.left(self.policy, self.capacity, self.spent)
+        room = map(whole_down, filters.left(self.policy, self.capacity, self.spent))
         left = dict(zip(self.sums, map(as_text, room), strict=True))
         return {
             "dataset": self.name,
             "generation": 1,
             "sequence": self.sequence,
-            "totals": {"mechanisms": self.mechanisms, **totals},
+            **self.spending(),
             "left": left,
             "odometers": Readings(self.readings()),
         }
 
+    def spending(self) -> Fields:
+        """Return the totals as they are written, and what that rounds them up by."""
+        totals = {name: as_text(whole_up(total)) for name, total in self.totals.items()}
+        fields: Fields = {"totals": {"mechanisms": self.mechanisms, **totals}}
+        over = rounded_up(self.totals)
+        return {**fields, "rounded_up": over} if over else fields
+
     def readings(self) -> Fields:
-        """Return each odometer's exact reading."""
+        """Return each odometer's exact reading, of the totals as they are written."""
+        totals = {name: whole_up(total) for name, total in self.totals.items()}
         return {
-            each["type"]: odometers.reading(each, self.policy, self.totals)
+            each["type"]: odometers.reading(each, self.policy, totals)
             for each in self.policy["odometers"]
         }
 
@@ -165,7 +181,7 @@ class Dataset:
     def _charged(self, claim: Fields, cost: dict[str, Range], said: Fields) -> Any:
         """Return the ranges that a grant may charge, None where the claim does not fit."""
         if self.policy["filter"] == "gdp_residue":
-            room = int(self.capacity[0] - self.spent[0])
+            room = self.capacity[0] - self.spent[0]
             found = residue.charge(list(atoms(claim)), room)
             if found is None or self.spent[1] + cost["delta"][0] > self.capacity[1]:
                 return None
@@ -173,7 +189,7 @@ class Dataset:
             own = {"mu_squared": found, "delta": cost["delta"]}
         else:
             least = tuple(
-                _plus(spent, _taken(said, name, cost[name]))
+                _plus(spent, _taken(said, name, spent, cost[name]))
                 for name, spent in zip(self.sums, self.spent, strict=True)
             )
             own = {name: cost[name] for name in self.sums}
@@ -197,12 +213,15 @@ class Dataset:
     def _grant(self, claim: Fields, charged: dict[str, Range], said: Fields) -> Fields:
         # Near a refusal the residue's root is taken with all its digits.
         kept = mechanisms(claim) == 1 and self.policy["filter"] != "gdp_residue"
-        predicted = Within(charged, single=kept)
+        # A cost is written as what the total, as it is written, grows by.
+        grown = {name: _grown(self.totals[name], span) for name, span in charged.items()}
+        predicted = Within(grown, single=kept)
         if said.get("outcome") == "granted":
             if not predicted == said.get("cost"):
                 raise Disagreement("cost", said.get("cost"), predicted, self.name)
             for name, text in said["cost"].items():
-                self.totals[name] = _plus(self.totals[name], units(text))
+                before = self.totals[name]
+                self.totals[name] = _plus(before, _exact(units(text), before, charged[name][0]))
         before = self.crossed
         self.mechanisms += mechanisms(claim)
         self.exhausted = self.exhausted or self.spent_part() >= 1
@@ -216,10 +235,29 @@ def _plus(one: float, other: float) -> float:
     return INFINITE if INFINITE in (one, other) else one + other
 
 
-def _taken(said: Fields, name: str, span: Range) -> float:
+def _grown(before: Any, span: Range) -> Range:
+    if INFINITE in (before, span[0]):
+        return span
+    low, high = (whole_up(before + each) - whole_up(before) for each in span)
+    return low, high
+
+
+def _exact(written: Any, before: Any, least: Any) -> Any:
+    """Return the cost that a total's growth stands for: whole units more than the least one."""
+    if INFINITE in (written, before, least):
+        return written
+    return least + math.floor(written + whole_up(before) - before - least)
+
+
+def _taken(said: Fields, name: str, spent: Any, span: Range) -> Any:
     """Return what the ledger says of a cost, or the least where that is no right one."""
-    text = (said.get("cost") or said.get("asked") or {}).get(name)
-    amount = span[0] if text is None else units(text)
+    cost, asked = said.get("cost") or {}, said.get("asked") or {}
+    if name in cost:
+        amount = _exact(units(cost[name]), spent, span[0])
+    elif name in asked:
+        amount = _exact(units(asked[name]), 0, span[0])
+    else:
+        amount = span[0]
     return amount if span[0] <= amount <= span[1] else span[0]
 
 

@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from tests.faults.oracle.amounts import INFINITE, Range, Real, as_text, fraction, is_kept, units
+from tests.faults.oracle.amounts import (
+    INFINITE,
+    Range,
+    Real,
+    as_text,
+    fraction,
+    is_kept,
+    units,
+    whole_up,
+)
 from tests.faults.oracle.disagreement import Disagreement
 
 _DIGITS_UP: Final = Fraction(2, 10**9)
@@ -18,14 +27,14 @@ Fields = dict[str, Any]
 
 
 class Within:
-    """Amounts by name, each in a range of units.
+    """Amounts by name, each in a range of units, which are rounded up where they are written.
 
     Args:
         single: of one mechanism, whose costs are rounded by themselves, to 20 digits.
     """
 
     def __init__(self, ranges: Mapping[str, Range], *, single: bool = False) -> None:
-        self.ranges = dict(ranges)
+        self.ranges = {n: (whole_up(low), whole_up(high)) for n, (low, high) in ranges.items()}
         self._single = single
 
     def __eq__(self, said: object) -> bool:

@@ -16,6 +16,7 @@ from tests.faults.oracle.amounts import (
     budget_range,
     mp,
     real,
+    whole_up,
 )
 from tests.faults.oracle.worth import adds, atoms
 
@@ -177,7 +178,7 @@ def admits(policy: Policy, capacity: Amounts, totals: Amounts) -> bool:
     if policy["filter"] == "renyi_weighted":
         return any(within)
     if policy["filter"] == "advanced_2016" and all(within):
-        v, mean = (real(Fraction(int(total), UNIT)) for total in totals[:2])
+        v, mean = (real(Fraction(whole_up(total), UNIT)) for total in totals[:2])
         return bool(_advanced(policy, v, mean) <= real(policy["epsilon"]))
     return all(within)
 
@@ -189,9 +190,9 @@ def left(policy: Policy, capacity: Amounts, totals: Amounts) -> Amounts:
 
 
 def spent_part(policy: Policy, capacity: Amounts, totals: Amounts) -> Fraction:
-    """Return the spent part of the additive budget, in [0, 1]: docs/decisions/0023."""
+    """Return the spent part of the additive budget, as it is written: docs/decisions/0023."""
     parts = [
-        Fraction(int(total), int(most)) if most and total != INFINITE else Fraction(2)
+        Fraction(whole_up(total), int(most)) if most and total != INFINITE else Fraction(2)
         for total, most in zip(totals, capacity, strict=True)
     ]
     name = policy["filter"]
@@ -200,6 +201,6 @@ def spent_part(policy: Policy, capacity: Amounts, totals: Amounts) -> Fraction:
     if name == "renyi_weighted":
         return min(Fraction(1), *parts)
     if name == "advanced_2016":
-        above = max(0, 2 * int(totals[1]) - int(totals[0]))
+        above = max(0, 2 * whole_up(totals[1]) - whole_up(totals[0]))
         return min(Fraction(1), parts[0] + Fraction(above, 2 * int(capacity[1])))
     return parts[0]

@@ -66,7 +66,7 @@ class Fits:
 
     def _after(self, claim: Claim, cost: dict[str, Range], spent: Amounts) -> Amounts | None:
         if self._policy["filter"] == "gdp_residue":
-            room = int(self._capacity[0] - spent[0])
+            room = self._capacity[0] - spent[0]
             found = residue.charge(list(atoms(claim)), room)
             after: Amounts = (spent[0] + (found or (0, 0))[0], spent[1] + cost["delta"][0])
             return after if found is not None and after[1] <= self._capacity[1] else None

@@ -73,24 +73,30 @@ def pure_cost(state: int, atom_epsilon: Fraction) -> Range | None:
     return math.ceil(cost * (1 - Fraction(1, 10**25))), math.floor(cost * (1 + SLACK)) + 1
 
 
-def charge(parts: list[tuple[Atom, int]], room: int) -> Range | None:
-    """Return what a claim may take off m^2 = room, None where it does not fit."""
+def charge(parts: list[tuple[Atom, int]], room: int | Fraction) -> Range | None:
+    """Return what a claim may take off m^2 = room, None where it does not fit.
+
+    A pure mechanism finds the state rounded down to a unit.
+    """
     if sum(times for _, times in parts) > MOST_SINGLY:
         raise Unpredicted
-    low = high = 0
+    low: int | Fraction = 0
+    high: int | Fraction = 0
     for atom, times in parts:
         gaussian = exact(atom, "mu_squared")
         bound = epsilon(dict(atom))
         if gaussian != math.inf:
             least, most = adds(atom, "mu_squared")
-            low, high = low + int(least) * times, high + int(most) * times
+            low, high = low + least * times, high + most * times
             if low > room:
                 return None
         elif bound is None:
             return None
         else:
+            if bound:
+                low, high = math.ceil(low), math.ceil(high)
             for _ in range(times):
-                cost = pure_cost(room - low, bound)
+                cost = pure_cost(math.floor(room) - math.ceil(low), bound)
                 if cost is None:
                     return None
                 low, high = low + int(cost[0]), high + int(cost[1])

@@ -7,11 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from tests.faults.oracle.amounts import as_text
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields, Readings
 
-RULES: Final = 2
+RULES: Final = 3
 
 
 class Standing(Protocol):
@@ -38,10 +37,7 @@ def dataset_row(dataset: Dataset) -> Fields:
         "sequence": dataset.sequence,
         "policy": dataset.policy,
         "budget": dataset.terms()["budget"],
-        "totals": {
-            "mechanisms": dataset.mechanisms,
-            **{name: as_text(total) for name, total in dataset.totals.items()},
-        },
+        **dataset.spending(),
         "odometers": Readings(dataset.readings()),
         "crossed": dataset.crossed,
         "exhausted": dataset.exhausted,
@@ -49,7 +45,9 @@ def dataset_row(dataset: Dataset) -> Fields:
         "opened_at": dataset.opened_at,
         "changed_at": dataset.changed_at,
     }
-    return {**row, "halted": True} if dataset.halted else row
+    if dataset.halted:
+        row["halted"] = True
+    return {**row, "exact": True}
 
 
 def partition_row(partition: Standing) -> Fields:

@@ -1,0 +1,158 @@
+"""Amounts between two units add up as fractions do, and are written so that they can be read."""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.amounts import (
+    INFINITE,
+    UNIT,
+    cost_up,
+    decimal_cost,
+    exact_cost,
+    format_units,
+    parse_units,
+)
+from accountant.fractional import (
+    MOST_DIGITS,
+    PARTS,
+    Fractional,
+    amount_of,
+    excess_text,
+    less_excess,
+    parts_of,
+    whole_down,
+    whole_parts,
+    whole_up,
+    written,
+)
+
+THIRD = exact_cost(Fraction(1, 3))
+amounts = st.one_of(
+    st.integers(0, 10**45),
+    st.integers(0, 10**120).map(amount_of),
+    st.builds(
+        lambda top, bottom: exact_cost(Fraction(top, bottom)),
+        st.integers(0, 10**6),
+        st.integers(1, 99),
+    ),
+)
+
+
+def exact(amount: int) -> Fraction:
+    return Fraction(parts_of(amount), PARTS)
+
+
+def test_thirds_add_up_to_the_whole() -> None:
+    assert isinstance(THIRD, Fractional)
+    assert THIRD + THIRD + THIRD == sum([THIRD] * 3) == 3 * THIRD == THIRD * 3 == UNIT
+    assert type(3 * THIRD) is int
+    assert format_units(THIRD) == "0.3333333333333333333333333333333333333334"
+    assert excess_text(THIRD) == "2/3"
+    assert UNIT // THIRD == 3
+
+
+def test_every_whole_number_of_two_digits_and_its_square_has_parts() -> None:
+    assert MOST_DIGITS == 2
+    for bottom in range(1, 10**MOST_DIGITS):
+        assert exact(exact_cost(Fraction(1, bottom))) == Fraction(UNIT, bottom)
+        assert exact(exact_cost(Fraction(1, 2 * bottom**2))) == Fraction(UNIT, 2 * bottom**2)
+
+
+def test_what_has_no_parts_is_rounded_up_to_20_digits_as_before() -> None:
+    for bottom in (101, 103**2, 10**39 + 3):
+        assert exact_cost(Fraction(1, bottom)) == cost_up(Fraction(1, bottom))
+        assert type(exact_cost(Fraction(1, bottom))) is int
+    assert whole_parts(Fraction(1, 101)) is None
+
+
+@given(amounts, amounts)
+def test_sums_and_differences_are_exact(a: int, b: int) -> None:
+    for calculate in (operator.add, operator.sub):
+        found = calculate(a, b)
+        assert exact(found) == calculate(exact(a), exact(b))
+        assert isinstance(found, Fractional) == (exact(found).denominator > 1)
+        assert whole_up(found) == math.ceil(exact(found))
+        assert whole_down(found) == math.floor(exact(found))
+
+
+@given(amounts, st.integers(0, 10**9), st.integers(1, 10**50))
+def test_multiples_and_quotients_are_exact(a: int, times: int, other: int) -> None:
+    assert exact(a * times) == exact(times * a) == exact(a) * times
+    assert a // other == exact(a) // other
+    if a:
+        assert other // a == Fraction(other) // exact(a)
+
+
+@given(amounts, st.integers(0, 10**45))
+def test_a_whole_budget_holds_an_amount_if_and_only_if_it_holds_it_exactly(
+    a: int, budget: int
+) -> None:
+    assert (a <= budget) == (exact(a) <= budget)
+    assert (a > budget) == (exact(a) > budget)
+
+
+@given(amounts, amounts)
+def test_equal_amounts_are_equal_and_no_others(a: int, b: int) -> None:
+    assert (a == b) == (exact(a) == exact(b))
+    assert (a != b) == (exact(a) != exact(b))
+    if a == b:
+        assert hash(a) == hash(b)
+
+
+def test_amounts_that_are_rounded_up_alike_are_told_apart() -> None:
+    other = THIRD + exact_cost(Fraction(1, 3 * 10**40))
+    assert whole_up(other) == whole_up(THIRD)
+    assert other != THIRD
+    assert whole_up(THIRD) != THIRD
+
+
+def test_what_is_infinite_stays_so() -> None:
+    assert THIRD + INFINITE == INFINITE + THIRD == INFINITE
+    assert INFINITE - THIRD == INFINITE
+    assert not INFINITE <= THIRD
+
+
+def test_two_fractions_are_not_multiplied() -> None:
+    with pytest.raises(TypeError):
+        THIRD * THIRD
+
+
+@given(amounts)
+def test_an_amount_is_read_as_it_was_written(a: int) -> None:
+    text = format_units(a)
+    assert Fraction(text) * UNIT == math.ceil(exact(a))
+    assert written((a, INFINITE)) == (math.ceil(exact(a)), INFINITE)
+    assert type(written((a,))[0]) is int
+    read = parse_units(text)
+    assert isinstance(read, int)
+    assert (less_excess(read, excess_text(a)) if isinstance(a, Fractional) else read) == a
+
+
+@given(amounts)
+def test_the_excess_of_an_amount_takes_at_most_153_characters(a: int) -> None:
+    if isinstance(a, Fractional):
+        assert len(excess_text(a)) <= 2 * len(str(PARTS)) + 1
+        assert Fraction(excess_text(a)) == math.ceil(exact(a)) - exact(a)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1", "0/3", "3/3", "4/3", "2/6", "1/101", "-1/3", "1/3 ", "01/3", "1/03", "a/b", "1/0"],
+)
+def test_no_other_text_is_read_as_an_excess(text: str) -> None:
+    with pytest.raises(ValueError, match="not a part of a unit"):
+        less_excess(5, text)
+
+
+@given(st.fractions(min_value=0, max_value=1000, max_denominator=10**6))
+def test_a_dataset_of_before_is_charged_what_it_was(value: Fraction) -> None:
+    assert decimal_cost(exact_cost(value)) == cost_up(value)
+    assert exact(exact_cost(value)) <= cost_up(value)
+    assert exact(exact_cost(value)) >= value * UNIT
