@@ -7,8 +7,12 @@ embedded ledger made of the first 119 of the inputs that are text.
 
 The same of rules 2: the inputs of before and those of `inputs_of_rules_2.jsonl` behind them, every
 outcome and reason that came with these rules among them; `ledger_of_rules_2.sqlite` is made of the
-latter, and `sealed_by_rules_2.sqlite` goes on from `archive_of_rules_2.jsonl.gz`. What a later
-version decides otherwise has other rules, and leaves these files as they are.
+latter, and `sealed_by_rules_2.sqlite` goes on from `archive_of_rules_2.jsonl.gz`.
+
+`inputs_of_rules_3.jsonl` begins under rules 2, by which its first dataset is opened, and goes on
+under rules 3, by which the others keep fractions: every filter, filled to the last part of a unit.
+`ledger_of_rules_3.sqlite` is a file of rules 2 that went on with these inputs. What a later version
+decides otherwise has other rules, and leaves all these files as they are.
 """
 
 from __future__ import annotations
@@ -52,6 +56,10 @@ INPUTS = [json.loads(line) for line in (HERE / "inputs.jsonl").read_text().split
 DECIDED_2 = json.loads((HERE / "decided_by_rules_2.json").read_text())
 INPUTS_2 = [
     json.loads(line) for line in (HERE / "inputs_of_rules_2.jsonl").read_text().splitlines()
+]
+DECIDED_3 = json.loads((HERE / "decided_by_rules_3.json").read_text())
+INPUTS_3 = [
+    json.loads(line) for line in (HERE / "inputs_of_rules_3.jsonl").read_text().splitlines()
 ]
 REMEMBERED = {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
 
@@ -235,5 +243,67 @@ def test_a_sealed_file_of_rules_2_opens_and_audits_with_its_archive(tmp_path: Pa
     service = EmbeddedService.open(copy, Settings(), clock=clock)
     try:
         assert service.views.datasets()["survey"].totals["mechanisms"] == 20
+    finally:
+        service.close_sync()
+
+
+@pytest.fixture(scope="module")
+def played_3() -> World:
+    world = World(batch=DECIDED_3["batch"], rules=2)
+    for line in INPUTS_3:
+        if "rules" in line:
+            world.commit()
+            world.rules = line["rules"]
+            world.commit()
+            continue
+        source, clock = line["source"], line["clock"]
+        record = Input(source, world.draft.next[source], b"key", body_of(line), clock)
+        world.took(decide(world.draft, record, clock))
+    world.commit()
+    return world
+
+
+def test_rules_3_give_the_same_bytes(played_3: World) -> None:
+    heads = [hashlib.sha256(value).hexdigest() for value in played_3.log]
+    assert heads[::10] == DECIDED_3["every_10th"]
+    assert f"sha256:{heads[-1]}" == DECIDED_3["head"]
+    found = hashlib.sha256()
+    for key, value in played_3.rows():
+        found.update(key + b"\0" + value + b"\n")
+    assert found.hexdigest() == DECIDED_3["rows_sha256"]
+    assert audit(played_3.log, genesis=played_3.genesis).ok
+    assert state_rows(played_3.refolded()) == played_3.rows()
+
+
+def test_only_datasets_that_rules_3_opened_keep_fractions(played_3: World) -> None:
+    by_dataset: dict[str, list[Any]] = {}
+    for decision in played_3.decisions:
+        by_dataset.setdefault(str(decision.dataset), []).append(decision)
+    before, after = by_dataset["before"], by_dataset["basic"]
+    assert [decision.rules for decision in before] == [2, 2, 2, 3, 3]
+    assert [str(decision.outcome) for decision in before[1:]] == ["granted"] * 2 + ["refused"] * 2
+    assert before[2].totals["epsilon"] == "0.66666666666666666668"
+    assert not any(decision.rounded_up for decision in before)
+    assert [str(d.outcome) for d in after[1:5]] == ["granted"] * 3 + ["refused"]
+    assert after[3].totals["epsilon"] == "1"
+
+
+def test_a_file_of_rules_2_that_went_on_under_rules_3_opens_and_audits(tmp_path: Path) -> None:
+    copy = tmp_path / "ledger.db"
+    shutil.copy(HERE / "ledger_of_rules_3.sqlite", copy)
+    with ledger_file.reader(copy) as db:
+        log = [value for _, value in numbered_decisions(db, first=0)]
+    assert {decode_decision(value).rules for value in log} == {2, 3}
+    assert audit(log).ok
+    last = decode_decision(log[-1])
+    service = EmbeddedService.open(copy, Settings(), clock=ManualClock(from_iso(last.decided_at)))
+    try:
+        views = service.views.datasets()
+        assert views["tight"].exact
+        assert views["tight"].rounded_up
+        assert not views["after@reset"].exact
+        answer = service.submit_sync("requests", bytes(last.request), 5)
+        assert answer.decision is not None
+        assert decode_decision(answer.decision).outcome is Outcome.REPEATED
     finally:
         service.close_sync()

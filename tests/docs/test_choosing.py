@@ -76,6 +76,17 @@ def test_the_renyi_orders_that_are_named():
     assert fit(Pure("0.1"), unspent(open_plan(policy))).count == 7
 
 
+def test_what_adds_up_on_paper_fits():
+    told = re.search(r"What adds up on paper fits: .*", PAGE)[0]
+    claims = re.findall(r"(\w+)(?: requests)? of `(\w+:[\w=,]+)`", told)
+    assert len(claims) == 3
+    for count, claim in claims:
+        budget = {"rho": "1"} if claim.startswith("gaussian") else {"epsilon": "1"}
+        policy = Policy(filter="zcdp" if "rho" in budget else "basic", odometers=(), **budget)
+        found = fit(parse_claim(claim), unspent(open_plan(resolve(policy)))).count
+        assert found == (3 if count == "three" else int(count))
+
+
 def test_where_basic_overtakes():
     assert admitted("basic", Pure("0.055")) == 18 > admitted("gdp_residue", Pure("0.055"))
     assert admitted("basic", Pure("0.05")) < admitted("gdp_residue", Pure("0.05"))

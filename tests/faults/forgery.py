@@ -52,13 +52,18 @@ class History:
     def ask(
         self, name: str, dataset: str, epsilon: str, *, issued: int = 0, later: int = 1000
     ) -> None:
+        self.claim(name, dataset, {"type": "pure", "epsilon": epsilon}, issued, later)
+
+    def claim(
+        self, name: str, dataset: str, claim: Decision, issued: int = 0, later: int = 1000
+    ) -> None:
         body = {
             "version": 1,
             "type": "request",
             "request_id": self._id(name, issued + later),
             "analyst": "ana",
             "dataset": dataset,
-            "claim": {"type": "pure", "epsilon": epsilon},
+            "claim": claim,
             "unit": "person",
             "neighbours": "add_remove",
         }
@@ -98,6 +103,10 @@ def sound(file: Path) -> Sound:
         told.ask("unknown", "nowhere", "0.001")
         told.ask("within the lowered", "lowered", "0.6")
         told.ask("beyond the lowered", "lowered", "0.6")
+        told.owner("open thirds", "open", "thirds", policy={**_BASIC, "epsilon": "1"})
+        third = {"type": "laplace", "scale": "3", "sensitivity": "1"}
+        for name in ("a third", "two thirds", "the whole", "one third too many"):
+            told.claim(name, "thirds", third)
         told.owner("close", "close", "lowered")
         told.ask("closed", "lowered", "0.001")
         told.ask("aged", "ds", "0.001")

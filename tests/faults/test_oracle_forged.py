@@ -215,6 +215,15 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "a row of the partition with a lower floor": (in_row(PARTITION, floor=0), "state", "1790"),
     "a row of the partition that is behind": (
         in_row(PARTITION, next={"requests": 1, "admin": 1}), "state", "requests"),
+    "a third that is rounded up twice": (refused("the whole", "exhausted"), "outcome", "granted"),
+    "four thirds in one": (granted("one third too many"), "outcome", "refused exhausted"),
+    "a third rounded up by less": (
+        set_in("a third", "rounded_up", epsilon="1/3"), "rounded_up", "2/3"),
+    "a third that says nothing of it": (without("two thirds", "rounded_up"), "rounded_up", "1/3"),
+    "a cost that is not what the total grows by": (
+        set_in("two thirds", "cost", epsilon="0.3333333333333333333333333333333333333334"),
+        "cost", "within"),
+    "a row that keeps no fractions": (in_row(b"thirds", exact=False), "state", "True"),
     "a row lost": (lambda forger: forger.rows.pop(b"ds"), "state", "'ds'"),
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from streams.checkpoints.note import Checkpoint
 from streams.checkpoints.rollbacks import signed_rollback
 from tests.faults import oracle
 from tests.faults.fed_ledger import START, FedLedger
+from tests.faults.forgery import History
 from tests.faults.loads import POLICIES, Load
 from tests.faults.oracle import Partition
 from tests.nightly import rounds
@@ -54,6 +55,48 @@ def test_no_generated_decision_is_another_than_predicted(seed: int, tmp_path: Pa
     assert outcomes(partition)["granted", None] > EACH / 5
     if not seed:
         check_reach(partition)
+
+
+FULL: Final = {
+    # A policy's budget, a claim with a cost that has no decimal, and how often it fits.
+    "basic": ({"filter": "basic", "epsilon": "1"}, ("laplace", "scale", "7"), 7),
+    "basic again": ({"filter": "basic", "epsilon": "2"}, ("laplace", "scale", "30"), 60),
+    "zcdp": ({"filter": "zcdp", "rho": "1"}, ("gaussian", "sigma", "3"), 18),
+    "unified": ({"filter": "unified_brownian", "rho": "1"}, ("brownian", "variance", "9"), 18),
+    "renyi": (
+        {"filter": "renyi", "epsilon": "4", "delta": "1e-6", "order": "22"},
+        ("gaussian", "sigma", "11"),
+        None,
+    ),
+    "residue": (
+        {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6"},
+        ("gaussian", "sigma", "21"),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_budget_filled_with_fractions_is_predicted_to_its_last_part(
+    name: str, tmp_path: Path
+) -> None:
+    policy, (kind, knob, value), count = FULL[name]
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        told = History(ledger)
+        told.owner("open", "open", "ds", policy=policy)
+        granted = 0
+        for number in range(200):
+            claim = {"type": kind, knob: value, "sensitivity": "1"}
+            told.claim(str(number), "ds", claim)
+            if b'"refused"' in ledger.answers[-1]:
+                break
+            granted += 1
+            if number % 5 == 3:
+                ledger.reopen(without_rows=number % 2 == 0)
+        told.claim("less", "ds", {"type": kind, knob: "97.5", "sensitivity": "0.1"})
+        partition = ledger.judged()
+    assert count in (None, granted)
+    assert any("rounded_up" in each for each in partition.decisions)
 
 
 def check_reach(partition: Partition) -> None:

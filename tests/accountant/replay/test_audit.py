@@ -265,6 +265,12 @@ FORGERIES: list[tuple[str, int, dict[str, Any], str]] = [
     ("another version", 3, {"version": 2}, "version"),
     ("a budget broken", 15, _with(15, "totals", epsilon="1.5"), "totals.epsilon"),
     ("totals that are no numbers", 15, _with(15, "totals", epsilon="x"), "record"),
+    ("a total that is a part of a unit less", 12, _with(12, "rounded_up", rho="5/9"), "rounded_up"),
+    ("a total that is exact", 12, {"rounded_up": {"loss_time": "8/9"}}, "rounded_up"),
+    ("a part that a unit has not", 12, _with(12, "rounded_up", rho="4/101"), "record"),
+    ("a part of an infinite sum", 12, _with(12, "rounded_up", loss_epsilon="1/3"), "record"),
+    ("a refusal that spends less than before", 4, {"rounded_up": {"rho": "1/3"}}, "rounded_up"),
+    ("a repeat with a part of a unit", 6, {"rounded_up": {"rho": "1/3"}}, "rounded_up"),
     ("a grant after closing", 18, {"outcome": Outcome.GRANTED, "reason": None}, "outcome"),
 ]
 
