@@ -55,6 +55,11 @@ def _posted_to(secret: SecretStr | None) -> SecretStr | None:
     return secret
 
 
+def _given(secret: SecretStr | None) -> SecretStr | None:
+    """Take an empty setting for none; `checkpoints.places` reads what is there."""
+    return secret if secret is not None and secret.get_secret_value().strip() else None
+
+
 def _header(secret: SecretStr | None) -> SecretStr | None:
     text = "" if secret is None else secret.get_secret_value()
     if not text.isascii() or not text.isprintable() or text != text.strip():
@@ -175,6 +180,12 @@ class Settings(BaseSettings):
     )
     checkpoints_required: bool = Field(
         False, description="decide nothing where the checkpoints cannot be read"
+    )
+    checkpoint_places: Annotated[SecretStr | None, AfterValidator(_given)] = Field(
+        None, description="other places that checkpoints are sent to, separated by commas"
+    )
+    checkpoint_places_seconds: float = Field(
+        60.0, ge=1, le=86_400, description="within which a checkpoint is to be there, in seconds"
     )
     checkpoint_places_authorization: Annotated[SecretStr | None, AfterValidator(_header)] = Field(
         None, description="the Authorization header that webhooks among the places get; never shown"

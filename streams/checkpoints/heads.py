@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from accountant.partition import Partition
 from accountant.times import iso
 from streams.checkpoints.kept import Kept, Seen
+from streams.checkpoints.note import Checkpoint
 from streams.checkpoints.rollbacks import Lost, forked, lost_of
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
@@ -55,6 +56,7 @@ class Heads:
             compares the rest.
         seconds: at least so long between two checkpoints.
         required: refuse to decide while the checkpoints cannot be read.
+        send: is given each checkpoint that was kept, with its note; must not wait.
 
     Attributes:
         notes: what a person should know, for `/readyz`.
@@ -70,6 +72,7 @@ class Heads:
         seconds: float,
         required: bool,
         at_once: bool = True,
+        send: Callable[[Checkpoint, bytes], None] | None = None,
     ) -> None:
         self._open_kept = open_kept
         self._digest = digest
@@ -77,6 +80,7 @@ class Heads:
         self._clock = clock
         self._seconds = seconds
         self._required = required
+        self._send = send
         self.newest: bytes | None = None
         self._kept: Kept | None = None
         self._compared = False
@@ -98,6 +102,11 @@ class Heads:
     def refused(self) -> str | None:
         """Why nothing can be decided any more: the log has lost decisions."""
         return None if self._lost is None else str(self._lost)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread may still keep something."""
+        return self._thread is not None and self._thread.is_alive()
 
     def begin(self, partition: Partition) -> None:
         """Compare the log with its newest checkpoint; from now on keep its heads.
@@ -177,11 +186,11 @@ class Heads:
         self._stopping.set()
         self._woken.set()
 
-    def close(self) -> None:
-        """Keep the last head, and end."""
+    def close(self, within: float = _STOP_S) -> None:
+        """Keep the last head, and end; wait so many seconds at most."""
         self.end()
         if self._thread is not None:
-            self._thread.join(_STOP_S)
+            self._thread.join(max(0.0, within))
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -202,7 +211,10 @@ class Heads:
                     f"no checkpoint is kept: the log's key is {head.key}, not "
                     f"{kept.key.verifier.text}; set ACCOUNTANT_CHECKPOINT_KEY"
                 )
-            self.newest = kept.put(head.sequence, head.head, head.branch, self._clock.now())
+            done = kept.put(head.sequence, head.head, head.branch, self._clock.now())
+            self.newest = done[1]
+            if self._send is not None:
+                self._send(*done)
         except (Unavailable, Refused) as error:
             self._found_late = self._lost is not None
             self._tell(str(error))

@@ -151,8 +151,8 @@ class Kept:
     def _notes(self, folder: Path) -> Iterator[Path]:
         return (folder / str(self._partition)).glob(f"*{SUFFIX}")
 
-    def put(self, sequence: int, head: str, branch: int, at: int) -> bytes:
-        """Keep a checkpoint, forget older ones, and return its note.
+    def put(self, sequence: int, head: str, branch: int, at: int) -> tuple[Checkpoint, bytes]:
+        """Keep a checkpoint, and forget older ones; return it with its note.
 
         Raises: Unavailable: it cannot be kept.
         """
@@ -174,7 +174,7 @@ class Kept:
                 self._looked_at.discard(old.name)
         except OSError as error:
             raise Unavailable(f"checkpoints cannot be kept: {error}") from error
-        return note
+        return checkpoint, note
 
     def _before_first(self) -> None:
         """Write what belongs beside the checkpoints."""

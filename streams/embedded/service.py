@@ -29,7 +29,7 @@ from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogS
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.live_views import LiveViews
-from streams.embedded.own_checkpoints.place import check_ledger, own_heads
+from streams.embedded.own_checkpoints.place import check_ledger, own_heads, senders_of
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
@@ -70,7 +70,8 @@ class EmbeddedService:
         self.alert_counts = AlertCounts()
         self._outbox = self._make_outbox(settings)
         self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
-        self._heads = own_heads(file, settings, clock)
+        self.checkpoint_places = senders_of(settings)
+        self._heads = own_heads(file, settings, clock, self.checkpoint_places)
         self._pages = DecisionPages(self._reader, self._usage)
         self.live_ledgers = LiveLedgers(
             clock, lags=self._lags, analysts=settings.metrics_analysts, index=self._usage
@@ -216,9 +217,7 @@ class EmbeddedService:
         return None if view is None else await asyncio.to_thread(preview, view, asked)
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        upto = self._check_readable()
-        rows = await asyncio.to_thread(self._usage.rows, dataset, "analyst", upto)
-        return [row.view() for row in rows]
+        return [row.view() for row in await self.usage_by(dataset, "analyst")]
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Return who used a dataset, by analyst, purpose, day or month."""
@@ -276,6 +275,8 @@ class EmbeddedService:
             notes += self._heads.notes
             if not reasons and self._heads.refused is not None:
                 reasons = [self._heads.refused]
+        if self.checkpoint_places is not None:
+            notes += self.checkpoint_places.notes
         return Readiness(ready=not reasons, reasons=reasons, notes=notes)
 
     def publish_address(self, address: str) -> None:
@@ -293,13 +294,14 @@ class EmbeddedService:
         self._writer.stop()
         if self._heads is not None:
             self._heads.close()
+        if self.checkpoint_places is not None:
+            self.checkpoint_places.close()
         self._close_readers()
         self._lock.release()
 
     def _close_readers(self) -> None:
-        self._events.end()
-        self._appended.end()
-        self._alerts.end()
+        for each in (self._events, self._appended, self._alerts):
+            each.end()
         if self._outbox is not None:
             self._outbox.close()
         self._reader.close()
@@ -326,9 +328,8 @@ class EmbeddedService:
         if self._events.heard:
             self._events.send([encoded.decision for encoded in records])
         if self._appended.heard:
-            first = records[0].partition_sequence
             values = [encoded.value for encoded in records]
-            self._appended.send([Appended(0, first, values)])
+            self._appended.send([Appended(0, records[0].partition_sequence, values)])
         self._usage.wake()
         if self._heads is not None:
             self._heads.wake(committed.partition)

@@ -139,9 +139,9 @@ def build(settings: Settings) -> App:
         settings.metrics_port,
         source=live_ledgers,
         readiness=lambda: _with_notes(app.worker.status.readiness(), heads),
-        more=[counts],
+        more=[counts, *(() if heads is None else heads.collectors)],
     )
-    _host(app, app.worker, door)
+    _host(app, app.worker, door, heads)
     if settings.read_side:
         app.read_side = ReadSide(
             app,
@@ -210,7 +210,7 @@ def _host_feed(app: App, feed: WebhookFeed) -> None:
             await keep_on(self, feed.run, "webhook_interrupted")
 
 
-def _host(app: App, worker: Worker, door: WorkerDoor) -> None:
+def _host(app: App, worker: Worker, door: WorkerDoor, heads: PartitionHeads | None) -> None:
     """Make `worker` a service of `app`: its fatal error ends the process, SIGTERM stops it."""
 
     @app.service
@@ -245,6 +245,8 @@ def _host(app: App, worker: Worker, door: WorkerDoor) -> None:
                     await worker.stop()
             except TimeoutError:
                 _log.error("worker_did_not_stop", seconds=STOP_S)
+            if heads is not None:
+                await asyncio.to_thread(heads.close)
             await door.stop()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Final
 
 import msgspec
+from prometheus_client.registry import Collector
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition, hash_of
@@ -13,10 +16,13 @@ from streams.checkpoints.kept import Kept, folder_of, key_of
 from streams.checkpoints.names import check_name
 from streams.clock import SystemClock
 from streams.errors import Unavailable
+from streams.kafka.checkpoints.places import senders_to
 from streams.kafka.deployment import Deployment
 from streams.kafka.indexed.logs_here import LogsHere
 from streams.processing.observers import Committed
 from streams.settings import Settings
+
+_CLOSE_S: Final = 5.0
 
 
 class PartitionHeads:
@@ -31,12 +37,22 @@ class PartitionHeads:
         self._settings = settings
         self._directory = directory
         self._heads: dict[int, Heads] = {}
+        self._ending: list[Heads] = []
+        self.senders = (
+            None if settings.checkpoint_places is None else senders_to(settings, kept=True)
+        )
 
     @property
     def notes(self) -> list[str]:
         """What a person should know, for `/readyz`."""
         each = sorted(self._heads.items())
-        return [f"partition {number}: {note}" for number, heads in each for note in heads.notes]
+        notes = [f"partition {number}: {note}" for number, heads in each for note in heads.notes]
+        return notes if self.senders is None else notes + self.senders.notes
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """What tells a scrape how late other places are."""
+        return [] if self.senders is None else [self.senders]
 
     @property
     def refused(self) -> list[str]:
@@ -70,6 +86,7 @@ class PartitionHeads:
             seconds=self._settings.checkpoint_seconds,
             required=self._settings.checkpoints_required,
             at_once=False,
+            send=None if self.senders is None else self.senders.take,
         )
 
     def committed(self, committed: Committed) -> None:
@@ -81,19 +98,34 @@ class PartitionHeads:
     def dropped(self, partition: int, error: BaseException | None) -> None:
         """End the thread of a partition that another worker has from now on."""
         if error is None:
-            heads = self._heads.pop(partition, None)
-            if heads is not None:
-                heads.end()
+            self._end(partition)
 
     def halted(self, partition: int, error: BaseException) -> None:
+        self._end(partition)
+
+    def _end(self, partition: int) -> None:
         heads = self._heads.pop(partition, None)
         if heads is not None:
             heads.end()
+            self._ending = [each for each in (*self._ending, heads) if each.is_running]
+
+    def close(self) -> None:
+        """Keep and send the last heads, for a few seconds in all; after every partition's end."""
+        until = time.monotonic() + _CLOSE_S
+        for heads in self._ending:
+            heads.close(until - time.monotonic())
+        if self.senders is not None:
+            self.senders.close()
 
 
 def partition_heads(deployment: Deployment, settings: Settings) -> PartitionHeads | None:
-    """Return what keeps a worker's checkpoints, None where no setting says where."""
+    """Return what keeps a worker's checkpoints, None where no setting says where.
+
+    Raises: Refused: they are to be sent to places that cannot be used, or none are kept.
+    """
     if settings.checkpoints is None or settings.checkpoints == "off":
+        if settings.checkpoint_places is not None:
+            senders_to(settings, kept=False)
         return None
     return PartitionHeads(deployment, settings, settings.checkpoints.absolute())
 

@@ -20,10 +20,17 @@ from streams.settings import Settings
 if TYPE_CHECKING:
     from streams.checkpoints.heads import Heads
     from streams.checkpoints.kept import KeptOfFile
+    from streams.checkpoints.places.sender import Senders
 
 
-def own_heads(file: OwnedFile, settings: Settings, clock: Clock) -> Heads | None:
-    """Return what keeps a ledger's checkpoints, None where a setting turns them off."""
+def own_heads(
+    file: OwnedFile, settings: Settings, clock: Clock, senders: Senders | None
+) -> Heads | None:
+    """Return what keeps a ledger's checkpoints, None where a setting turns them off.
+
+    Args:
+        senders: are given what is kept.
+    """
     if settings.checkpoints == "off":
         return None
     from streams.checkpoints.heads import Heads
@@ -34,6 +41,7 @@ def own_heads(file: OwnedFile, settings: Settings, clock: Clock) -> Heads | None
         clock,
         seconds=settings.checkpoint_seconds,
         required=settings.checkpoints_required,
+        send=None if senders is None else senders.take,
     )
 
 
@@ -58,6 +66,18 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
     except Unavailable:
         return  # the refold tells
     check_name(directory.absolute(), str(file.path), ledger, begins=begins)
+
+
+def senders_of(settings: Settings) -> Senders | None:
+    """Return what sends checkpoints to other places, None where no setting names any.
+
+    Raises: Refused: a place cannot be used, or no checkpoints are kept.
+    """
+    if settings.checkpoint_places is None:
+        return None
+    from streams.kafka.checkpoints.places import senders_to
+
+    return senders_to(settings, kept=settings.checkpoints != "off")
 
 
 def kept_of(path: Path, settings: Settings) -> KeptOfFile:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from streams.checkpoints.directory import Directory
-from streams.checkpoints.places.address import Address, address_of
+from streams.checkpoints.places.address import Address, address_of, addresses_of
 from streams.checkpoints.places.place import Place, ReadablePlace
-from streams.errors import Refused, extras_named
+from streams.checkpoints.places.sender import Senders
+from streams.errors import NotInstalled, Refused, extras_named
 from streams.settings import Settings
 
 
@@ -31,6 +32,32 @@ def readable_place_of(text: str, settings: Settings) -> ReadablePlace:
             "runs it hand over the notes as files NAME.note in a directory, and name that"
         )
     return _topic(address, settings) if address.kind == "topic" else Directory(Path(address.target))
+
+
+def senders_to(settings: Settings, *, kept: bool) -> Senders:
+    """Return what sends checkpoints to the places that a setting names.
+
+    Args:
+        kept: whether this process keeps checkpoints: no other ones are sent.
+
+    Raises: Refused: as `place_of`, or no checkpoints are kept.
+    """
+    given, name = settings.checkpoint_places, "ACCOUNTANT_CHECKPOINT_PLACES"
+    if not kept:
+        raise Refused(f"{name} is set, but no checkpoints are kept: set ACCOUNTANT_CHECKPOINTS")
+    unencrypted = settings.checkpoint_places_unencrypted
+    try:
+        text = "" if given is None else given.get_secret_value()
+        addresses = addresses_of(text, unencrypted=unencrypted)
+        places = [_made(address, settings) for address in addresses]
+    except NotInstalled:
+        raise
+    except Refused as error:
+        raise Refused(f"setting {name}: {error}") from None
+    webhooks = sum(place.kind == "webhook" for place in places)
+    if settings.checkpoint_places_authorization is not None and webhooks > 1:
+        raise Refused(f"setting {name}_AUTHORIZATION: {webhooks} webhooks would get the same")
+    return Senders(places, settings.checkpoint_places_seconds)
 
 
 def _made(address: Address, settings: Settings) -> Place:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 
 from tests.streams.checkpoints.places.kinds import make_topic
 from tests.streams.checkpoints.places.receiver import SECRET, NoteReceiver
+from tests.streams.cli.conftest import environment
 
 
 @pytest.fixture
@@ -94,3 +97,39 @@ def test_what_is_no_place_is_said(opened, key):
         "head", "--key", "key", "--to", "kafka://h:1/a-state", ACCOUNTANT_TOPIC_PREFIX="a-"
     )
     assert "is a topic of a ledger" in own.err
+
+
+def test_a_door_tells_of_a_place_that_is_away_and_shows_no_secret(accountant, receiver, tmp_path):
+    receiver.down()
+    env = environment(
+        ACCOUNTANT_CHECKPOINTS=str(tmp_path / "kept"),
+        ACCOUNTANT_CHECKPOINT_PLACES=receiver.url,
+        ACCOUNTANT_CHECKPOINT_PLACES_SECONDS="1",
+        ACCOUNTANT_CHECKPOINT_PLACES_AUTHORIZATION="Bearer header-secret",
+        ACCOUNTANT_LOG_LEVEL="debug",
+    )
+    process = accountant.start("serve", "--port", "0", env=env)
+    assert process.stdout is not None
+    door = process.stdout.readline().split()[-1]
+    metric = 'privacy_checkpoint_place_overdue_seconds{kind="webhook",place="1"}'
+
+    def overdue() -> float:
+        lines = httpx.get(f"{door}/metrics").text.splitlines()
+        return next(float(line.split()[-1]) for line in lines if line.startswith(metric))
+
+    while not overdue():
+        time.sleep(0.05)
+    ready = httpx.get(f"{door}/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["notes"][0].startswith(f"checkpoint place 1: {receiver.name} ")
+    told = ready.text + httpx.get(f"{door}/metrics").text
+    receiver.up()
+    while httpx.get(f"{door}/readyz").json().get("notes"):
+        time.sleep(0.05)
+    assert overdue() == 0
+    process.terminate()
+    told += "".join(process.communicate(timeout=30))
+    assert f"where={receiver.name}" in told
+    for secret in (SECRET, "header-secret"):
+        assert secret not in told
+    assert receiver.notes()

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from pydantic import SecretStr
 
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled import open_plan
@@ -37,12 +38,16 @@ def described() -> Families:
 
 def live(file: Path, clock: TestClock) -> Families:
     """Return (type, labels) by name of a ledger that has seen everything."""
-    with Door(file, clock, Settings(port=0, metrics_analysts=1, limit_by="peer")) as door:
+    elsewhere = SecretStr(str(file.with_name("elsewhere")))
+    seen = Settings(port=0, metrics_analysts=1, limit_by="peer", checkpoint_places=elsewhere)
+    with Door(file, clock, seen) as door:
         door.open(horizon="P365D", delta="1e-6", filter="zcdp_tight")
         door.ask()
         door.ask(analyst="bea")
         door.service.submit_sync("requests", b"{", 5)
-        registry = make_registry(door.service.live_ledgers, door.service.alert_counts)
+        places = door.service.checkpoint_places
+        assert places is not None
+        registry = make_registry(door.service.live_ledgers, door.service.alert_counts, places)
         text, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
         own = door.http.get("/metrics", headers={"accept": "application/openmetrics-text"}).content
         live_ledgers = door.service.live_ledgers

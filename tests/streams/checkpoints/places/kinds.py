@@ -47,6 +47,7 @@ class InDirectory:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "elsewhere"
+        self._path.mkdir()
         self.place = Directory(self._path)
         self.address = str(self._path)
 

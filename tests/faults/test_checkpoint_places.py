@@ -1,0 +1,136 @@
+"""Checkpoints in other places over kills: none is false, and the newest is there after a start."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from accountant.partition import hash_of
+from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.note import opened
+from streams.cli.audit import audited
+from streams.cli.printing.checkpoints import evidence_of, tell
+from streams.cli.reading.log_reader import log_source
+from streams.embedded.ledger_file import read_decisions
+from streams.embedded.service import EmbeddedService
+from streams.kafka.checkpoints.topic import Topic
+from streams.settings import Settings, load
+from streams.testing import LocalBroker
+from tests.faults.sqlite_life import forked, since, verdict
+from tests.nightly import rounds
+from tests.streams.bodies import asking, opening
+from tests.streams.checkpoints.places.kinds import make_topic
+from tests.streams.checkpoints.places.receiver import NoteReceiver
+
+pytestmark = pytest.mark.faults
+
+KILLS: Final = rounds(5, 30)
+BORN: Final = time.time_ns() // 1_000_000
+A_LIFE: Final = 100_000
+
+
+class Killing(NoteReceiver):
+    """A receiver that kills who sends, at a moment that the test has chosen.
+
+    Attributes:
+        victim: the process.
+        moment: `before` a note is kept, `kept` and not answered, `answered`, or None.
+    """
+
+    victim = 0
+    moment: str | None = None
+
+    def keep(self, note: bytes) -> None:
+        if self.moment == "before":
+            self.kill()
+            return
+        super().keep(note)
+        if self.moment == "kept":
+            self.kill()
+
+    def kill(self) -> None:
+        if self.victim:
+            os.kill(self.victim, signal.SIGKILL)
+            self.victim = 0
+
+
+def live(file: Path, given: Settings, life: int) -> None:
+    """Decide until killed."""
+    service = EmbeddedService.open(file, given)
+    service.submit_sync("admin", opening("census", BORN, 0), 10)
+    for number in itertools.count(life * A_LIFE + 1):
+        service.submit_sync("requests", asking("census", BORN, number, epsilon="0.0001"), 10)
+        time.sleep(0.002)  # so that the log stays short
+
+
+def was_sent(body: bytes) -> bool:
+    """Tell whether a body is one of those that the lives send."""
+    number = int(json.loads(body)["request_id"].replace("-", "")[17:], 16)
+    return body in {
+        opening("census", BORN, 0),
+        asking("census", BORN, number, epsilon="0.0001"),
+    }
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds; a test's time limit ends it."""
+    while not holds():
+        time.sleep(0.05)
+
+
+def test_over_kills_no_place_has_a_false_checkpoint_or_lacks_the_newest(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    make_topic(broker.bootstrap, application)
+    topic = f"kafka://{broker.bootstrap}/{application}"
+    file, kept = tmp_path / "ledger.db", tmp_path / "kept"
+    chance = random.Random(21)
+    with Killing(tmp_path / "received") as receiver:
+        given = load(
+            checkpoints=kept,
+            checkpoint_seconds=0.1,
+            checkpoint_places=f"{topic},{receiver.url}",
+            checkpoint_places_seconds=1,
+        )
+        for life in range(KILLS):
+            receiver.moment = ("before", "kept", None)[life % 3]
+            before = len(receiver.posts)
+            child = forked(lambda n=life: live(file, given, n))
+            until(lambda seen=before: len(receiver.posts) > seen)
+            time.sleep(chance.uniform(0, 1.2))  # more are sent meanwhile, to the topic, too
+            if receiver.moment is None:
+                os.kill(child, signal.SIGKILL)
+            receiver.victim = child
+            _, status = os.waitpid(child, 0)
+            assert os.WTERMSIG(status) == signal.SIGKILL, "it ended by itself"
+            receiver.victim = 0
+        receiver.moment = None
+        service = EmbeddedService.open(file, given)  # nobody asks any more
+        end = head_of(file)
+        key = SigningKey.load(kept / "key").verifier
+        to_read = Topic(broker.bootstrap, application)
+        for notes in (receiver.notes, lambda: [note for _, note in to_read.notes()]):
+            until(lambda notes=notes: end in {opened(each, [key])[3:5] for each in notes()})
+        service.close_sync()
+    for place in (str(receiver.directory), topic):
+        evidence = evidence_of(place, [key.text], None)
+        assert evidence is not None
+        told = tell(evidence, audited(log_source(str(file)), None, evidence), looked=True)
+        assert told.ok, told
+        assert told.partitions[0].agree > KILLS
+    judged = verdict(file, tmp_path / "copy", was_sent, since(BORN))
+    assert len(judged.decisions) > 10 * KILLS
+
+
+def head_of(file: Path) -> tuple[int, str]:
+    values = list(read_decisions(file))
+    return len(values) - 1, hash_of(values[-1])

@@ -1,0 +1,100 @@
+"""Workers send the checkpoints of their partitions to other places."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from accountant.partition import hash_of
+from accountant.partition.key_hash import partition_of
+from streams.checkpoints.directory import Directory
+from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.note import opened
+from streams.kafka.checkpoints.topic import Topic
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.ledger import Ledger, request, until
+from tests.faults.worker_process import WorkerProcess
+from tests.streams.checkpoints.places.kinds import make_topic
+
+PARTITIONS = 2
+DATASETS = [
+    next(name for i in range(99) if partition_of((name := f"ds-{i}").encode(), PARTITIONS) == part)
+    for part in range(PARTITIONS)
+]
+
+
+def ends(ledger: Ledger) -> dict[int, tuple[int, str]]:
+    found = oracle.read(ledger.bootstrap, ledger.topic("decisions"), PARTITIONS)
+    logs = [[record.value for record in part if record.value is not None] for part in found]
+    return {number: (len(log) - 1, hash_of(log[-1])) for number, log in enumerate(logs)}
+
+
+def newest(kept: Path, place: Directory | Topic) -> dict[int, tuple[int, str]]:
+    """Return number and hash of the newest checkpoint of each partition in a place."""
+    if not (kept / "key").exists():
+        return {}
+    key = SigningKey.load(kept / "key").verifier
+    found = sorted(opened(note, [key]) for _, note in place.notes())
+    return {each.partition: (each.sequence, each.head) for each in found}
+
+
+def is_newest(ledger: Ledger, kept: Path, place: Directory | Topic) -> bool:
+    return newest(kept, place) == ends(ledger)
+
+
+def come_to_be_newest(ledger: Ledger, kept: Path, place: Directory | Topic) -> None:
+    """Wait until a place has the newest of both partitions; a test's time limit ends it."""
+    while not is_newest(ledger, kept, place):
+        time.sleep(0.1)
+
+
+async def test_the_newest_of_each_partition_is_sent_and_the_last_at_the_end(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    kept, other = tmp_path / "kept", tmp_path / "elsewhere"
+    other.mkdir()
+    name = f"{application}-checkpoints"
+    await asyncio.to_thread(make_topic, broker.bootstrap, name)
+    places = [Directory(other), Topic(broker.bootstrap, name)]
+    settings = {
+        "ACCOUNTANT_CHECKPOINTS": str(kept),
+        "ACCOUNTANT_CHECKPOINT_SECONDS": "0.1",
+        "ACCOUNTANT_CHECKPOINT_PLACES": f"{other},{places[1].name}",
+        "ACCOUNTANT_CHECKPOINT_PLACES_SECONDS": "1",
+    }
+    async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
+        worker = WorkerProcess(ledger, "w1", tmp_path, **settings)
+        worker.start()
+        await ledger.open(*DATASETS)
+        for _ in range(2):
+            await ledger.send_all([request(each, epsilon="0.0001") for each in DATASETS])
+            await ledger.settle()
+            for place in places:
+                await asyncio.to_thread(come_to_be_newest, ledger, kept, place)
+        assert await asyncio.to_thread(worker.stop) == 0
+
+        # Once more, with an interval that does not end: only the end sends the last.
+        settings["ACCOUNTANT_CHECKPOINT_PLACES_SECONDS"] = "86400"
+        worker = WorkerProcess(ledger, "w1", tmp_path, **settings)
+        worker.start()
+        await ledger.send_all([request(each, epsilon="0.0001") for each in DATASETS])
+        await ledger.settle()
+        await ledger.send_all([request(each, epsilon="0.0001") for each in DATASETS * 3])
+        await ledger.settle()
+        assert await asyncio.to_thread(worker.stop) == 0
+        for place in places:
+            assert await asyncio.to_thread(is_newest, ledger, kept, place)
+
+
+async def test_a_worker_that_keeps_none_is_not_started_to_send_them(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        worker = WorkerProcess(
+            ledger, "w1", tmp_path, ACCOUNTANT_CHECKPOINT_PLACES=str(tmp_path / "elsewhere")
+        )
+        worker.start()
+        await until(lambda: not worker.is_running, "ended")
+        assert "set ACCOUNTANT_CHECKPOINTS" in (tmp_path / "w1.log").read_text()

@@ -1,0 +1,176 @@
+"""A ledger in a file sends the checkpoints that it keeps to other places."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from accountant.partition import hash_of
+from streams.checkpoints.directory import Directory
+from streams.checkpoints.keys import SigningKey
+from streams.checkpoints.note import Checkpoint, opened
+from streams.embedded.ledger_file import read_decisions
+from streams.embedded.service import EmbeddedService
+from streams.errors import Refused
+from streams.settings import Settings
+from tests.streams.checkpoints.places.receiver import SECRET, NoteReceiver
+from tests.streams.embedded import owning
+from tests.streams.embedded.owning import ask
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the process itself keeps checkpoints, one each tenth of a second."""
+    place = tmp_path / "kept"
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
+    return place
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that they are sent to, at most each second."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES", str(place))
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES_SECONDS", "1")
+    return place
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[NoteReceiver]:
+    with NoteReceiver(tmp_path / "received") as running:
+        yield running
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds; a test's time limit ends it."""
+    while not holds():
+        time.sleep(0.02)
+
+
+def newest(kept: Path, place: Path) -> tuple[int, str] | None:
+    """Return number and hash of the newest checkpoint in a place, each signed by the own key."""
+    notes = [note for _, note in Directory(place).notes()]
+    if not notes:
+        return None
+    known = [SigningKey.load(kept / "key").verifier]
+    found: list[Checkpoint] = sorted((opened(each, known) for each in notes), key=lambda c: c[3])
+    return found[-1].sequence, found[-1].head
+
+
+def head_of(file: Path) -> tuple[int, str]:
+    values = list(read_decisions(file))
+    return len(values) - 1, hash_of(values[-1])
+
+
+def test_what_is_kept_is_sent_within_the_interval(file: Path, kept: Path, elsewhere: Path) -> None:
+    service = owning.opened(file)
+    for number in range(1, 5):
+        ask(service, number)
+        until(lambda: newest(kept, elsewhere) == head_of(file))
+    assert service.readiness().notes == []
+    service.close_sync()
+
+
+def test_the_last_head_is_sent_before_the_end(
+    file: Path, kept: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES_SECONDS", "86400")
+    service = owning.opened(file)
+    until(lambda: newest(kept, elsewhere))  # the next is due in half a day
+    ask(service, 1, 2, 3)
+    service.close_sync()
+    assert newest(kept, elsewhere) == head_of(file)
+
+
+def test_nothing_is_sent_that_could_not_be_kept(file: Path, kept: Path, elsewhere: Path) -> None:
+    service = owning.opened(file)
+    until(lambda: newest(kept, elsewhere) == head_of(file))
+    before = head_of(file)
+    (note, *_) = kept.rglob("*.note")
+    note.parent.rename(kept / "aside")
+    note.parent.write_text("no directory")
+    ask(service, 1, 2)
+    until(lambda: service.readiness().notes)
+    service.close_sync()  # sends what there is to send
+    assert newest(kept, elsewhere) == before
+    note.parent.unlink()
+    (kept / "aside").rename(note.parent)
+    service = owning.opened(file)
+    until(lambda: newest(kept, elsewhere) == head_of(file))
+    service.close_sync()
+
+
+def test_a_place_that_is_away_is_noted_and_stops_nothing(
+    file: Path, kept: Path, receiver: NoteReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES", receiver.url)
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES_SECONDS", "1")
+    receiver.down()
+    service = owning.opened(file)
+    ask(service, 1, 2)
+    until(lambda: service.readiness().notes)
+    readiness = service.readiness()
+    assert readiness.ready
+    assert readiness.notes == [
+        f"checkpoint place 1: {receiver.name} has not taken it: ConnectError"
+    ]
+    ask(service, 3)
+    receiver.up()
+    until(lambda: newest(kept, receiver.directory) == head_of(file))
+    until(lambda: not service.readiness().notes)
+    service.close_sync()
+
+
+WRONG: dict[str, tuple[dict[str, str], str]] = {
+    "no place": (
+        {"PLACES": f"ftp://h/{SECRET}"},
+        "setting ACCOUNTANT_CHECKPOINT_PLACES: a place must be",
+    ),
+    "another machine": (
+        {"PLACES": f"http://192.0.2.7/{SECRET}"},
+        "http://192.0.2.7 is another machine",
+    ),
+    "a relative directory": ({"PLACES": "elsewhere"}, "with a first /"),
+    "a topic of a ledger": ({"PLACES": "/a,kafka://h:1/decisions"}, "is a topic of a ledger"),
+    "one secret for two": (
+        {
+            "PLACES": f"https://a/{SECRET},https://b/{SECRET}",
+            "PLACES_AUTHORIZATION": f"Bearer {SECRET}",
+        },
+        "2 webhooks would get the same",
+    ),
+    "none are kept": ({"PLACES": "/a", "S": "off"}, "set ACCOUNTANT_CHECKPOINTS"),
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_a_start_with_wrong_places_is_refused_without_a_secret(
+    file: Path, kept: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, why = WRONG[how]
+    for name, value in given.items():
+        separator = "" if name == "S" else "_"
+        monkeypatch.setenv(f"ACCOUNTANT_CHECKPOINT{separator}{name}", value)
+    with pytest.raises(Refused, match=why) as refused:
+        EmbeddedService.open(file, Settings())
+    assert SECRET not in str(refused.value)
+    for name in given:
+        monkeypatch.delenv(f"ACCOUNTANT_CHECKPOINT{'' if name == 'S' else '_'}{name}")
+    owning.opened(file).close_sync()  # the file is free
+
+
+def test_an_empty_setting_names_no_place(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES", " ")
+    service = owning.opened(file)
+    assert service.checkpoint_places is None
+    service.close_sync()
