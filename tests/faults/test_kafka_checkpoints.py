@@ -199,6 +199,7 @@ async def signed(broker: LocalBroker, application: str, tmp_path: Path) -> Async
         yield Signed(ledger, tmp_path)
 
 
+@pytest.mark.timeout(900)
 async def test_kills_around_signing_leave_no_false_alarm_and_no_gap(signed: Signed) -> None:
     draw = random.Random(5)
     with signed.workers("w1") as (worker,):
@@ -218,6 +219,7 @@ async def test_kills_around_signing_leave_no_false_alarm_and_no_gap(signed: Sign
         assert worker.stop() == 0
 
 
+@pytest.mark.timeout(900)
 async def test_owners_in_turn_that_keep_heads_late_leave_no_false_alarm(signed: Signed) -> None:
     draw = random.Random(6)
     with signed.workers("w1", "w2") as workers:
