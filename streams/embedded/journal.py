@@ -280,7 +280,10 @@ def _set_aside(db: apsw.Connection, letters: Sequence[DeadLetter]) -> None:
 
 
 def _first_since(db: apsw.Connection, since: int) -> int:
-    """Return the number of the first decision made at or after `since`, at most the last."""
+    """Return the number of the first decision made at or after `since`, at most the last.
+
+    Raises: Refused: the decision before it is missing.
+    """
     # decided_at falls where a clock was reset: the first of the log, not the one of the least time.
     found = db.execute("SELECT min(sequence) FROM decisions WHERE decided_at >= ?", (since,)).get
     if found is None:
@@ -290,6 +293,9 @@ def _first_since(db: apsw.Connection, since: int) -> int:
     # too soon, so check the decision before.
     while first > 0:
         before = dict(numbered_decisions(db, first=first - 1, most=1)).get(first - 1)
+        if before is None and first != first_kept(db):
+            # The chain shows a gap behind what is read first, and not this one before it.
+            raise Refused(_DAMAGED.format(f"decision {first - 1} is missing"))
         if before is None or decided_at(before) < since:
             break
         first -= 1

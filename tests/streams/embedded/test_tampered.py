@@ -23,6 +23,7 @@ from streams.cli.audit import audit
 from streams.client import Accountant
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
+from streams.errors import Refused
 from streams.settings import Settings
 from streams.testing import ManualClock
 from tests.faults.fed_ledger import FedLedger
@@ -248,10 +249,11 @@ def test_what_was_done_to_a_file_is_named_and_decides_nothing(
         assert unseen is None, unseen
         assert why is not None
     if why is None:
-        # A start that believes `state` reads back only as far as ids are remembered,
         assert not case.drawn.without_state
-        # and does not compare the first decision that it reads with one before it.
-        assert case.drawn.first < case.reads_from + bool(case.drawn.gap)
+        # A start that believes `state` reads back only as far as ids are remembered,
+        # and asks no more of what is before than that its end is there.
+        assert case.drawn.first < case.reads_from
+        assert case.reads_from - 1 not in case.drawn.gap
         assert case.totals(case.file) == case.totals(case.copied("original.db", case.original))
         return
     assert rows(case.file) == case.log  # nothing was decided
@@ -261,3 +263,19 @@ def test_what_was_done_to_a_file_is_named_and_decides_nothing(
             Accountant(settings=case.settings, clock=life.clock())
     else:
         assert why == unseen.replace("unseen.db", case.file.name)
+
+
+@pytest.mark.parametrize("dropped", [1, 2])
+def test_a_gap_before_what_a_start_reads_is_noticed(
+    life: Life, tmp_path: Path, dropped: int
+) -> None:
+    file = tmp_path / "ledger.db"
+    shutil.copy(life.files[-1], file)
+    # What is read first of the rest: its own number and hash agree with nothing before it.
+    gap = range(life.gap - dropped + 1, life.gap + 1)
+    with closing(apsw.Connection(str(file))) as db:
+        db.execute("DELETE FROM decisions WHERE sequence BETWEEN ? AND ?", (gap[0], gap[-1]))
+    left = rows(file)
+    with pytest.raises(Refused, match=f"decision {life.gap} is missing"):
+        EmbeddedService.open(file, _OFF, clock=life.clock())
+    assert rows(file) == left
