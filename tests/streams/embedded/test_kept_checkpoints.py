@@ -234,6 +234,21 @@ def test_a_loss_that_is_seen_late_ends_the_ledger(file: Path, kept: Path) -> Non
     assert head_of(file)[0] <= 4
 
 
+def test_a_process_whose_file_was_replaced_signs_nothing_of_what_it_holds(
+    file: Path, kept: Path
+) -> None:
+    service = opened(file)
+    ask(service, 1)
+    copy = back_up(file)
+    ask(service, 2)
+    until(lambda: bool(notes(kept)) and notes(kept)[-1].sequence == 3)
+    copy.replace(file)
+    with pytest.raises(Unavailable, match="removed or replaced"):
+        ask(service, 3)
+    service.close_sync()
+    assert notes(kept)[-1].sequence == 3
+
+
 def test_a_key_that_others_may_read_signs_nothing(file: Path, kept: Path) -> None:
     asked(file, 1)
     (kept / "key").chmod(0o640)
@@ -331,9 +346,9 @@ def test_a_ledger_that_was_removed_and_made_anew_has_its_path(file: Path, kept: 
 def test_a_name_that_was_half_written_refuses_nothing(file: Path, kept: Path) -> None:
     asked(file, 1)
     (named,) = (kept / "names").iterdir()
-    for text in ("", str(file), f"{file}\n\n"):
+    for number, text in enumerate(("", str(file), f"{file}\n\n"), 2):
         named.write_text(text)
-        asked(file, 2 + len(text) % 7)
+        asked(file, number)
         assert named.read_text().splitlines() == [str(file), notes(kept)[-1].ledger]
 
 
