@@ -19,12 +19,17 @@ class Directory:
     """Keeps each checkpoint as a file, `LEDGER/PARTITION/BRANCH-SEQUENCE-HEAD.note`.
 
     Two different heads of one place in the log are two files: neither replaces the other.
+
+    Args:
+        must_exist: never make the directory itself: where another machine's disk is not mounted,
+            what is made in its place is on this one's.
     """
 
     kind: Kind = "directory"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, must_exist: bool = False) -> None:
         self.path = path
+        self._must_exist = must_exist
         self.name = str(path)
 
     def put(self, checkpoint: Checkpoint, note: bytes) -> str:
@@ -32,6 +37,8 @@ class Directory:
 
         Raises: Unavailable: the directory cannot be written.
         """
+        if self._must_exist and not self.path.is_dir():
+            raise Unavailable(f"checkpoints cannot be kept: {self.path} is no directory")
         folder = self.path / checkpoint.ledger.replace(":", "-") / str(checkpoint.partition)
         return str(put_note(folder, checkpoint, note))
 

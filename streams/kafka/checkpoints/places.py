@@ -17,7 +17,8 @@ def place_of(text: str, settings: Settings) -> Place:
 
     Raises: Refused: it names none; NotInstalled: it is a topic, without the extra `kafka`.
     """
-    return _made(address_of(text, unencrypted=settings.checkpoint_places_unencrypted), settings)
+    address = address_of(text, unencrypted=settings.checkpoint_places_unencrypted)
+    return _made(address, settings, must_exist=False)
 
 
 def readable_place_of(text: str, settings: Settings) -> ReadablePlace:
@@ -49,7 +50,7 @@ def senders_to(settings: Settings, *, kept: bool) -> Senders:
     try:
         text = "" if given is None else given.get_secret_value()
         addresses = addresses_of(text, unencrypted=unencrypted)
-        places = [_made(address, settings) for address in addresses]
+        places = [_made(address, settings, must_exist=True) for address in addresses]
     except NotInstalled:
         raise
     except Refused as error:
@@ -60,9 +61,9 @@ def senders_to(settings: Settings, *, kept: bool) -> Senders:
     return Senders(places, settings.checkpoint_places_seconds)
 
 
-def _made(address: Address, settings: Settings) -> Place:
+def _made(address: Address, settings: Settings, *, must_exist: bool) -> Place:
     if address.kind == "directory":
-        return Directory(Path(address.target))
+        return Directory(Path(address.target), must_exist=must_exist)
     if address.kind == "topic":
         return _topic(address, settings)
     from streams.checkpoints.places.webhook import Webhook

@@ -131,6 +131,19 @@ def test_a_place_that_is_away_is_noted_and_stops_nothing(
     service.close_sync()
 
 
+def test_a_directory_that_is_not_mounted_is_not_made(
+    file: Path, kept: Path, elsewhere: Path
+) -> None:
+    elsewhere.rmdir()
+    service = owning.opened(file)
+    until(lambda: service.readiness().notes)
+    assert service.readiness().notes[0].endswith(f"{elsewhere} is no directory")
+    assert not elsewhere.exists()
+    elsewhere.mkdir()
+    until(lambda: newest(kept, elsewhere) == head_of(file))
+    service.close_sync()
+
+
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "no place": (
         {"PLACES": f"ftp://h/{SECRET}"},
