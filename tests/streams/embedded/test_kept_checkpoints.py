@@ -234,7 +234,7 @@ def test_a_loss_that_is_seen_late_ends_the_ledger(file: Path, kept: Path) -> Non
     assert head_of(file)[0] <= 4
 
 
-def test_a_process_whose_file_was_replaced_signs_nothing_of_what_it_holds(
+def test_what_was_written_into_a_file_that_was_replaced_is_not_signed(
     file: Path, kept: Path
 ) -> None:
     service = opened(file)
