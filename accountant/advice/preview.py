@@ -12,7 +12,7 @@ from accountant.claims import Claim, checked
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.snapshots import is_fractional, left_wire, totals_from
+from accountant.ledger.snapshots import left_wire, totals_from
 from accountant.policy.compiled import stored_plan
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
@@ -106,7 +106,7 @@ def ledger_of(view: DatasetView) -> Ledger:
         generation=view.generation,
         readings=plan.readings(totals),
         halted=view.halted,
-        fractional=is_fractional(totals),
+        fractional=bool(view.rounded_up),
     )
 
 

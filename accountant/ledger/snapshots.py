@@ -66,7 +66,7 @@ def restored(row: Snapshot) -> Ledger:
         generation=row.generation,
         readings=plan.readings(totals),
         halted=bool(row.halted),
-        fractional=is_fractional(totals),
+        fractional=bool(row.rounded_up),
     )
 
 
@@ -83,11 +83,6 @@ def rounded_up_wire(ledger: Ledger) -> dict[str, str] | None:
         return None
     named = zip(ledger.plan.sums, ledger.totals, strict=True)
     return {name: excess_text(amount) for name, amount in named if isinstance(amount, Fractional)}
-
-
-def is_fractional(totals: tuple[Units, ...]) -> bool:
-    """Tell whether some total is no whole number of units."""
-    return Fractional in map(type, totals)
 
 
 def totals_from(

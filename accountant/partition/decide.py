@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import Units
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate
@@ -154,6 +153,7 @@ def _grant(
     identity: tuple[int, str, bytes],
 ) -> Encoded:
     before, after = ledgers
+    spent = after.totals[0]
     value, amounts = grant(
         draft.head,
         draft.rules,
@@ -170,17 +170,13 @@ def _grant(
         dataset=after.dataset,
         sequence=after.sequence,
         analyst=analyst,
-        charged=_charged(before.totals[0], after.totals[0]),
+        # As the cost says it: what the total grows by as it is written.
+        charged=0 if isinstance(spent, float) else int(spent) - int(before.totals[0]),
         crossed=bool(verdict.crossed),
     )
     draft.put(after, amounts)
     _remember(draft, identity, encoded, verdict.cost)
     return encoded
-
-
-def _charged(before: Units, after: Units) -> int:
-    # As the decision's cost says it: by what the total rounded up has grown.
-    return 0 if isinstance(after, float) else int(after) - int(before)
 
 
 def _ledger_decision(

@@ -26,7 +26,7 @@ class Form(NamedTuple):
 
     Attributes:
         grant, row: the record of a grant, the dataset's row.
-        totals: how many of `Amounts` are totals, the mechanisms among them.
+        totals: how many of `Amounts` are of the totals, the mechanisms among them.
         readings: index of the first reading among `Amounts`.
     """
 
@@ -37,7 +37,8 @@ class Form(NamedTuple):
 
 
 Amounts = tuple[str, ...]
-"""A ledger's amounts as text: mechanisms, totals, what is left, readings."""
+"""A ledger's amounts as text: mechanisms, totals, by how much these are rounded up, what is left,
+readings."""
 
 
 @lru_cache(maxsize=_PLANS)
@@ -57,8 +58,8 @@ def form(plan: CompiledPolicy) -> Form:
         f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%s,'
         f'"odometers":{odometers},"crossed":%s,"exhausted":%s,"closed":false,"opened_at":%s,'
         f'"changed_at":%s{exact}}}',
-        totals=1 + len(plan.sums),
-        readings=1 + len(plan.sums) + len(plan.kind.sums),
+        totals=2 + len(plan.sums),
+        readings=2 + len(plan.sums) + len(plan.kind.sums),
     )
 
 
@@ -91,12 +92,12 @@ def grant(
     amounts = (
         str(ledger.mechanisms),
         *map(format_units, totals),
+        _rounded_up(ledger) if ledger.fractional else "",
         *map(format_units, left),
         *map(format_reading, ledger.readings),
     )
     crossed = verdict.crossed
-    forms = form(plan)
-    text = forms.grant % (
+    text = form(plan).grant % (
         place[0],
         head,
         *times,
@@ -105,9 +106,7 @@ def grant(
         ledger.generation,
         ledger.sequence,
         _cost(verdict),
-        *amounts[: forms.totals],
-        _rounded_up(ledger),
-        *amounts[forms.totals :],
+        *amounts,
         f',"crossed":{encode(crossed).decode()}' if crossed else "",
         body.decode(),
         place[1],
@@ -124,8 +123,6 @@ def _cost(verdict: Verdict) -> str:
 
 
 def _rounded_up(ledger: Ledger) -> str:
-    if not ledger.fractional:
-        return ""
     pieces = [f'"{name}":"{text}"' for name, text in (rounded_up_wire(ledger) or {}).items()]
     return f',"rounded_up":{{{",".join(pieces)}}}'
 
@@ -144,7 +141,6 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
         ledger.generation,
         ledger.sequence,
         *amounts[: forms.totals],
-        _rounded_up(ledger),
         *amounts[forms.readings :],
         ledger.crossed,
         "true" if ledger.exhausted else "false",

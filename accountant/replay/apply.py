@@ -11,7 +11,7 @@ import msgspec
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.ledger.snapshots import is_fractional, totals_from
+from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import Remembered, decode_identity, id_key
 from accountant.policy.compiled import stored_plan
@@ -95,7 +95,7 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         changed_at=at,
         readings=ledger.readings if totals == ledger.totals else plan.readings(totals),
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
-        fractional=is_fractional(totals),
+        fractional=bool(decision.rounded_up),
     )
 
 
