@@ -141,7 +141,7 @@ def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
     if choice.plan is None:
         return row | {"why_not": choice.why_not}
     kind = choice.plan.kind
-    cost = price(checked(claim), kind.needs)
+    cost = price(checked(claim), kind.needs, choice.plan.exact)
     row |= {
         "cost": dict(zip(kind.needs, map(format_units, cost.amounts), strict=True)),
         "budget": choice.plan.budget_wire,

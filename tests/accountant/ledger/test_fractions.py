@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.advice.fit import fit, unspent
-from accountant.advice.preview import preview
+from accountant.advice.preview import more_like, preview
 from accountant.amounts import parse_units
 from accountant.claims import AllOf, Repeat, checked
+from accountant.claims.price import price
 from accountant.claims.text import claim_text, parse_claim
 from accountant.fractional import PARTS, parts_of
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
+from accountant.ledger.settlement import settle_brownian, settle_ex_post, void
 from accountant.ledger.snapshots import restored, snapshot
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled import CompiledPolicy, open_plan
-from accountant.records import Decision
+from accountant.records import RULES, Decision
 from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.replay.audit import audit
@@ -110,11 +112,14 @@ def test_what_is_left_is_offered_exactly() -> None:
     assert world.ask("laplace:scale=3,sensitivity=1").granted
 
 
-def test_a_preview_tells_what_the_ledger_then_does() -> None:
-    world = World()
+@pytest.mark.parametrize(("rules", "counts"), [(2, (1, 0, 0)), (RULES, (2, 1, 0, 0))])
+def test_a_preview_tells_what_the_ledger_then_does(rules: int, counts: tuple[int, ...]) -> None:
+    world = World(rules=rules)
     world.open(**BASIC)
+    world.rules = RULES
+    world.commit()
     claim = parse_claim("laplace:scale=3,sensitivity=1")
-    for more in (2, 1, 0, 0):
+    for more in counts:
         ledger = world.draft.ledger("census")
         assert ledger is not None
         view = view_of_ledger(ledger)
@@ -122,6 +127,9 @@ def test_a_preview_tells_what_the_ledger_then_does() -> None:
         decision = world.ask(claim_text(claim))
         assert (told.granted, told.more) == (decision.granted, more)
         assert (told.cost, told.asked, told.left) == (decision.cost, decision.asked, decision.left)
+        assert told.fits == decision.fits
+        if decision.granted:
+            assert more_like(claim, view, decision=decision) == more
 
 
 def test_a_batch_costs_what_its_parts_cost() -> None:
@@ -150,6 +158,33 @@ def test_a_pure_mechanism_after_a_fraction_finds_a_state_no_larger() -> None:
     alone = plan.kind.charge(plan.capacity, (written, 0), verdict.price)  # type: ignore[arg-type]
     assert alone is not None
     assert after.totals[0] - ledger.totals[0] == alone[0] - written
+
+
+def test_what_is_settled_leaves_exactly_what_was_paid() -> None:
+    plan = plan_of({"filter": "ex_post", "epsilon": "1", "delta": "1e-6"})
+    reserved = c.ExPost("0.3333333333333333333333333333333333333334")
+    spent: tuple[Any, ...] = (0, 0)
+    for times in (1, 2, 3):
+        charged = plan.kind.charge(plan.capacity, spent, price(checked(reserved), plan.kind.needs))
+        assert (charged is None) == (times == 3)
+        if charged is None:
+            break
+        settled = settle_ex_post(plan, reserved, paid=Fraction(1, 3), begun=True)
+        spent = tuple(a - b for a, b in zip(charged, settled.returned, strict=True))
+        assert Fraction(parts_of(spent[0]), PARTS) == Fraction(times * 10**40, 3)
+    # The third could not reserve a unit more than is left; it pays a third all the same.
+    last = c.ExPost("0.3333333333333333333333333333333333333333")
+    assert plan.kind.fits(plan.capacity, spent, price(checked(last), plan.kind.needs))
+
+
+def test_a_session_that_ends_early_and_a_reservation_taken_back_return_all_but_what_ran() -> None:
+    plan = plan_of(ZCDP)
+    reserved = c.Brownian("3", "1", "6")
+    charged = price(checked(reserved), plan.priced).amounts
+    settled = settle_brownian(plan, reserved, shown="4", begun=True)
+    kept = charged[0] - settled.returned[0]
+    assert Fraction(parts_of(kept), PARTS) == Fraction(10**40, 24)
+    assert void(plan, checked(reserved), charged, begun=False).returned == charged
 
 
 def test_a_row_is_bounded_whatever_is_asked() -> None:
