@@ -103,9 +103,15 @@ def adjudicate(
         changed_at=at,
         generation=ledger.generation,
         readings=plan.readings(after),
-        fractional=(asked.fractional or ledger.fractional) and Fractional in map(type, after),
+        fractional=_may_be_fractional(ledger, asked) and Fractional in map(type, after),
     )
     return granted, Verdict(Outcome.GRANTED, None, asked, crossed, None, cost)
+
+
+def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:
+    # A filter that is not additive charges what stands in no amount: of a batch whose sum is
+    # infinite, its parts.
+    return asked.fractional or ledger.fractional or not ledger.plan.additive
 
 
 def _grown(

@@ -187,6 +187,32 @@ def test_a_session_that_ends_early_and_a_reservation_taken_back_return_all_but_w
     assert void(plan, checked(reserved), charged, begun=False).returned == charged
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "pure:0.1+gaussian:sigma=3,sensitivity=1",
+        # What an odometer adds up is whole: 9/36. The state is rounded down after the first.
+        "gaussian:sigma=6,sensitivity=1+pure:0.1+8*gaussian:sigma=6,sensitivity=1",
+    ],
+)
+@pytest.mark.parametrize("odometers", [{"odometers": ()}, {}], ids=["none", "the usual one"])
+def test_a_fraction_in_a_batch_with_a_pure_mechanism_is_in_the_log(
+    claim: str, odometers: dict[str, Any]
+) -> None:
+    """Such a batch has no finite sum of mu^2: its parts alone say that it has a fraction."""
+    world = World()
+    world.open(**{**RESIDUE, "epsilon": "5", **odometers})
+    granted = world.ask(claim)
+    ledger = world.ledger()
+    assert granted.rounded_up is not None
+    assert restored(snapshot(ledger)).totals == ledger.totals
+    room = ledger.plan.capacity[0] - parse_units(str((granted.totals or {})["mu_squared"]))
+    assert parse_units((granted.left or {})["mu_squared"]) == room
+    assert world.ask("gaussian:sigma=3,sensitivity=1").granted
+    assert state_rows(world.refolded()) == world.rows()
+    assert audit(world.log).ok
+
+
 def test_a_row_is_bounded_whatever_is_asked() -> None:
     chance = random.Random(3)
     ledger = Ledger.opened("census", open_plan(resolve(Policy(epsilon="100", delta="1e-6"))), 0)
