@@ -25,6 +25,7 @@ from accountant.claims.price import Price, amount, price
 from accountant.claims.promises import Promise, promise
 from accountant.conversions.gdp import mu_of_pure
 from accountant.filters.summed import SummedFilter
+from accountant.fractional import parts_of
 from accountant.policy.compiled import CompiledPolicy
 
 _PAID_EX_POST: Final = frozenset(
@@ -127,7 +128,9 @@ def void(
     Args:
         charged: the amounts that its grant added to the totals.
         begun: whether its start was recorded, so that it may have read the data.
-    A filter whose totals are sums returns the amounts it charged. Under gdp_residue that is right
+    A filter whose totals are sums returns the amounts it charged, and no more than the claim's
+    price: a decision's `cost` may exceed that by part of a unit, since it is what the totals
+    rounded up have grown by. Under gdp_residue that is right
     only for charges as Gaussians, `voidable_price`: the cost of a pure mechanism depends on the
     state, and returning it to another state over-spends (docs/theory.md section 3).
     """
@@ -137,6 +140,8 @@ def void(
         fixed = _in_sums(plan, voidable_price(plan, reserved).parts)
         if charged != fixed:
             return _refused(plan, "it was charged by the state it found, which is never returned")
+    else:
+        charged = tuple(map(_smaller, charged, price(reserved, plan.priced, plan.exact).amounts))
     return Settlement(Ruling.VOIDED, tuple([0 if a == INFINITE else a for a in charged]))
 
 
@@ -182,6 +187,13 @@ def _in(plan: CompiledPolicy, sums: tuple[str, ...], parts: Parts) -> tuple[Unit
         return own if plan.exact else decimal_cost(own)
 
     return tuple([sum(each(name, worth) * n for worth, n in parts) for name in sums])
+
+
+def _smaller(one: Units, other: Units) -> Units:
+    # `min` would compare what is rounded up.
+    if isinstance(one, float) or isinstance(other, float):
+        return min(one, other)
+    return one if parts_of(one) <= parts_of(other) else other
 
 
 def _less(before: Units, after: Units) -> Units:

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant import claims as c
-from accountant.amounts import UNIT, Units
+from accountant.amounts import UNIT, Units, parse_units
 from accountant.claims import checked
 from accountant.claims.price import price
+from accountant.claims.text import parse_claim
 from accountant.conversions.gdp import mu_of_pure
 from accountant.filters import FILTERS
 from accountant.fractional import PARTS, parts_of
@@ -36,6 +37,7 @@ from accountant.records import decode_policy
 from accountant.records.outcomes import Outcome
 from tests.accountant import exact
 from tests.accountant.filters.policies import POLICIES, opened, plan_of
+from tests.accountant.world import World
 
 EVERY_ODOMETER = (
     {"type": "basic"},
@@ -190,6 +192,18 @@ class TestVoiding:
         plan, totals = grown(POLICIES[name], claim)
         voided = void(plan, checked(claim), totals, begun=True)
         assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
+
+    def test_what_a_record_says_of_a_third_returns_no_more_than_a_third(self) -> None:
+        """The first of three costs a part of a unit more than a third, the others less."""
+        world = World()
+        world.open(filter="basic", epsilon="1", odometers=())
+        told = [world.ask("laplace:scale=3,sensitivity=1").cost or {} for _ in range(3)]
+        ledger, claim = world.ledger(), checked(parse_claim("laplace:scale=3,sensitivity=1"))
+        for number, cost in enumerate(told):
+            charged = tuple(map(parse_units, cost.values()))
+            voided = void(ledger.plan, claim, charged, begun=False)
+            kept = Fraction(parts_of(ledger.totals[0] - voided.returned[0]), PARTS * UNIT)
+            assert kept == Fraction(2, 3) if number == 0 else kept > Fraction(2, 3)
 
     def test_gdp_residue_returns_a_gaussian(self) -> None:
         plan, totals = grown(RESIDUE, SESSION)
