@@ -33,6 +33,7 @@ from accountant.records.translate import translate
 from accountant.times import issued_at
 
 MOST_BYTES: Final = 65_536
+_UTF_8_SINCE: Final = 3  # rules
 MOST_NESTED: Final = 16
 MOST_PURPOSE: Final = 200
 
@@ -149,12 +150,12 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
             raise RequestInvalid("type", "must be request", "-")
         return _check_admin(decoded, body, rules)
     except RequestInvalid:
-        _parse(body)  # a broken rule is only told of where the whole body is sound
+        _parse(body, rules)  # a broken rule is only told of where the whole body is sound
         raise
     except msgspec.ValidationError as error:
-        translate(error, _parse(body), Body)
+        translate(error, _parse(body, rules), Body)
     except (msgspec.DecodeError, RecursionError):
-        _parse(body)
+        _parse(body, rules)
         raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
 
 
@@ -174,7 +175,7 @@ def _check_request(request: MechanismRequest, body: bytes, rules: int) -> Checke
     # key of the same name; where other text holds colons too, the slow parser looks.
     colons = body.count(b":")
     if colons != keys and (b"\\" in body or colons != keys + _colons_in_names(request)):
-        _parse(body)
+        _parse(body, rules)
     return Checked(request, request.analyst, issued, claim)
 
 
@@ -200,7 +201,7 @@ def _check_admin(record: Open | Amend | Close, body: bytes, rules: int) -> Check
         if record.policy is not None:
             _check_lower(record)
             open_plan(resolve(record.policy))
-    _parse(body)
+    _parse(body, rules)
     return Checked(record, record.by, issued, None)
 
 
@@ -256,14 +257,16 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def _parse(body: bytes) -> object:
+def _parse(body: bytes, rules: int = RULES) -> object:
     """Return the body as plain values, numbers as their text.
+
+    Rules before 3 took a body whose second byte is 0, such as a digit in UTF-16, for UTF-16.
 
     Raises: Undecodable: it is not JSON, repeats a key, or nests too deep.
     """
     try:
         value = json.loads(
-            body,
+            body if rules < _UTF_8_SINCE else body.decode(),
             object_pairs_hook=_without_repeats,
             parse_int=str,
             parse_float=str,

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from accountant.errors import RequestInvalid
+from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Outcome
 from tests.accountant.world import World, code, opened
 
@@ -166,3 +168,15 @@ def test_an_owners_reason_is_at_most_200_characters() -> None:
     decision = world.amend(reason="x" * 201, horizon="P1D")
     assert decision.error is not None
     assert decision.error.field == "reason"
+
+
+@pytest.mark.parametrize("text", ["0", "42", "-1"])
+def test_json_in_another_encoding_is_no_json(text: str) -> None:
+    body = text.encode("utf-16-le")
+    with pytest.raises(Undecodable):
+        check("requests", body)
+
+
+def test_rules_of_before_took_a_digit_in_utf_16_for_a_number() -> None:
+    with pytest.raises(RequestInvalid, match="expected `object`"):
+        check("requests", b"0\x00", 2)
