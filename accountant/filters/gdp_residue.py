@@ -214,7 +214,8 @@ def _count_batches(mechanisms: int, parts: Parts, room: int, most: int) -> int:
             break
         state, done, part = state - many * each, done + many, 2
     for _ in range(min(most - done, max(_TRIED, _AT_THE_END // mechanisms))):
-        cost = _batch_cost(mechanisms, parts, state)
+        # `charge` finds a state rounded down, too.
+        cost = _batch_cost(mechanisms, parts, whole_down(state))
         if cost is None:
             break
         state, done = state - cost, done + 1

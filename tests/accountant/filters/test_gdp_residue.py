@@ -177,6 +177,20 @@ def test_the_count_of_a_mixed_batch_is_what_the_charges_say() -> None:
         assert KIND.charge(limits, spent, asked(free)) == spent
 
 
+def test_a_count_of_batches_with_fractions_is_never_above_what_is_charged() -> None:
+    """At budgets at which a batch lacks one unit: each charge finds a state rounded down."""
+    ninth, small = c.Gaussian("3", "1"), c.Gaussian("7", "1")
+    for batch in (c.AllOf((ninth, c.Pure("0.1"), small)), c.AllOf((small, c.Pure("0.05"), ninth))):
+        for many in (2, 3):
+            below, least = 0, UNIT
+            while least - below > 1:
+                middle = (below + least) // 2
+                fits = one_by_one((middle, 0), batch)[0] >= many
+                below, least = (below, middle) if fits else (middle, least)
+            assert KIND.count((below, 0), (0, 0), asked(batch)) == many - 1
+            assert KIND.count((least, 0), (0, 0), asked(batch)) == many
+
+
 def test_the_count_of_large_batches_is_proved_to_fit() -> None:
     limits = capacity(claims="1e-6")
     for large in (
