@@ -16,6 +16,7 @@ from accountant.claims.price import price
 from accountant.claims.text import claim_text
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
+from accountant.filters.summed import SummedFilter
 from accountant.policy.cap import CappedFilter
 
 # The offered parameter has 4 significant digits, rounded toward the smaller cost.
@@ -50,26 +51,41 @@ def largest(
     if isinstance(claim, Repeat):
         single = price(checked(claim.claim), kind.needs, exact)
         times = kind.count(capacity, spent, single)
-        if times and isinstance(kind, CappedFilter):
+        if times and (isinstance(kind, CappedFilter) or (exact and not _is_counted(kind))):
             times = _most_times(claim, kind, capacity, spent, times, exact)
         return claim_text(Repeat(claim.claim, times)) if times else None
     return _search(claim, kind, capacity, spent, exact)
 
 
+def _is_counted(kind: Filter | CappedFilter) -> bool:
+    """Tell whether as many claims fit in one request as fit one after another.
+
+    Elsewhere what a batch repeats is charged part by part, which may cost more. Datasets that
+    keep no fractions were offered the count, and audits decide that again.
+    """
+    return isinstance(kind, SummedFilter)
+
+
 def _most_times(
     claim: Repeat,
-    kind: CappedFilter,
+    kind: Filter | CappedFilter,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
     most: int,
     exact: bool,
 ) -> int:
     """Return how many of at most `most` claims one request may ask for: each alone is within."""
-    least, above = 0, most + 1
+
+    def fits(times: int) -> bool:
+        asked = price(CheckedClaim(Repeat(claim.claim, times)), kind.needs, exact)
+        return kind.fits(capacity, spent, asked)
+
+    if fits(most):
+        return most
+    least, above = 0, most
     while above - least > 1:
         middle = (least + above) // 2
-        asked = price(CheckedClaim(Repeat(claim.claim, middle)), kind.needs, exact)
-        least, above = (middle, above) if kind.fits(capacity, spent, asked) else (least, middle)
+        least, above = (middle, above) if fits(middle) else (least, middle)
     return least
 
 
