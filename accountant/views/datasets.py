@@ -201,7 +201,8 @@ def _opened(decision: Decision) -> DatasetView:
 def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
     """Return the fields that a numbered decision of the dataset sets, all from the decision."""
     assert decision.totals is not None
-    plan = stored_plan(decision.policy or view.policy, tuple(view.budget.values()), view.exact)
+    budget = decision.budget or view.budget
+    plan = stored_plan(decision.policy or view.policy, tuple(budget.values()), view.exact)
     _, totals = totals_from(plan, decision.totals, decision.rounded_up)
     spent = plan.progress(totals)
     halts = bool(plan.policy.halt_on_refusal)
@@ -225,6 +226,7 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
     }
     if decision.policy is not None:
         moved["policy"] = plan.policy
+        moved["budget"] = budget
         moved["horizon_ends_at"] = _horizon(plan, from_iso(view.opened_at))
     return moved
 

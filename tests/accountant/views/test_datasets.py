@@ -42,6 +42,18 @@ def shown(view: DatasetView) -> DatasetView:
     )
 
 
+def test_a_budget_that_was_lowered_is_the_one_shown() -> None:
+    world = World()
+    world.open(**BASIC, alert_at=("0.5",))
+    assert world.amend(policy={**BASIC, "epsilon": "0.5", "alert_at": ("0.5",)}).budget
+    assert world.ask("pure:0.3").crossed == ("0.5",)
+    view = folded(world.decisions)
+    assert view is not None
+    assert view.budget["epsilon"] == "0.5"
+    assert view.crossed == ("0.5",)
+    assert shown(view) == shown(view_of_snapshot(snapshot(world.ledger())))
+
+
 @settings(max_examples=100, deadline=None)
 @given(worlds())
 def test_decisions_snapshots_and_repeated_decisions_show_the_same(
