@@ -99,6 +99,22 @@ def test_a_budget_filled_with_fractions_is_predicted_to_its_last_part(
     assert any("rounded_up" in each for each in partition.decisions)
 
 
+def test_a_batch_whose_fraction_is_in_one_of_its_parts_is_predicted(tmp_path: Path) -> None:
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        told = History(ledger)
+        budget = {"filter": "gdp_residue", "epsilon": "5", "delta": "1e-6", "odometers": ()}
+        told.owner("open", "open", "ds", policy=budget)
+        parts = [
+            {"type": "pure", "epsilon": "0.1"},
+            {"type": "gaussian", "sigma": "3", "sensitivity": "1"},
+        ]
+        for number in range(3):
+            told.claim(str(number), "ds", {"type": "all_of", "claims": parts})
+            ledger.reopen(without_rows=number == 1)
+        partition = ledger.judged()
+    assert sum("rounded_up" in each for each in partition.decisions) == 3
+
+
 def check_reach(partition: Partition) -> None:
     """Check that a load meets each rule of the documents often enough to say something."""
     found = outcomes(partition)
