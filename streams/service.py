@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from accountant.advice.preview import Preview
+from accountant.partition import hash_of
 from accountant.records import Decision, Source
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
@@ -184,8 +185,8 @@ async def heads_of(service: LedgerService) -> list[Head]:
 
     Raises: as `LedgerService.read_log`.
     """
-    (genesis,) = await service.read_log(0, 0, 1)
-    ledger, found = ledger_of(genesis), list[Head]()
+    (first,) = await service.read_log(0, 0, 1)
+    ledger, found = ledger_of(first) or hash_of(first), list[Head]()
     for partition in range(service.partitions):
         note = service.newest_checkpoint(partition)  # before the decision: of no later one
         _, value = await service.last_decision(partition)

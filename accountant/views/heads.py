@@ -52,9 +52,12 @@ def head_of(
     )
 
 
-def ledger_of(genesis: bytes) -> str:
-    """Return a ledger's id by decision 0 of its partition 0."""
-    named = decode_decision(genesis).genesis
-    if named is None or named.ledger is msgspec.UNSET:
-        return hash_of(genesis)
-    return named.ledger
+def ledger_of(first: bytes) -> str | None:
+    """Return a ledger's id by decision 0 of its partition 0, None if that is no genesis.
+
+    Raises: DECODE_ERRORS: it cannot be read.
+    """
+    genesis = decode_decision(first).genesis
+    if genesis is None:
+        return None
+    return hash_of(first) if genesis.ledger is msgspec.UNSET else genesis.ledger

@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.errors import BudgetError
-from accountant.partition import hash_of
-from accountant.records import DECODE_ERRORS, decode_decision
+from accountant.records import DECODE_ERRORS
 from accountant.records.receipts import Receipt
 from accountant.records.rollbacks import Rollback
 from accountant.replay.audit import AuditReport
 from accountant.times import iso
+from accountant.views.heads import ledger_of
 from streams.checkpoints.key_changes import Believed, believed_keys
 from streams.checkpoints.keys import Verifier
 from streams.checkpoints.note import Checkpoint, NoteInvalid, signed_by, unverified
@@ -102,11 +102,9 @@ class Evidence:
         if partition and self._ledger is not None:
             return
         try:
-            genesis = decode_decision(first).genesis
+            self._ledger = ledger_of(first) or self._ledger
         except _UNREADABLE:
             return  # the audit tells
-        if genesis is not None:
-            self._ledger = hash_of(first) if genesis.ledger is msgspec.UNSET else genesis.ledger
 
     def take(self, partition: int, found: Mapping[int, str | None], end: int) -> None:
         """Take what a partition's log has.

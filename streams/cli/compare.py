@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from accountant.comparators.fixed_in_advance import FixedInAdvance
     from accountant.policy import Policy
     from accountant.records import Decision
-    from accountant.records.decided import Encoded
 
 _OWNERS = {"open", "amend"}
 
@@ -60,9 +59,10 @@ def compare(
     from streams.cli.printing.output import print_json
 
     with explained():
-        comparison, best = Comparison(policy_in(policy)), _best(policy_in(policy))
+        wanted = policy_in(policy)
+        comparison, best = Comparison(wanted), _best(wanted)
         taken = _take_all(comparison, best, sys.stdin.buffer)
-        alternatives = (*comparison.alternatives(), best.alternative)
+        alternatives = (*comparison.alternatives(), _shown(best))
     if not taken.decided:
         if json:
             print_json(_of_input(taken))
@@ -74,28 +74,24 @@ def compare(
     _tell(taken, json=json)
 
 
-class _Without:
-    """Stands in for `FixedInAdvance` where numpy is not installed."""
-
-    def __init__(self) -> None:
-        from accountant.advice.compare import Alternative
-
-        why = "it needs the extra `plots`"
-        self.alternative = Alternative("comparator", "optimal_mixed", why_not=why)
-
-    def take(self, decided: Encoded, line: int) -> None:
-        """Count nothing."""
-
-
-def _best(policy: Policy) -> FixedInAdvance | _Without:
+def _best(policy: Policy) -> FixedInAdvance | None:
+    """Return what counts the optimum, None without numpy."""
     try:
         from accountant.comparators.fixed_in_advance import FixedInAdvance
     except ImportError:
-        return _Without()
+        return None
     return FixedInAdvance(policy)
 
 
-def _take_all(comparison: Comparison, best: FixedInAdvance | _Without, stream: BinaryIO) -> _Taken:
+def _shown(best: FixedInAdvance | None) -> Alternative:
+    from accountant.advice.compare import Alternative
+
+    if best is not None:
+        return best.alternative
+    return Alternative("comparator", "optimal_mixed", why_not="it needs the extra `plots`")
+
+
+def _take_all(comparison: Comparison, best: FixedInAdvance | None, stream: BinaryIO) -> _Taken:
     """Decide every line, and return what became of them."""
     from accountant.records.inputs import MOST_BYTES
     from accountant.records.outcomes import Outcome
@@ -112,7 +108,8 @@ def _take_all(comparison: Comparison, best: FixedInAdvance | _Without, stream: B
                 taken.left_out += 1
             elif (encoded := comparison.take(request)).outcome is not Outcome.INVALID:
                 taken.decided += 1
-                best.take(encoded, comparison.lines)
+                if best is not None:
+                    best.take(encoded, comparison.lines)
             else:
                 taken.invalid += 1
                 if taken.first_invalid is None:

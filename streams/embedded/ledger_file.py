@@ -14,7 +14,14 @@ from urllib.parse import quote
 import apsw
 
 from accountant.partition.draft import genesis_decision
-from accountant.records import DECODE_ERRORS, Genesis, decode_decision
+from accountant.records import (
+    DECODE_ERRORS,
+    Genesis,
+    PartitionRow,
+    decode_decision,
+    decode_partition_row,
+    partition_row_key,
+)
 from streams.errors import Refused
 
 T = TypeVar("T")
@@ -120,6 +127,16 @@ def sound_row(key: bytes, kind: str, value: bytes, crc: object) -> bytes:
     if flaw is not None:
         raise _row_damaged(key, flaw)
     return value
+
+
+def partition_row(db: apsw.Connection) -> PartitionRow | None:
+    """Return the partition's row of `state`, None if there is none.
+
+    Raises: Refused: it is damaged.
+    """
+    key = partition_row_key(0)
+    rows: list[Any] = db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
+    return decoded_row(key, sound_row(*rows[0]), decode_partition_row) if rows else None
 
 
 def decoded_row(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:

@@ -61,7 +61,6 @@ class KafkaService:
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
         self._recent = Recent(clock or SystemClock(), deployment.window_ms)
         self._views: dict[str, DatasetView] = {}
-        self._branches: dict[int, int] = {}  # of rollbacks that were accepted meanwhile
         self.usage_index = KafkaUsage(deployment, index)
         self._views_of = ViewFolder(self._views, {})
         self._events = Broadcast[Decision]()
@@ -228,8 +227,7 @@ class KafkaService:
 
     def branch(self, partition: int) -> int | None:
         """As `LedgerService.branch`."""
-        known = (self._branches.get(partition), self._tail.branches.get(partition))
-        return max((each for each in known if each is not None), default=None)
+        return self._tail.branches.get(partition)
 
     def newest_checkpoint(self, partition: int) -> None:
         """None: workers sign, and a gateway has no key."""
@@ -266,7 +264,7 @@ class KafkaService:
         lines = [decode_line(value) for value in values]
         for line, value in zip(lines, values, strict=True):
             if line.outcome in _BRANCHES:
-                self._branches[partition] = _branch_of(value)
+                self._tail.take_branch(partition, _branch_of(value))
             if line.source is None:
                 continue
             place: Place = partition, line.source.topic, line.source.offset

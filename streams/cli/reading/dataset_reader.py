@@ -11,7 +11,7 @@ import msgspec
 
 from accountant.claims import Claim
 from accountant.errors import LogDamaged
-from accountant.records import decode_partition_row, decode_snapshot, partition_row_key
+from accountant.records import decode_snapshot
 from accountant.records.inputs import is_name
 from accountant.records.outcomes import Outcome
 from accountant.views.datasets import DatasetView, view_of_snapshot
@@ -113,15 +113,11 @@ class _FileViews(Views):
         return decoded(number, request, _decode_asked).claim
 
     def rollbacks(self) -> Mapping[int, int]:
-        from streams.embedded.ledger_file import ROWS, decoded_row, reader, sound_row
+        from streams.embedded.ledger_file import partition_row, reader
 
-        key = partition_row_key(0)
         with reader(self._path) as db:
-            rows: list[Any] = db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
-        if not rows:
-            return {}
-        row = decoded_row(key, sound_row(*rows[0]), decode_partition_row)
-        return {0: row.branch} if row.branch else {}
+            row = partition_row(db)
+        return {0: row.branch} if row is not None and row.branch else {}
 
     def _shown(self, which: str, bindings: tuple[bytes, ...]) -> list[DatasetView]:
         """Return the datasets that have a row, as the log has them at the same moment.

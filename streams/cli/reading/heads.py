@@ -32,11 +32,10 @@ def heads_of(source: LogSource) -> list[Head]:
 
     Raises: Unavailable, Refused; LogDamaged: a log is empty, or its ends cannot be read.
     """
-    import msgspec
-
     from accountant.errors import LogDamaged
     from accountant.partition import hash_of
     from accountant.records import decode_decision
+    from accountant.views.heads import ledger_of
     from streams.cli.reading.decoding import decoded
 
     found, ledger = list[Head](), ""
@@ -44,9 +43,7 @@ def heads_of(source: LogSource) -> list[Head]:
         first = next(part.values, None)
         if first is None:
             raise LogDamaged(f"partition {part.number} has no decision 0")
-        genesis = decoded(0, first, decode_decision).genesis
-        if not ledger and genesis is not None:
-            ledger = hash_of(first) if genesis.ledger is msgspec.UNSET else genesis.ledger
+        ledger = ledger or decoded(0, first, ledger_of) or ""
         branch, last = _branch_at_seal(part), first
         for last in chain([first], part.values):
             if _ROLLBACK in last:

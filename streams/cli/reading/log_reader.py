@@ -85,26 +85,15 @@ class SqliteLog(LogSource):
     archives: tuple[Path, ...] = ()
 
     def parts(self) -> Iterator[Part]:
-        from accountant.records import decode_partition_row, partition_row_key
         from streams.cli.reading.archives import joined
         from streams.embedded.archives.sealed_log import read_seal
-        from streams.embedded.ledger_file import (
-            ROWS,
-            decoded_row,
-            read_decisions,
-            reader,
-            sound_row,
-        )
+        from streams.embedded.ledger_file import partition_row, read_decisions, reader
 
-        key = partition_row_key(0)
         with reader(self.path) as db, db:  # one transaction, so one moment: a writer may be at work
             last = db.execute("SELECT max(sequence) FROM decisions").get
-            rows: list[Any] = db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
+            row = partition_row(db)
             found = read_seal(db)
-        head = None
-        for row in rows:
-            decoded = decoded_row(key, sound_row(*row), decode_partition_row)
-            head = decoded.partition_sequence, decoded.head
+        head = None if row is None else (row.partition_sequence, row.head)
         # What is appended from now on is left out, so that the count is right.
         total = 0 if last is None else int(last) + 1
         if found is None:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
-import msgspec
 
 from accountant.errors import LedgerFault
 from accountant.partition import hash_of
-from accountant.records import DECODE_ERRORS, decode_decision
+from accountant.records import DECODE_ERRORS
+from accountant.views.heads import ledger_of
 from streams.clock import Clock
 from streams.embedded.file_ownership import OwnedFile
 from streams.embedded.ledger_file import numbered_decisions, read_decisions, reader
@@ -126,12 +126,9 @@ def ledger_id(path: Path) -> str:
     """
     for value in read_decisions(path, first=0, most=1):
         try:
-            genesis = decode_decision(value).genesis
+            return ledger_of(value) or hash_of(value)
         except DECODE_ERRORS as error:
             raise Unavailable(f"decision 0 of {path} cannot be read: {error}") from error
-        if genesis is not None and genesis.ledger is not msgspec.UNSET:
-            return genesis.ledger
-        return hash_of(value)
     raise Unavailable(f"{path} has no decision 0")
 
 

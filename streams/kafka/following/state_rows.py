@@ -71,12 +71,16 @@ class StateRows:
             if own is None:
                 return
             partition = decode_partition_row(own)
-            self.branches[tp.partition] = partition.branch or 0
+            self.take_branch(tp.partition, partition.branch or 0)
             if are_all(partition, rows.values()):
                 self._missing.remove(tp)
         except DECODE_ERRORS as error:
             # The partition's next owner writes such rows again; the log holds the decisions.
             _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
+
+    def take_branch(self, partition: int, branch: int) -> None:
+        """Take how many losses a log has accepted, from a row or a decision, old ones too."""
+        self.branches[partition] = max(branch, self.branches.get(partition, 0))
 
     async def complete(self) -> None:
         """Read again from time to time, until every partition is complete.

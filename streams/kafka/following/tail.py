@@ -56,7 +56,6 @@ class Tail:
     ) -> None:
         self._deployment = deployment
         self._rows = StateRows(deployment, on_snapshot)
-        self.branches = self._rows.branches
         self._on_decisions = on_decisions
         self._read_on = read_on
         self._history_ms = history_ms
@@ -67,6 +66,15 @@ class Tail:
         self._left: set[TopicPartition] = set()
         self._caught_up = asyncio.Event()
         self.trouble: str | None = "starting"
+
+    @property
+    def branches(self) -> Mapping[int, int]:
+        """How many losses the log of each partition has accepted, of those that are known."""
+        return self._rows.branches
+
+    def take_branch(self, partition: int, branch: int) -> None:
+        """As `StateRows.take_branch`."""
+        self._rows.take_branch(partition, branch)
 
     async def caught_up(self) -> None:
         """Return once the tail has read all snapshots and follows the decisions."""

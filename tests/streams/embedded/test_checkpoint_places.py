@@ -22,15 +22,6 @@ from tests.streams.embedded.owning import ask
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the process itself keeps checkpoints, one each tenth of a second."""
-    place = tmp_path / "kept"
-    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
-    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
-    return place
-
-
-@pytest.fixture
 def elsewhere(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that they are sent to, at most each second."""
     place = tmp_path / "elsewhere"

@@ -23,14 +23,6 @@ OTHER = hash_of(b"what another process has decided")
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = tmp_path / "kept"
-    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
-    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
-    return place
-
-
-@pytest.fixture
 def file(tmp_path: Path, kept: Path) -> Path:
     return tmp_path / "ledger.db"
 

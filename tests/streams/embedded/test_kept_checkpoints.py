@@ -28,15 +28,6 @@ from tests.streams.embedded.owning import BORN, ask
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place of checkpoints, with one each tenth of a second."""
-    place = tmp_path / "kept"
-    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
-    monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
-    return place
-
-
-@pytest.fixture
 def file(tmp_path: Path, kept: Path) -> Path:
     return tmp_path / "ledger.db"
 
