@@ -12,7 +12,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from streams.checkpoints.note import Checkpoint, opened
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until
-from tests.faults.worker_process import COMMAND, WorkerProcess
+from tests.faults.worker_process import COMMAND, WorkerProcess, running, settings_of
 from tests.nightly import rounds
 from tests.streams.cli.conftest import environment
 
@@ -102,21 +103,9 @@ class Signed:
     def __init__(self, ledger: Ledger, directory: Path) -> None:
         self.ledger, self.place, self._directory = ledger, directory / "kept", directory
 
-    @contextlib.contextmanager
-    def workers(self, *names: str) -> Iterator[list[Signing]]:
+    def workers(self, *names: str) -> AbstractContextManager[Sequence[Signing]]:
         """Start workers; at the end kill what is left of them."""
-        started = [Signing(self.ledger, name, self._directory, self.place) for name in names]
-        try:
-            for each in started:
-                each.start()
-            yield started
-        except BaseException:
-            for each in started:
-                print(each.log_tail())
-            raise
-        finally:
-            for each in started:
-                each.kill()
+        return running([Signing(self.ledger, name, self._directory, self.place) for name in names])
 
     @contextlib.asynccontextmanager
     async def load(self) -> AsyncIterator[None]:
@@ -175,13 +164,7 @@ class Signed:
 
     async def audited(self) -> None:
         """Check that an audit with these checkpoints agrees."""
-        deployment = self.ledger.deployment
-        env = environment(
-            ACCOUNTANT_URL=f"kafka://{deployment.bootstrap}",
-            ACCOUNTANT_APPLICATION=deployment.application,
-            ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
-            ACCOUNTANT_PARTITIONS=str(_PARTITIONS),
-        )
+        env = environment(**settings_of(self.ledger))
         key = SigningKey.load(self.place / "key").verifier.text
         line = ["audit", "--checkpoints", str(self.place), "--key", key]
         command = [sys.executable, "-m", "streams.cli", *line]

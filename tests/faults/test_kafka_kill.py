@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from aiokafka import AIOKafkaProducer
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, opening, request, until
-from tests.faults.worker_process import WorkerProcess
+from tests.faults.worker_process import WorkerProcess, running
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.faults
@@ -26,21 +27,11 @@ PAUSES = rounds(3, 10)
 BASIC = {"epsilon": "0.05", "filter": "basic"}
 
 
-@contextlib.contextmanager
-def processes(ledger: Ledger, directory: Path, *names: str) -> Iterator[list[WorkerProcess]]:
+def processes(
+    ledger: Ledger, directory: Path, *names: str
+) -> AbstractContextManager[Sequence[WorkerProcess]]:
     """Start workers; at the end kill what is left of them."""
-    started = [WorkerProcess(ledger, name, directory) for name in names]
-    try:
-        for each in started:
-            each.start()
-        yield started
-    except BaseException:
-        for each in started:
-            print(each.log_tail())
-        raise
-    finally:
-        for each in started:
-            each.kill()
+    return running([WorkerProcess(ledger, name, directory) for name in names])
 
 
 async def open_half_basic(ledger: Ledger, count: int) -> list[str]:

@@ -7,12 +7,28 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.faults.ledger import Ledger
 
 COMMAND = (sys.executable, "-m", "streams.cli", "worker")
+
+
+W = TypeVar("W", bound="WorkerProcess")
+
+
+def settings_of(ledger: Ledger) -> dict[str, str]:
+    """Return where a ledger is, as every command's environment says it."""
+    deployment = ledger.deployment
+    return {
+        "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
+        "ACCOUNTANT_APPLICATION": deployment.application,
+        "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
+        "ACCOUNTANT_PARTITIONS": str(deployment.partitions),
+    }
 
 
 class WorkerProcess:
@@ -30,10 +46,7 @@ class WorkerProcess:
         self._log = directory / f"{instance_id}.log"
         self._environment = {
             **{name: os.environ[name] for name in os.environ if "ACCOUNTANT_" not in name},
-            "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
-            "ACCOUNTANT_APPLICATION": deployment.application,
-            "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
-            "ACCOUNTANT_PARTITIONS": str(deployment.partitions),
+            **settings_of(ledger),
             "ACCOUNTANT_WINDOW_MS": str(deployment.window_ms),
             "ACCOUNTANT_SKEW_MS": str(deployment.skew_ms),
             "ACCOUNTANT_INSTANCE_ID": instance_id,
@@ -98,3 +111,19 @@ class WorkerProcess:
     def log_tail(self, lines: int = 30) -> str:
         """Return the last lines of the log, for a test that fails."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
+
+
+@contextmanager
+def running(workers: Sequence[W]) -> Iterator[Sequence[W]]:
+    """Start workers; at the end kill what is left of them."""
+    try:
+        for each in workers:
+            each.start()
+        yield workers
+    except BaseException:
+        for each in workers:
+            print(each.log_tail())
+        raise
+    finally:
+        for each in workers:
+            each.kill()

@@ -24,6 +24,7 @@ from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
+from tests.faults.worker_process import settings_of
 from tests.streams.cli.conftest import environment
 
 PARTITIONS = 2
@@ -50,14 +51,7 @@ class Keeping:
             yield worker
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        deployment = self.ledger.deployment
-        env = environment(
-            ACCOUNTANT_URL=f"kafka://{deployment.bootstrap}",
-            ACCOUNTANT_APPLICATION=deployment.application,
-            ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
-            ACCOUNTANT_PARTITIONS=str(PARTITIONS),
-            ACCOUNTANT_CHECKPOINTS=str(self.place),
-        )
+        env = environment(**settings_of(self.ledger), ACCOUNTANT_CHECKPOINTS=str(self.place))
         line = [sys.executable, "-m", "streams.cli", *command]
         return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
 

@@ -27,6 +27,7 @@ from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator
+from tests.faults.worker_process import settings_of
 from tests.nightly import rounds
 from tests.streams.checkpoints.tampering import (
     KINDS,
@@ -157,13 +158,7 @@ class Tampered:
 
     def audited(self) -> Any:
         """Return what the command says, which must end as one that has found something."""
-        deployment = self.ledger.deployment
-        env = environment(
-            ACCOUNTANT_URL=f"kafka://{deployment.bootstrap}",
-            ACCOUNTANT_APPLICATION=deployment.application,
-            ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
-            ACCOUNTANT_PARTITIONS=str(_PARTITIONS),
-        )
+        env = environment(**settings_of(self.ledger))
         key = SigningKey.load(self.place / "key").verifier.text
         line = ["audit", "--checkpoints", str(self.place), "--key", key, "--json"]
         command = [sys.executable, "-m", "streams.cli", *line]
