@@ -15,7 +15,7 @@ import msgspec
 
 from accountant.claims import CheckedClaim, checked
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.policy import check_alerts, check_horizon, check_ratio, resolve
+from accountant.policy import Policy, check_alerts, check_horizon, check_ratio, resolve
 from accountant.policy.compiled import open_plan
 from accountant.records import (
     FIRST_RULES,
@@ -27,7 +27,7 @@ from accountant.records import (
     Open,
     Source,
 )
-from accountant.records.first_rules import check_first
+from accountant.records.older_rules import check_fields, check_filter
 from accountant.records.outcomes import Reason
 from accountant.records.translate import translate
 from accountant.times import issued_at
@@ -141,8 +141,8 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
         RequestInvalid: a field breaks its rule.
     """
     try:
-        if rules == FIRST_RULES and source == "admin":
-            check_first(body)
+        if rules < RULES and source == "admin":
+            check_fields(body, rules)
         decoded = _DECODERS[source](body)
         if isinstance(decoded, MechanismRequest):
             return _check_request(decoded, body, rules)
@@ -190,7 +190,7 @@ def _check_admin(record: Open | Amend | Close, body: bytes, rules: int) -> Check
         rule = f"must be at most {MOST_PURPOSE} characters"
         raise RequestInvalid("reason", rule, record.reason)
     if isinstance(record, Open):
-        open_plan(resolve(record.policy))
+        _check_policy(record.policy, rules)
     elif isinstance(record, Amend):
         if record.alert_at is not None:
             check_alerts(record.alert_at, field="alert_at")
@@ -200,9 +200,15 @@ def _check_admin(record: Open | Amend | Close, body: bytes, rules: int) -> Check
             check_ratio(record.most_per_request, field="most_per_request")
         if record.policy is not None:
             _check_lower(record)
-            open_plan(resolve(record.policy))
+            _check_policy(record.policy, rules)
     _parse(body, rules)
     return Checked(record, record.by, issued, None)
+
+
+def _check_policy(policy: Policy, rules: int) -> None:
+    if rules < RULES:
+        check_filter(policy, rules)
+    open_plan(resolve(policy))
 
 
 def _check_lower(record: Amend) -> None:

@@ -1,0 +1,72 @@
+"""Bodies as older rules read them, for audits of what was decided then.
+
+A field, a filter or a kind of claim that later rules have added was unknown then, and the request
+`invalid`. Which field of a wrong body is told depends on the order in which it is read, so those
+bodies are read by the same types without what came later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.policy import Policy
+from accountant.records.records import Amend, Close, Open
+
+_FIELDS_SINCE: Final[dict[type[msgspec.Struct], dict[str, int]]] = {
+    Policy: {"most_per_request": 2},
+    Open: {},
+    Amend: {"follows": 2, "most_per_request": 2, "policy": 2},
+    Close: {"follows": 2},
+}
+"""The fields that came after rules 1, each with the first rules that know it."""
+
+_FILTERS_SINCE: Final[dict[str, int]] = {}
+"""The filters that came after rules 1, each with the first rules that know it."""
+
+
+def check_fields(body: bytes, rules: int) -> None:
+    """Raise msgspec.ValidationError where an owner's record has a field that came later."""
+    _decoder(rules)(body)
+
+
+def check_filter(policy: Policy, rules: int) -> None:
+    """Raise RequestInvalid where a policy's filter came later than some rules."""
+    known = [name for name in FILTERS if _FILTERS_SINCE.get(name, 1) <= rules]
+    if policy.filter not in known:
+        rule = f"must be one of {', '.join(known)}"
+        raise RequestInvalid("policy.filter", rule, policy.filter)
+
+
+@cache
+def _decoder(rules: int) -> Callable[[bytes], Any]:
+    policy = _older(Policy, rules)
+    kinds: Any = _older(Open, rules, policy=policy)
+    kinds |= _older(Amend, rules, policy=policy | None) | _older(Close, rules)
+    return msgspec.json.Decoder(kinds).decode
+
+
+def _older(kind: type[msgspec.Struct], rules: int, **replaced: Any) -> Any:
+    """Return a type of records without the fields that came later than some rules."""
+    config = kind.__struct_config__
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(kind):
+        if _FIELDS_SINCE[kind].get(field.name, 1) <= rules:
+            type_ = replaced.get(field.name, field.type)
+            fields.append(
+                (field.name, type_) if field.required else (field.name, type_, field.default)
+            )
+    return msgspec.defstruct(
+        kind.__name__,
+        fields,
+        forbid_unknown_fields=True,
+        frozen=True,
+        kw_only=True,
+        tag_field=config.tag_field,
+        tag=config.tag,
+    )
