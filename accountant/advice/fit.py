@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from accountant.amounts import Units, format_units
 from accountant.claims import Claim, checked
-from accountant.claims.price import price
+from accountant.claims.price import Price, price
+from accountant.filters import BesideBasic
 from accountant.ledger.snapshots import totals_from
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.views.datasets import DatasetView
@@ -37,12 +38,17 @@ class Fit:
         cost: the amount that the first claim adds to the additive sum; its price if it does not
             fit, `inf` if it is not accepted.
         unit: name of that sum.
+        ends: the filter that such claims end before they no longer fit, since basic composition
+            beside it lets more of them in.
+        ends_after: how many of them fit before that.
     """
 
     accepted: bool
     count: int | None
     cost: str
     unit: str
+    ends: str | None = None
+    ends_after: int | None = None
 
 
 def unspent(plan: CompiledPolicy) -> Budget:
@@ -73,6 +79,35 @@ def fit(claim: Claim, budget: Budget) -> Fit:
     after = kind.charge(capacity, budget.spent, cost)
     if after is None or (cap is not None and not cap.admits(cost)):
         return Fit(accepted=True, count=0, cost=format_units(cost.amounts[0]), unit=unit)
-    grown = kind.progress(capacity, after) - kind.progress(capacity, budget.spent)
+    grown = _own_cost(budget, after, cost)
     count = 0 if budget.closed else kind.count(capacity, budget.spent, cost)
-    return Fit(accepted=True, count=count, cost=format_units(grown), unit=unit)
+    ends_after = _ends_after(budget, cost, count)
+    return Fit(
+        accepted=True,
+        count=count,
+        cost=format_units(grown),
+        unit=unit,
+        ends=None if ends_after is None else kind.name,
+        ends_after=ends_after,
+    )
+
+
+def _own_cost(budget: Budget, after: tuple[Units, ...], cost: Price) -> Units:
+    """Return what a claim adds to the filter's additive sum, its price where it ends the filter."""
+    kind, capacity = budget.plan.kind, budget.plan.capacity
+    if isinstance(kind, BesideBasic):
+        if kind.has_ended(after):
+            return cost.amounts[0]
+        kind = kind.kind
+    width = len(kind.sums)
+    before, now = budget.spent[:width], after[:width]
+    return kind.progress(capacity[:width], now) - kind.progress(capacity[:width], before)
+
+
+def _ends_after(budget: Budget, cost: Price, count: int | None) -> int | None:
+    kind = budget.plan.kind
+    if not isinstance(kind, BesideBasic) or kind.has_ended(budget.spent):
+        return None
+    by_filter = kind.count_by_filter(budget.plan.capacity, budget.spent, cost)
+    more = by_filter is not None and (count is None or count > by_filter)
+    return by_filter if more else None

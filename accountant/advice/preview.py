@@ -45,6 +45,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     left: dict[str, str]
     fits: str | None
     more: int | None
+    ends: str | None = None
 
     def __bool__(self) -> bool:
         raise TypeError("a preview is neither true nor false: read its `granted`")
@@ -82,6 +83,7 @@ def preview(view: DatasetView, asked: PreviewRequest) -> Preview:
         left=left_wire(after),
         fits=verdict.fits,
         more=more,
+        ends=verdict.ends,
     )
 
 

@@ -44,6 +44,8 @@ def in_place_of(policy: Policy, name: str) -> Policy:
     plain = dict.fromkeys(PARAMETERS, msgspec.UNSET)
     made = msgspec.structs.replace(policy, filter=name, **plain)
     kind = FILTERS[name]
+    if not kind.takes_beside:
+        made = msgspec.structs.replace(made, beside=msgspec.UNSET)
     if "order" in kind.parameters:
         made = msgspec.structs.replace(made, order=_order(policy))
     if "orders" in kind.parameters:

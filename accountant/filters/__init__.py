@@ -8,6 +8,7 @@ from typing import Final
 from accountant.filters.advanced_2016 import Advanced2016
 from accountant.filters.base import Budget, Filter, Guarantee, Parameter
 from accountant.filters.basic import Basic
+from accountant.filters.beside import BesideBasic
 from accountant.filters.ex_post import ExPost
 from accountant.filters.fully_adaptive import FullyAdaptive
 from accountant.filters.gdp_residue import GdpResidue
@@ -36,4 +37,4 @@ _BY_NAME: Final = {kind.name: kind for kind in _ALL}
 FILTERS: Final = MappingProxyType(_BY_NAME)
 """Every filter class by its name in a policy; `policy.filter_of` returns a policy's filter."""
 
-__all__ = ["FILTERS", "Budget", "Filter", "Guarantee", "Parameter"]
+__all__ = ["FILTERS", "BesideBasic", "Budget", "Filter", "Guarantee", "Parameter"]

@@ -78,14 +78,23 @@ class Filter(ABC):
             and checks derive their lists of parameters from here.
         sums: names of its totals; the first is the one that the budget is counted in.
         settles_ex_post: an `ex_post` claim may be settled below its bound.
+        takes_beside: basic composition may stand beside it, `beside` of a policy.
+        adds_up: what a batch costs is the sum of what its mechanisms cost, whatever was spent.
     """
 
-    name: ClassVar[str]
-    budget_fields: ClassVar[tuple[str, ...]] = ("epsilon",)
+    name: str
+    budget_fields: tuple[str, ...] = ("epsilon",)
     reads: ClassVar[tuple[str, ...]] = ()
     parameters: ClassVar[Parameters] = MappingProxyType({})
-    settles_ex_post: ClassVar[bool] = False
+    settles_ex_post: bool = False
+    adds_up: bool = False
+    takes_beside: bool = True
     sums: tuple[str, ...]
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """Names of its totals: `sums`, and behind them those that have no limit."""
+        return self.sums
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ class Basic(AdditiveFilter):
     """
 
     name = "basic"
+    takes_beside = False
     settles_ex_post = True
     sums = ("epsilon", "delta")
 

@@ -18,6 +18,7 @@ class ExPost(AdditiveFilter):
     """
 
     name = "ex_post"
+    takes_beside = False
     settles_ex_post = True
     sums = ("ex_post_only", "delta")
 

@@ -19,6 +19,8 @@ class SummedFilter(Filter):
     `holds` must be monotone: where it refuses totals, it refuses all larger ones.
     """
 
+    adds_up = True
+
     def charge(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:

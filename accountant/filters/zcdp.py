@@ -17,6 +17,7 @@ class Zcdp(AdditiveFilter):
     """
 
     name = "zcdp"
+    takes_beside = False
     budget_fields = ("rho",)
     sums = ("rho", "delta")
 

@@ -58,7 +58,7 @@ class FilterLedger:
         self.kind = filter_of(policy)
         self.capacity: Totals = self.kind.capacity(budget)
         self.guarantee = self.kind.guarantee(budget)
-        self.start: Totals = (0,) * len(self.kind.sums)
+        self.start: Totals = (0,) * len(self.kind.state)
         ratio = policy.most_per_request
         self._cap = None if ratio is UNSET else CappedFilter(self.kind, self.capacity, str(ratio))
 

@@ -11,9 +11,12 @@ import msgspec
 from accountant.amounts import Units, format_units
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
+from accountant.claims.text import parse_claim
+from accountant.filters import BesideBasic
 from accountant.fractional import Fractional
 from accountant.ledger import Ledger
 from accountant.ledger.largest_fit import largest
+from accountant.policy.compiled import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
@@ -27,6 +30,8 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         reason: why it was refused.
         price: what was asked for; None if that was never looked at.
         cost: what a grant has added to each of the totals, rounded up, by name, as decimals.
+        ends: the filter that a grant has ended, let in by basic composition beside it alone; of a
+            refusal, the one that what it offers would end.
         crossed: ratios of the policy's `alert_at` that this decision is the first to reach.
         fits: the largest claim of the kind asked for that would still be granted, as text.
     """
@@ -37,6 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     crossed: tuple[str, ...] = _NONE_CROSSED
     fits: str | None = None
     cost: dict[str, str] | None = None
+    ends: str | None = None
 
 
 def adjudicate(
@@ -71,7 +77,12 @@ def adjudicate(
         # Not for want of budget: it halts nothing and crosses no threshold.
         fits = _offer(ledger, claim)
         return _moved(ledger, at), Verdict(
-            Outcome.REFUSED, Reason.ABOVE_CAP, asked, _NONE_CROSSED, fits
+            Outcome.REFUSED,
+            Reason.ABOVE_CAP,
+            asked,
+            _NONE_CROSSED,
+            fits,
+            ends=would_end(plan, ledger.spent, fits),
         )
     if spent is None:
         if not plan.kind.accepts(asked):
@@ -80,7 +91,8 @@ def adjudicate(
     after = spent + tuple(map(add, totals[width:], asked.amounts[plan.needed :]))
     progress = plan.kind.progress(plan.capacity, spent)
     if not plan.additive:
-        cost = _named(plan.sums, _grown(totals, after, after))
+        named = _shared if plan.kind.adds_up else _named
+        cost = named(plan.sums, _grown(totals, after, after))
     elif asked.fractional:
         cost = _shared(plan.sums, _grown(totals, after, asked.amounts))
     else:
@@ -105,7 +117,9 @@ def adjudicate(
         readings=plan.readings(after),
         fractional=_may_be_fractional(ledger, asked) and Fractional in map(type, after),
     )
-    return granted, Verdict(Outcome.GRANTED, None, asked, crossed, None, cost)
+    ended = plan.ended
+    ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
+    return granted, Verdict(Outcome.GRANTED, None, asked, crossed, None, cost, ends)
 
 
 def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:
@@ -151,13 +165,27 @@ def _refuse_exhausted(
     halts = bool(plan.policy.halt_on_refusal)
     # After a halt nothing would be granted any more, so nothing is offered.
     fits = None if halts else _offer(ledger, claim)
-    verdict = Verdict(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits)
+    ends = would_end(plan, ledger.spent, fits)
+    verdict = Verdict(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits, ends=ends)
     return _moved(ledger, at, crossed_after, exhausted, halts), verdict
 
 
 def _offer(ledger: Ledger, claim: CheckedClaim) -> str | None:
     plan = ledger.plan
     return largest(claim.claim, plan.offered, plan.capacity, ledger.spent, plan.exact)
+
+
+def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) -> str | None:
+    """Return the filter that a claim which fits would end, None if it ends none.
+
+    Args:
+        fits: the claim as text, None for no claim.
+    """
+    kind = plan.kind
+    if fits is None or not isinstance(kind, BesideBasic) or kind.has_ended(spent):
+        return None
+    asked = price(CheckedClaim(parse_claim(fits)), kind.needs, plan.exact)
+    return None if kind.filter_fits(plan.capacity, spent, asked) else kind.name
 
 
 def _moved(

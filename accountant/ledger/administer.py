@@ -75,7 +75,7 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     was, now = guarantee_of(before.policy), guarantee_of(plan.policy)
     same = all(
         getattr(before.policy, field) == getattr(plan.policy, field)
-        for field in ("filter", "unit", "neighbours", *PARAMETERS)
+        for field in ("filter", "beside", "unit", "neighbours", *PARAMETERS)
     )
     larger = now.name != was.name or now.amount > was.amount or now.delta > was.delta
     if not same or larger or any(map(gt, plan.capacity, before.capacity)):

@@ -16,7 +16,6 @@ from accountant.claims.price import price
 from accountant.claims.text import claim_text
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
-from accountant.filters.summed import SummedFilter
 from accountant.policy.cap import CappedFilter
 
 # The offered parameter has 4 significant digits, rounded toward the smaller cost.
@@ -63,7 +62,7 @@ def _is_counted(kind: Filter | CappedFilter) -> bool:
     Elsewhere what a batch repeats is charged part by part, which may cost more. Datasets that
     keep no fractions were offered the count, and audits decide that again.
     """
-    return isinstance(kind, SummedFilter)
+    return not isinstance(kind, CappedFilter) and kind.adds_up
 
 
 def _most_times(

@@ -19,12 +19,12 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import INFINITE, Units, cost_up, decimal_cost, exact_cost, parse
+from accountant.amounts import INFINITE, UNIT, Units, cost_up, decimal_cost, exact_cost, parse
 from accountant.claims import Brownian, CheckedClaim, ExPost
 from accountant.claims.price import Price, amount, price
 from accountant.claims.promises import Promise, promise
 from accountant.conversions.gdp import mu_of_pure
-from accountant.filters.summed import SummedFilter
+from accountant.filters.beside import ENDED, EPSILON, WITHOUT, BesideBasic
 from accountant.fractional import parts_of
 from accountant.policy.compiled import CompiledPolicy
 
@@ -61,7 +61,12 @@ class Settlement(msgspec.Struct, frozen=True):
 
 
 def settle_ex_post(
-    plan: CompiledPolicy, reserved: ExPost, *, paid: Decimal | Fraction, begun: bool
+    plan: CompiledPolicy,
+    reserved: ExPost,
+    *,
+    paid: Decimal | Fraction,
+    begun: bool,
+    by_basic_alone: bool = False,
 ) -> Settlement:
     """Return the ruling on an ex-post reservation that is settled at E(y).
 
@@ -69,23 +74,33 @@ def settle_ex_post(
         paid: E(y) in nats, >= 0. The ledger computes it from the released values, as
             `noise_reduction_cost` does; a number that a runner reports is never a cost.
         begun: whether the mechanism's start was recorded before it read the data.
+        by_basic_alone: basic composition has let it in, beside a filter that was not charged.
     The delta of the claim is never returned. A filter that does not settle ex-post claims has
-    charged a pure claim, and returns nothing. Source: Rogers 2023 Lemma 5.2;
-    docs/theory.md section 3.
+    charged a pure claim, and returns nothing; basic composition beside it settles them. Source:
+    Rogers 2023 Lemma 5.2; docs/theory.md section 3 and P13.
     """
     if not begun:
         return _refused(plan, "that it began must be recorded before it reads the data")
     most, cost = Fraction(reserved.epsilon), Fraction(paid)
     if not 0 <= cost <= most:
         return _beyond(plan, f"it has paid {float(cost):.6g}, its maximum is {reserved.epsilon}")
-    if not plan.kind.settles_ex_post:
-        return Settlement(Ruling.SETTLED, _nothing(plan))
+    settled = _settled_ex_post(plan, by_basic_alone)
     # Neither is rounded down, so the remaining charge is not below the paid cost. The smaller
     # one, rounded to 20 digits, may exceed the larger one, which is held exactly: return 0.
     units = exact_cost if plan.exact else cost_up
     refund = max(0, units(most) - units(cost))
-    returned = tuple([refund if name in _PAID_EX_POST else 0 for name in plan.sums])
+    returned = tuple([refund if name in settled else 0 for name in plan.sums])
     return Settlement(Ruling.SETTLED, returned)
+
+
+def _settled_ex_post(plan: CompiledPolicy, by_basic_alone: bool) -> frozenset[str]:
+    """Return the names of the totals that an ex-post claim's settlement lowers."""
+    kind = plan.kind
+    settled = _PAID_EX_POST if kind.settles_ex_post else frozenset[str]()
+    if not isinstance(kind, BesideBasic):
+        return settled
+    uncharged = kind.limited_by_filter if by_basic_alone else ()
+    return settled.difference(uncharged) | {EPSILON}
 
 
 def settle_brownian(
@@ -130,19 +145,25 @@ def void(
         begun: whether its start was recorded, so that it may have read the data.
     A filter whose totals are sums returns the amounts it charged, and no more than the claim's
     price: a decision's `cost` may exceed that by part of a unit, since it is what the totals
-    rounded up have grown by. Under gdp_residue that is right
-    only for charges as Gaussians, `voidable_price`: the cost of a pure mechanism depends on the
-    state, and returning it to another state over-spends (docs/theory.md section 3).
+    rounded up have grown by. Under gdp_residue that is right only for charges as Gaussians,
+    `voidable_price`: the cost of a pure mechanism depends on the state, and returning it to
+    another state over-spends (docs/theory.md section 3). A filter that has ended because basic
+    composition alone has let the claim in stays ended (P13).
     """
     if begun:
         return _refused(plan, "what has begun may have read the data: it can only be settled")
-    if not isinstance(plan.kind, SummedFilter):
-        fixed = _in_sums(plan, voidable_price(plan, reserved).parts)
-        if charged != fixed:
+    kind = plan.kind
+    most = dict(zip(plan.priced, voidable_price(plan, reserved).amounts, strict=True))
+    by_state = () if kind.adds_up else kind.sums
+    if isinstance(kind, BesideBasic):
+        most |= {WITHOUT: UNIT, ENDED: 0}
+        by_state = () if kind.adds_up else kind.limited_by_filter
+    returned = []
+    for name, own in zip(plan.sums, charged, strict=True):
+        if name in by_state and own and own != most[name]:
             return _refused(plan, "it was charged by the state it found, which is never returned")
-    else:
-        charged = tuple(map(_smaller, charged, price(reserved, plan.priced, plan.exact).amounts))
-    return Settlement(Ruling.VOIDED, tuple([0 if a == INFINITE else a for a in charged]))
+        returned.append(0 if own == INFINITE else _smaller(own, most[name]))
+    return Settlement(Ruling.VOIDED, tuple(returned))
 
 
 def voidable_price(plan: CompiledPolicy, claim: CheckedClaim) -> Price:
@@ -152,7 +173,7 @@ def voidable_price(plan: CompiledPolicy, claim: CheckedClaim) -> Price:
     mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon)); other filters use the claim's own price.
     """
     asked = price(claim, plan.priced, plan.exact)
-    if isinstance(plan.kind, SummedFilter):
+    if plan.kind.adds_up:
         return asked
     parts = tuple([(_dominated(worth), times) for worth, times in asked.parts])
     return replace(asked, amounts=_in(plan, plan.priced, parts), parts=parts)
@@ -183,6 +204,8 @@ def _in_sums(plan: CompiledPolicy, parts: Parts) -> tuple[Units, ...]:
 
 def _in(plan: CompiledPolicy, sums: tuple[str, ...], parts: Parts) -> tuple[Units, ...]:
     def each(name: str, worth: Promise) -> Units:
+        if name in (WITHOUT, ENDED):
+            return 0
         own = amount(name, worth)
         return own if plan.exact else decimal_cost(own)
 

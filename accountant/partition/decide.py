@@ -201,6 +201,7 @@ def _ledger_decision(
         sequence=ledger.sequence,
         asked=None if price is None else price.wire,
         fits=verdict.fits,
+        ends=verdict.ends,
         totals=totals_wire(ledger),
         rounded_up=rounded_up_wire(ledger),
         left=left_wire(ledger),

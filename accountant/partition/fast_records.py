@@ -52,7 +52,7 @@ def form(plan: CompiledPolicy) -> Form:
     return Form(
         grant='{"type":"decision","partition_sequence":%s,"previous":"%s","decided_at":"%s",'
         '"floor":"%s"%s,"outcome":"granted","dataset":"%s","generation":%s,"sequence":%s,'
-        f'"cost":%s,"totals":{totals}%s,"left":{left},"odometers":{odometers}%s,"request":%s,'
+        f'"cost":%s,"totals":{totals}%s,"left":{left},"odometers":{odometers}%s%s,"request":%s,'
         '"source":{"topic":"requests","partition":%s,"offset":%s}}',
         row='{"type":"snapshot","version":1,"dataset":"%s","generation":%s,"sequence":%s,'
         f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%s,'
@@ -108,6 +108,7 @@ def grant(
         _cost(verdict),
         *amounts,
         f',"crossed":{encode(crossed).decode()}' if crossed else "",
+        "" if verdict.ends is None else f',"ends":"{verdict.ends}"',
         body.decode(),
         place[1],
         place[2],

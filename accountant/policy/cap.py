@@ -31,7 +31,7 @@ class CappedFilter:
     def __init__(self, kind: Filter, capacity: tuple[Units, ...], ratio: str) -> None:
         self._kind = kind
         self._capacity = capacity
-        self._empty: tuple[Units, ...] = (_NOTHING,) * len(kind.sums)
+        self._empty: tuple[Units, ...] = (_NOTHING,) * len(kind.state)
         self.most = math.floor(Fraction(ratio) * int(capacity[0]))
         self.needs = kind.needs
         self.known: dict[int, tuple[Price, bool]] = {}

@@ -14,6 +14,7 @@ from msgspec import UNSET
 from accountant.amounts import Units, format_units, parse_units, units_down
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
+from accountant.filters.beside import ENDED
 from accountant.filters.summed import SummedFilter
 from accountant.odometers import Reader, sums_of
 from accountant.policy import Policy, filter_of, horizon_seconds, parse_budget
@@ -39,6 +40,8 @@ class CompiledPolicy:
         additive: a granted claim adds exactly its price to the filter's totals.
         sums: names of the totals, the filter's first.
         width: how many of `sums` belong to the filter.
+        ended: place among `sums` of what says that the filter has ended (`filters.BesideBasic`),
+            None for a policy without `beside`.
         priced: names of the sums of a price: the filter's needs, then the odometers' sums.
         needed: how many of `priced` the filter needs.
         cap: what one request may take at most, None for no such limit.
@@ -57,6 +60,7 @@ class CompiledPolicy:
         "budget_wire",
         "cap",
         "capacity",
+        "ended",
         "exact",
         "horizon_seconds",
         "kind",
@@ -90,8 +94,9 @@ class CompiledPolicy:
         self.exact = exact
         self.kind = kind
         self.additive = additive
-        self.sums = (*kind.sums, *names)
-        self.width = len(kind.sums)
+        self.sums = (*kind.state, *names)
+        self.width = len(kind.state)
+        self.ended = self.sums.index(ENDED) if ENDED in kind.state else None
         self.priced = (*kind.needs, *names)
         self.needed = len(kind.needs)
         self.capacity = capacity

@@ -15,7 +15,8 @@ from msgspec import UNSET, UnsetType
 from accountant.amounts import format_units, parse, parse_in, precise, units_down
 from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO, check_delta
 from accountant.errors import RequestInvalid
-from accountant.filters import FILTERS, Filter, Guarantee
+from accountant.filters import FILTERS, BesideBasic, Filter, Guarantee
+from accountant.filters.beside import BESIDE
 from accountant.odometers import AnyOdometer
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.spelling import did_you_mean
@@ -54,6 +55,8 @@ class Policy(
         epsilon_ex_post, delta_ex_post: the second budget of filter split.
         most_per_request: the most that one request may take, as a ratio in (0, 1]: the
             `spent_ratio` that it alone would leave on an empty dataset of the policy.
+        beside: `basic`, or left out: basic composition beside the filter, see
+            `filters.BesideBasic`.
 
     A field from `halt_on_refusal` on that is left out is not written either, so that what was
     opened before there was such a field reads, and is written, as it was.
@@ -76,6 +79,7 @@ class Policy(
     epsilon_ex_post: str | UnsetType = UNSET
     delta_ex_post: str | UnsetType = UNSET
     most_per_request: str | UnsetType = UNSET
+    beside: str | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(
@@ -114,9 +118,22 @@ def filter_of(policy: Policy) -> Filter:
             raise RequestInvalid(f"policy.{field}", rule, value)
     given = [(field, getattr(policy, field)) for field in (*kind.reads, *kind.parameters)]
     try:
-        return _made(kind, tuple((f, v) for f, v in given if v is not UNSET and v is not None))
+        made = _made(kind, tuple((f, v) for f, v in given if v is not UNSET and v is not None))
+        return made if policy.beside is UNSET else _with_basic(made, policy)
     except RequestInvalid as error:
         raise error.under("policy") from None
+
+
+def _with_basic(kind: Filter, policy: Policy) -> Filter:
+    if policy.beside != BESIDE:
+        raise RequestInvalid("beside", f"must be {BESIDE}, or left out", policy.beside)
+    if policy.rho is not None and kind.takes_beside:
+        rule = "must be left out where rho is given: it needs an epsilon"
+        raise RequestInvalid("beside", rule, BESIDE)
+    return _beside(kind)
+
+
+_beside = lru_cache(maxsize=4096)(BesideBasic)
 
 
 @lru_cache(maxsize=4096)

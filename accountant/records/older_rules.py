@@ -19,7 +19,7 @@ from accountant.policy import Policy
 from accountant.records.records import Amend, Close, Open
 
 _FIELDS_SINCE: Final[dict[type[msgspec.Struct], dict[str, int]]] = {
-    Policy: {"most_per_request": 2},
+    Policy: {"most_per_request": 2, "beside": 3},
     Open: {},
     Amend: {"follows": 2, "most_per_request": 2, "policy": 2},
     Close: {"follows": 2},

@@ -180,6 +180,8 @@ class Decision(
         rounded_up: by how many units of 1e-40 each of `totals` exceeds the exact one, as `2/3`;
             those that are exact are left out.
         crossed: the ratios of `alert_at` that this decision is the first to reach.
+        ends: the filter that admits nothing from this grant on, which basic composition beside it
+            has let in alone; of a refusal, the filter that what it offers would end.
         fits: the largest claim of the requested kind that would still be granted.
         policy, budget: only of an opening or amendment, resolved and rounded down.
         seal: what stands for the beginning of the log, of an outcome `sealed`.
@@ -207,6 +209,7 @@ class Decision(
     left: dict[str, str] | None = None
     odometers: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
+    ends: str | None = None
     first: First | None = None
     error: FieldError | None = None
     policy: Policy | None = None

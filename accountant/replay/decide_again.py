@@ -9,6 +9,7 @@ from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
+from accountant.ledger.adjudicate import would_end
 from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
@@ -63,10 +64,16 @@ def decided_again(partition: Partition, decision: Decision) -> Findings:
     if ledger is None:
         yield from same("odometers", None, decision.odometers)
         yield from same("fits", None, decision.fits)
+        yield from same("ends", None, decision.ends)
         return
     yield from check_odometers(ledger.plan, ledger.totals, decision.odometers or {})
     if ours.fits != decision.fits and not _fits(ledger, decision.fits):
         yield Finding("fits", str(ours.fits), str(decision.fits))
+        return
+    ends = ours.ends
+    if ours.fits != decision.fits:
+        ends = would_end(ledger.plan, ledger.spent, decision.fits)
+    yield from same("ends", ends, decision.ends)
 
 
 def _fits(ledger: Ledger, text: str | None) -> bool:

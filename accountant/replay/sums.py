@@ -153,6 +153,7 @@ def _check_charges_nothing(decision: Decision) -> Findings:
     for field in _OF_A_LEDGER:
         yield from same(field, None, getattr(decision, field))
     yield from same("crossed", (), decision.crossed)
+    yield from same("ends", None, decision.ends)
 
 
 def _check_numbered(ledger: Ledger | None, decision: Decision) -> Findings:
@@ -209,8 +210,13 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
         cost = decision.cost or {}
         yield from same("cost", plan.sums, tuple(cost))
         yield from _check_added(plan, ledger.totals, tuple(cost.values()), totals)
+        at = plan.ended
+        ends = at is not None and totals[at] != ledger.totals[at]
+        yield from same("ends", plan.policy.filter if ends else None, decision.ends)
     else:
         yield from same("cost", None, decision.cost)
+        if plan.ended is None or decision.fits is None:
+            yield from same("ends", None, decision.ends)
         yield from same("totals", _wire(ledger.totals), _wire(totals))
         yield from same("rounded_up", rounded_up_wire(ledger), decision.rounded_up)
         yield from same("mechanisms", ledger.mechanisms, mechanisms)

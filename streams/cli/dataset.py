@@ -11,11 +11,13 @@ import typer
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import DEFAULT_URL, Json, Url, Wait
 from streams.cli.reading.policy_options import (
+    PROPOSED_CAP,
     excluded,
     named_options,
     policy_in,
     policy_of,
     policy_options,
+    proposed,
 )
 
 if TYPE_CHECKING:
@@ -31,10 +33,9 @@ By = Annotated[
 Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
 _OF_A_POLICY = (
     *("epsilon", "delta", "filter", "rho", "delta_for_claims"),
-    *("unit", "neighbours", "horizon", "most_per_request"),
+    *("unit", "neighbours", "horizon", "most_per_request", "beside"),
 )
 """The options of `open` that a policy's file says instead."""
-PROPOSED_CAP = "0.1"
 _CAP_EXPLAINED = (
     f"no single request may take more than {PROPOSED_CAP} of the budget, so that a mistyped one "
     "cannot use it up;\nchange it by `accountant dataset amend --most-per-request`, 1 lifts it"
@@ -77,10 +78,8 @@ def open_(
             excluded(context, "--policy", _OF_A_POLICY, why="the file says it all")
             wanted = policy_in(policy)
         else:
-            proposed = fields["most_per_request"] is None
-            if proposed:
-                fields["most_per_request"] = PROPOSED_CAP
-            wanted = policy_of(fields)
+            wanted = policy_of(proposed(fields))
+            proposes_cap = fields["most_per_request"] is None
         with named_options() if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))
         if preview:
@@ -89,7 +88,7 @@ def open_(
             return
         with Accountant(url, wait=wait) as ledger:
             decision = ledger.open(name, wanted, by=by, reason=reason, wait=wait)
-    if policy is None and proposed and not json and decision.outcome == "opened":
+    if policy is None and proposes_cap and not json and decision.outcome == "opened":
         typer.echo(_CAP_EXPLAINED)
     _tell(decision, json)
 

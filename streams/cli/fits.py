@@ -14,9 +14,11 @@ from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.reading.policy_options import (
     excluded,
+    is_typed,
     named_options,
     policy_of,
     policy_options,
+    proposed,
 )
 
 if TYPE_CHECKING:
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
 
 _OF_A_BUDGET: Final = (
     *("filter", "epsilon", "rho", "delta", "delta_for_claims"),
-    *(*PARAMETERS, "neighbours"),
+    *(*PARAMETERS, "beside", "most_per_request", "neighbours"),
 )
 """The options that describe a budget, if no dataset does."""
+_OF_A_FILTER: Final = ("filter", "beside", "most_per_request")
+"""The options whose values are proposed where none of them is typed."""
 
 
 @policy_options(*_OF_A_BUDGET, after="claim", filter=f"{', '.join(FILTERS)}; or all, side by side.")
@@ -52,15 +56,16 @@ def fits(
 ) -> None:
     """Print how many such requests fit a budget, one after another; nothing is asked or written.
 
-    The budget is a new dataset's, of the options, or what is left of an open dataset's. Exit code 1
-    if not even one fits, or the filter cannot take the claim.
+    The budget is a new dataset's, or what is left of an open dataset's. Without --filter, --beside
+    and --most-per-request the policy is the one that `dataset open` proposes. Exit code 1 if not
+    even one fits, or the filter cannot take the claim.
     """
     from accountant.advice.choose_filter import choose, choose_all, mix
     from accountant.claims import checked
     from accountant.claims.text import parse_claim
     from streams.cli.reading.dataset_reader import opened
 
-    policy = policy_of(budget)
+    policy = policy_of(budget if is_typed(context, *_OF_A_FILTER) else proposed(budget))
     with explained():
         wanted = checked(mix([parse_claim(text) for text in claim])).claim
         if dataset is not None:
@@ -146,7 +151,10 @@ def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
         "cost": dict(zip(kind.needs, map(format_units, cost.amounts), strict=True)),
         "budget": choice.plan.budget_wire,
     }
-    given = {field: getattr(choice.policy, field) for field in kind.parameters}
+    if choice.fit is not None and choice.fit.ends is not None:
+        row |= {"ends": choice.fit.ends, "ends_after": choice.fit.ends_after}
+    fields = (*FILTERS[choice.name].parameters, "beside", "most_per_request")
+    given = {field: getattr(choice.policy, field) for field in fields}
     return row | {field: value for field, value in given.items() if value}
 
 
@@ -161,7 +169,14 @@ def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
         _fail_not_taken(choice, claim)
     count = "unlimited" if choice.fit.count is None else str(choice.fit.count)
     typer.echo(count + (f" at {_at(choice)}" if choice.chosen else ""))
+    if choice.fit.ends is not None:
+        typer.echo(
+            f"ends {choice.fit.ends}: after {choice.fit.ends_after} of them basic composition "
+            "alone lets the next one in",
+            err=True,
+        )
     if choice.fit.count == 0:
+        _explain_cap(choice, claim)
         _explain_delta(choice, claim)
 
 
@@ -197,6 +212,21 @@ def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
         + " and no finite ".join(missing),
         hint="another --filter, such as zcdp_tight",
     )
+
+
+def _explain_cap(choice: FilterChoice, claim: Claim) -> None:
+    """Say so where one request would take more than the policy lets it."""
+    from accountant.claims import checked
+    from accountant.claims.price import price
+
+    assert choice.plan is not None
+    cap = choice.plan.cap
+    if cap is not None and not cap.admits(price(checked(claim), choice.plan.priced)):
+        typer.echo(
+            f"each takes more than {choice.policy.most_per_request} of the budget, the most that "
+            "one request may: --most-per-request 1 lifts it",
+            err=True,
+        )
 
 
 def _explain_delta(choice: FilterChoice, claim: Claim) -> None:

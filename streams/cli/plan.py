@@ -11,10 +11,12 @@ from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.reading.policy_options import (
     excluded,
+    is_typed,
     named_options,
     policy_in,
     policy_of,
     policy_options,
+    proposed,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ def plan(
     """Print the mechanisms that keep an error, their claims, costs, and how many fit a budget.
 
     The budget is that of the options, of a policy's file, or what is left of an open dataset's;
-    without one the claims are printed alone. Exit code 1 if there is a budget that not one fits.
+    without one the claims are printed alone. Without --filter the policy is the one that
+    `dataset open` proposes. Exit code 1 if there is a budget that not one fits.
     """
     from accountant.advice.noise_for_error import choices, wanted
 
@@ -74,7 +77,7 @@ def plan(
             )
             found = choices(wish)
         budget = _of_file(policy) if dataset is None else _of_dataset(dataset, url)
-        typed = policy_of(fields)
+        typed = policy_of(fields if is_typed(context, "filter") else proposed(fields))
         rows = [(choice, _fit(choice.claim, budget, typed)) for choice in found]
     if json:
         kind = typed.filter if budget is None else budget.plan.kind.name

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from streams.cli.printing.output import print_json, short, stdout
-from streams.cli.printing.tables import about_more, meaning
+from streams.cli.printing.output import print_json, stdout
+from streams.cli.printing.tables import about_end, about_more, amount_lines, meaning
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
@@ -30,12 +30,12 @@ def _lines(shown: Preview) -> list[Text]:
     lines = [head.append("; nothing was asked or written")]
     if (means := meaning(shown.reason)) is not None:
         lines.append(Text(f"  {means}"))
-    for label, amounts in (("cost", shown.cost), ("asked", shown.asked), ("left", shown.left)):
-        if amounts:
-            said = ", ".join(f"{name} {short(amounts[name])}" for name in shown.left)
-            lines.append(Text(f"  {label:<6}{said}"))
+    lines += amount_lines(shown.left, cost=shown.cost, asked=shown.asked)
     if shown.granted:
         lines.append(Text(f"  then  {about_more(shown.more)}", style="bold"))
     elif shown.fits is not None:
         lines.append(Text(f"  fits  {shown.fits}", style="bold"))
+    if shown.ends is not None:
+        said = about_end(shown.ends, granted=shown.granted)
+        lines.append(Text(f"  ends  {said}", style="yellow"))
     return lines

@@ -17,7 +17,7 @@ from accountant.claims.text import parse_claim
 from accountant.policy import guarantee_of
 from accountant.policy.compiled import CompiledPolicy
 from streams.cli.printing.output import short
-from streams.cli.printing.tables import most_per_request
+from streams.cli.printing.tables import filter_words, most_per_request
 
 TYPICAL: Final = (
     "pure:0.01",
@@ -64,7 +64,7 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
     symbol = "ε" if kind == "epsilon" else "ρ"
     rows = [
         ("guarantee", f"{symbol} = {amount:f}, δ = {delta:f}, per {policy.unit}, for all releases"),
-        ("filter", f"{policy.filter}, δ for claims {policy.delta_for_claims}"),
+        ("filter", filter_words(policy)),
         ("neighbours", policy.neighbours),
         *((f"budget, {sum_}", amount) for sum_, amount in plan.budget_wire.items()),
         ("alerts", ", ".join(f"{at} at {short(of)}" for at, of in thresholds(plan).items())),

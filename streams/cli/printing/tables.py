@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +16,7 @@ from rich.text import Text
 from accountant.advice.preview import more_like
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
+from accountant.filters.beside import ENDED, WITHOUT
 from accountant.policy import Policy, guarantee_of
 from accountant.records import Decision, FieldError
 from accountant.records.outcomes import Outcome, Reason
@@ -111,6 +112,30 @@ def most_per_request(policy: Policy) -> str:
     return f"may take {ratio} of the budget"
 
 
+def about_end(name: str, *, granted: bool) -> str:
+    """Return what it means that a request, or what is offered instead of it, ends a filter."""
+    after = "from now on" if granted else "after what fits"
+    return f"{name}: {after} basic composition alone admits"
+
+
+def filter_words(policy: Policy) -> str:
+    """Return a policy's filter, what stands beside it, and what claims may spend of delta."""
+    beside = "" if policy.beside is UNSET else f", {policy.beside} composition beside it"
+    return f"{policy.filter}{beside}, δ for claims {policy.delta_for_claims}"
+
+
+def _filter_of(view: DatasetView) -> str:
+    """Return the filter of a dataset, and which half has ended where basic stands beside it."""
+    policy, said = view.policy, filter_words(view.policy)
+    if policy.beside is UNSET:
+        return said
+    if view.totals[ENDED] != "0":
+        return f"{said}\n{policy.filter} has ended: basic composition alone admits"
+    if view.totals[WITHOUT] != "0":
+        return f"{said}\nbasic composition has ended: a claim without an epsilon was granted"
+    return said
+
+
 def about_more(count: int | None) -> str:
     """Return how many more requests like one would be granted, as people say it."""
     if count is None:
@@ -135,7 +160,7 @@ def dataset_details(view: DatasetView, *, like: Claim | None = None) -> Renderab
     grid.add_column()
     rows: list[tuple[str, RenderableType]] = [
         ("guarantee", f"{guarantee(view)}  (for everything ever released, per {policy.unit})"),
-        ("filter", f"{policy.filter}, δ for claims {policy.delta_for_claims}"),
+        ("filter", _filter_of(view)),
         ("neighbours", policy.neighbours),
         ("spent", spent_bar(view.spent_ratio, 24)),
         *((f"  {name}", f"{view.totals[name]} of {view.budget[name]}") for name in view.budget),
@@ -184,6 +209,16 @@ def broken_rule(error: FieldError) -> str:
     return f"{error.field} {error.rule}, got {error.value}"
 
 
+def amount_lines(left: dict[str, str] | None, **amounts: dict[str, str] | None) -> Iterator[Text]:
+    """Yield a line for each of some amounts, of the sums that have a limit, and what is left."""
+    if left is None:
+        return
+    for label, named in (*amounts.items(), ("left", left)):
+        if named:
+            shown = ", ".join(f"{name} {short(named[name])}" for name in left)
+            yield Text(f"  {label:<6}{shown}")
+
+
 def explain(decision: Decision) -> list[Text]:
     """Return the decision for people, line by line; a refusal says what would fit."""
     head = outcome_text(decision.outcome)
@@ -197,17 +232,18 @@ def explain(decision: Decision) -> list[Text]:
         lines.append(Text(f"  {broken_rule(decision.error)}"))
     if decision.reason in _MEANS:
         lines.append(Text(f"  {_MEANS[decision.reason]}"))
-    for label, amounts in (("cost", decision.cost), ("asked", decision.asked)):
-        if amounts and decision.left:
-            shown = ", ".join(f"{name} {short(amounts[name])}" for name in decision.left)
-            lines.append(Text(f"  {label:<6}{shown}"))
-    if decision.left:
-        shown = ", ".join(f"{name} {short(amount)}" for name, amount in decision.left.items())
-        lines.append(Text(f"  left  {shown}"))
+    lines += amount_lines(decision.left, cost=decision.cost, asked=decision.asked)
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if decision.odometers and decision.outcome is Outcome.GRANTED:
         lines.append(Text(f"  odometers {odometers(decision.odometers, ', ')}"))
+    if decision.ends is not None:
+        lines.append(
+            Text(
+                f"  ends  {about_end(decision.ends, granted=decision.outcome is Outcome.GRANTED)}",
+                style="yellow",
+            )
+        )
     if decision.crossed:
         crossed = ", ".join(decision.crossed)
         lines.append(Text(f"  crossed {crossed} of the budget", style="yellow"))

@@ -14,6 +14,7 @@ import typer
 
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
+from accountant.filters.beside import BESIDE
 from accountant.policy import Neighbours, Policy
 from streams.cli.printing.exits import Exit, fail, fail_word
 from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
@@ -32,12 +33,16 @@ _HELP: Final = {
     "neighbours": NEIGHBOURS_HELP,
     "horizon": "How long the budget is to last: P365D.",
     "most_per_request": "The most that one request may take of the budget, a ratio; 1: any.",
+    "beside": "basic: basic composition beside the filter, where either admits; or none.",
 }
 """The fields of any policy that commands have options for, and what they say of them."""
 _PARAMETERS: Final = {
     field: parameter for kind in FILTERS.values() for field, parameter in kind.parameters.items()
 }
-_DEFAULTS: Final = msgspec.to_builtins(Policy()) | {"most_per_request": None}
+_DEFAULTS: Final = msgspec.to_builtins(Policy()) | {"most_per_request": None, "beside": None}
+PROPOSED_CAP: Final = "0.1"
+"""The `most_per_request` of a policy whose owner names none."""
+_NONE: Final = "none"
 _OPTIONS: Final = frozenset({*_HELP, "error", "confidence", "sensitivity"})
 _HINTS: Final = {
     "delta": "add --delta 1e-6, or --filter basic",
@@ -82,9 +87,26 @@ def _option(field: str, text: str) -> inspect.Parameter:
     return inspect.Parameter(field, kind, default=default, annotation=annotation)
 
 
+def proposed(fields: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return options with what is proposed where nothing is typed: `beside` and the cap.
+
+    Together: a single large request can no longer end the filter by itself.
+    """
+    found = dict(fields)
+    kind = FILTERS.get(fields["filter"] or "")
+    takes_beside = kind is not None and kind.takes_beside and fields.get("rho") is None
+    if takes_beside and fields.get("beside") is None:
+        found["beside"] = BESIDE
+    if fields.get("most_per_request") is None:
+        found["most_per_request"] = PROPOSED_CAP
+    return found
+
+
 def policy_of(fields: Mapping[str, str | None]) -> Policy:
     """Return the policy that options give; one that was not typed leaves its field out."""
     given: dict[str, Any] = {field: text for field, text in fields.items() if text is not None}
+    if given.get("beside") == _NONE:
+        del given["beside"]
     for field in given.keys() & _PARAMETERS.keys():
         if isinstance(_PARAMETERS[field].example, tuple):
             given[field] = tuple(part.strip() for part in given[field].split(","))
@@ -136,7 +158,7 @@ def excluded(context: typer.Context, option: str, names: Iterable[str], *, why: 
             nor what a variable of the environment gave.
         why: what the option says instead of them.
     """
-    given = {name for name in names if _is_typed(context, name)}
+    given = {name for name in names if is_typed(context, name)}
     typed = [parameter.opts[0] for parameter in context.command.params if parameter.name in given]
     if typed:
         *first, last = typed
@@ -144,9 +166,10 @@ def excluded(context: typer.Context, option: str, names: Iterable[str], *, why: 
         fail(Exit.USAGE, f"{option} excludes {others}: {why}")
 
 
-def _is_typed(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def is_typed(context: typer.Context, *names: str) -> bool:
+    """Tell whether an option of some names was typed: a default does not count."""
+    sources = [context.get_parameter_source(name) for name in names]
+    return any(source is not None and source.name == "COMMANDLINE" for source in sources)
 
 
 def policy_in(path: Path) -> Policy:

@@ -31,10 +31,17 @@ def test_a_dry_run_tells_the_price_and_writes_nothing(opened):
 
 
 def test_a_dry_run_that_would_be_refused_says_what_would_fit(opened):
-    done = opened("ask", "census", "pure:1", "--analyst", "ana", "--dry-run")
+    done = opened("ask", "census", "pure:2", "--analyst", "ana", "--dry-run")
     assert done.code == 1
     assert "would be refused (exhausted)" in done.out
-    assert "fits  pure:" in done.out
+    assert "fits  pure:1\n" in done.out
+    assert "ends  zcdp_tight: after what fits" in done.out
+
+
+def test_a_dry_run_says_which_filter_a_grant_would_end(opened):
+    done = opened("ask", "census", "pure:0.5", "--analyst", "ana", "--dry-run")
+    assert done.code == 6
+    assert "ends  zcdp_tight: from now on basic composition alone admits" in done.out
 
 
 def test_a_dry_run_obeys_the_cap(accountant):

@@ -51,6 +51,44 @@ def test_counts_of_every_filter(accountant, kind, budget, claim, fits):
     assert (done.code, done.out.strip()) == (0, fits)
 
 
+@pytest.mark.parametrize("kind", ["zcdp_tight", "gdp_residue"])
+@pytest.mark.parametrize(("claim", "fits"), [("pure:0.1", 10), ("pure:0.2", 5)])
+def test_basic_beside_a_filter_fits_what_basic_fits(accountant, kind, claim, fits):
+    done = accountant("fits", "--filter", kind, "--beside", "basic", *BUDGET, "--claim", claim)
+    assert (done.code, done.out) == (0, f"{fits}\n")
+    assert f"ends {kind}: after" in done.err
+
+
+@pytest.mark.parametrize(("kind", "fits"), [("zcdp_tight", 487), ("gdp_residue", 558)])
+def test_basic_beside_a_filter_fits_what_the_filter_fits(accountant, kind, fits):
+    with_beside = ("--filter", kind, "--beside", "basic")
+    done = accountant("fits", *with_beside, *BUDGET, "--claim", "pure:0.01")
+    assert (done.code, done.out, done.err) == (0, f"{fits}\n", "")
+
+
+class TestWhatIsProposed:
+    def test_is_the_better_of_the_two_worlds_for_requests_of_one_size(self, accountant):
+        found = {}
+        for size in ("0.01", "0.1"):
+            done = accountant("fits", *BUDGET, "--claim", f"pure:{size}", "--json").json
+            assert (done["beside"], done["most_per_request"]) == ("basic", "0.1")
+            found[size] = done["fits"]
+        assert found == {"0.01": 487, "0.1": 10}
+
+    def test_says_that_one_request_may_not_take_so_much(self, accountant):
+        done = accountant("fits", *BUDGET, "--claim", "pure:0.2")
+        assert (done.code, done.out) == (1, "0\n")
+        assert "--most-per-request 1 lifts it" in done.err
+
+    def test_the_json_says_which_filter_ends_and_when(self, accountant):
+        done = accountant("fits", *BUDGET, "--claim", "pure:0.1", "--json").json
+        assert (done["ends"], done["ends_after"]) == ("zcdp_tight", 4)
+
+    def test_a_typed_filter_stands_alone(self, accountant):
+        done = accountant("fits", "--filter", "zcdp_tight", *BUDGET, "--claim", "pure:0.1")
+        assert (done.code, done.out, done.err) == (0, "4\n", "")
+
+
 class TestAMix:
     MIX = ("--claim", "pure:0.01", "--claim", "gaussian:sigma=100,sensitivity=1")
 
@@ -61,8 +99,9 @@ class TestAMix:
         rounds = int(done.out)
         assert (int(pure.out), int(gaussian.out)) == (487, 487)
         assert rounds == 243
-        both = accountant(*alone, f"{rounds}*(pure:0.01+{self.MIX[3]})")
-        more = accountant(*alone, f"{rounds + 1}*(pure:0.01+{self.MIX[3]})")
+        whole = ("fits", *BUDGET, "--most-per-request", "1", "--claim")
+        both = accountant(*whole, f"{rounds}*(pure:0.01+{self.MIX[3]})")
+        more = accountant(*whole, f"{rounds + 1}*(pure:0.01+{self.MIX[3]})")
         assert (both.out, more.out) == ("1\n", "0\n")
 
     def test_a_claim_given_n_times_over_is_in_that_ratio(self, accountant):

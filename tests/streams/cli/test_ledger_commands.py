@@ -22,7 +22,8 @@ def test_a_grant_is_code_0_and_a_refusal_is_code_1_and_says_what_would_fit(opene
     refused = ask(opened, "pure:3")
     assert refused.code == 1
     assert refused.out.startswith("refused (exhausted)")
-    assert "fits  pure:0.1" in refused.out
+    assert "fits  pure:0.9" in refused.out
+    assert "ends  zcdp_tight: after what fits basic composition alone admits" in refused.out
     offered = refused.out.split("fits", 1)[1].split()[0]
     assert ask(opened, offered).code == 0
 
@@ -164,7 +165,7 @@ def test_list_and_watch_show_what_is_spent_and_left(opened):
         text = opened(*command).out
         assert "census" in text
         assert "one_sided_mixture" in text
-        assert "20.5 %" in text
+        assert "10.0 %" in text
         rows = opened(*command, "--json").rows
         assert [row["dataset"] for row in rows] == ["census"]
         assert rows[0]["outcomes"] == {"opened": 1, "granted": 1, "refused": 1}
