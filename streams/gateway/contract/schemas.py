@@ -18,6 +18,7 @@ from accountant.amounts import LARGEST, SMALLEST, WIRE_PATTERN
 from accountant.claims.claims import MOST_CLAIMS, MOST_TIMES
 from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO
 from accountant.filters import FILTERS
+from accountant.filters.beside import BESIDE
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.filters.renyi_weighted import MOST_ORDERS
 from accountant.fractional import EXCESS_PATTERN
@@ -162,6 +163,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Combined": {"odometers": {"minItems": 2, "maxItems": MOST_PARTS}},
     "Policy": {
         "filter": {"enum": list(FILTERS)},
+        "beside": {"enum": [BESIDE]},
         "epsilon": reference("EpsilonBudget"),
         "rho": reference("RhoBudget"),
         "delta_for_claims": reference("Delta"),

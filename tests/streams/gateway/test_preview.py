@@ -34,6 +34,7 @@ def test_a_preview_tells_and_nothing_is_written(door: Door) -> None:
         "left": {"epsilon": "0.9", "delta": "0"},
         "fits": None,
         "more": 9,
+        "ends": None,
     }
     assert door.http.get("/datasets/census").json() == before
     assert door.ask().json()["left"] == shown.json()["left"]

@@ -115,6 +115,8 @@ def fields_of_the_filter(policy: Fields) -> None:
             policy.pop(name, None)
     for name, parameter in kind.parameters.items():
         policy.setdefault(name, parameter.example)
+    if keep == "rho" or not kind.takes_beside:
+        policy.pop("beside", None)
 
 
 def amounts_of_the_filter(policy: Fields) -> None:
