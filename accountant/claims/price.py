@@ -152,8 +152,8 @@ def price(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) -> Pri
     """Return what a claim adds to `sums`; the same object for the same arguments.
 
     Args:
-        exact: False for a dataset that was opened before fractions were kept: what is no whole
-            number of units is then rounded up to 20 digits.
+        exact: False for a dataset that was opened by rules before 3: what is no whole number of
+            units is then rounded up to 20 digits, and bounded range counts as pure DP.
     """
     prices = claim.prices if exact else claim.prices_before
     known: Price | None = prices.get(sums)
@@ -162,36 +162,36 @@ def price(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) -> Pri
     return known
 
 
-def is_too_much(claim: CheckedClaim, sums: tuple[str, ...]) -> bool:
+def is_too_much(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) -> bool:
     """Tell whether a batch is refused because its price takes too long to compute."""
     if claim.mechanisms == 1:
         return False
-    return sum(_work(atom, sums) for atom in {atom for atom, _ in atoms(claim.claim)}) > MOST_WORK
+    kinds = {atom for atom, _ in atoms(claim.claim)}
+    return sum(_work(atom, sums, exact) for atom in kinds) > MOST_WORK
 
 
-def _work(atom: Claim, sums: tuple[str, ...]) -> int:
+def _work(atom: Claim, sums: tuple[str, ...], exact: bool) -> int:
     if isinstance(atom, SubsampledGaussian):
         orders = [name.removeprefix("renyi_") for name in sums if name.startswith("renyi_")]
         return sum(terms(Decimal(order)) for order in orders)
     if "pure_epsilon" in sums:
-        epsilon = promise(atom).pure_epsilon
+        epsilon = _promise(atom, exact).pure_epsilon
         return _EXACT_ROOT if epsilon is not None and epsilon > MOST_EPSILON_IN_DOUBLES else 0
     return 0
 
 
 def _price(claim: CheckedClaim, sums: tuple[str, ...], exact: bool) -> Price:
-    if is_too_much(claim, sums):
+    if is_too_much(claim, sums, exact):
         return _as_price(claim, sums, [INFINITE] * len(sums), [])
     amounts: list[Units] = [0] * len(sums)
     parts: list[tuple[Promise, int]] = []
     for atom, times in atoms(claim.claim):
         # Each mechanism is rounded up by itself, so a batch costs as much as its parts.
-        own = _amounts(atom, sums)
-        for i, more in enumerate(own if exact else map(decimal_cost, own)):
+        for i, more in enumerate(_amounts(atom, sums, exact)):
             # Python cannot add inf to an integer beyond every float: it raises OverflowError.
             unbounded = INFINITE in (amounts[i], more)
             amounts[i] = INFINITE if unbounded else amounts[i] + more * times
-        worth = promise(atom)
+        worth = _promise(atom, exact)
         parts.append((worth if exact else _in_decimals(worth), times))
     return _as_price(claim, sums, amounts, parts)
 
@@ -208,6 +208,14 @@ def _as_price(
     return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts), text, fractional)
 
 
+def _promise(atom: Claim, exact: bool) -> Promise:
+    """Return a mechanism's promise; under rules before 3, what has a bound is pure DP alone."""
+    worth = promise(atom)
+    if exact or worth.pure_epsilon == worth.epsilon:
+        return worth
+    return replace(worth, pure_epsilon=worth.epsilon)
+
+
 def _in_decimals(worth: Promise) -> Promise:
     """Return a promise with what filters read of the parts of a batch rounded up to 20 digits."""
     return replace(
@@ -222,6 +230,7 @@ def _decimal_up(amount: Amount | None) -> Amount | None:
 
 
 @lru_cache(maxsize=16_384)
-def _amounts(atom: Claim, sums: tuple[str, ...]) -> tuple[Units, ...]:
-    worth = promise(atom)
-    return tuple([amount(name, worth) for name in sums])
+def _amounts(atom: Claim, sums: tuple[str, ...], exact: bool) -> tuple[Units, ...]:
+    worth = _promise(atom, exact)
+    own = [amount(name, worth) for name in sums]
+    return tuple(own if exact else map(decimal_cost, own))

@@ -52,8 +52,9 @@ class Promise:
         rho: the mechanism is delta-approximate rho-zCDP.
         delta: see rho and epsilon.
         epsilon: the mechanism is (epsilon, delta)-DP.
-        pure_epsilon: apart from `delta`, the mechanism is epsilon-DP: randomized response
-            dominates it.
+        pure_epsilon: apart from `delta`, the mechanism takes no more off a Gaussian budget than
+            randomized response of this epsilon: it is epsilon-DP (docs/theory.md P6), or of
+            bounded range 2 epsilon (P11).
         mu_squared: the mechanism is mu-GDP: a Gaussian mechanism dominates it.
         renyi: its Renyi divergence at an order above 1, in nats, rounded up. None at an order
             without a bound, and at every order for a promise with a delta.
@@ -107,7 +108,9 @@ def promise(claim: c.Claim) -> Promise:
             return _known_rho(epsilon, Fraction(laplace_rho(epsilon)), curve)
         case c.BoundedRange():
             eta = Fraction(claim.eta)
-            return _known_rho(eta, bounded_range_rho(eta), partial(bounded_range_renyi, eta=eta))
+            curve = partial(bounded_range_renyi, eta=eta)
+            known = _known_rho(eta, bounded_range_rho(eta), curve)
+            return replace(known, pure_epsilon=eta / 2)  # P11
         case _:
             raise TypeError(f"not a single mechanism: {type(claim).__name__}")
 

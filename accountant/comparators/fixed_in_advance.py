@@ -101,7 +101,7 @@ def _parts_of(claim: Claim) -> Parts | None:
     parts: list[tuple[Decimal | Fraction, Decimal | Fraction, int]] = []
     for atom, times in atoms(claim):
         worth = promise(atom)
-        if worth.pure_epsilon is None or worth.ex_post:
+        if worth.epsilon is None or worth.ex_post:
             return None
-        parts.append((worth.pure_epsilon, worth.delta, times))
+        parts.append((worth.epsilon, worth.delta, times))
     return parts

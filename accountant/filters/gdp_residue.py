@@ -46,10 +46,11 @@ class GdpResidue(Filter):
     The state is m^2; it starts from the m with delta_m(epsilon_g) = delta'. A Gaussian
     mechanism takes mu^2 off it. An epsilon-DP one leads to the m' with
     delta_{m'}(epsilon) = (1 + e^epsilon) Phi(m/2) - e^epsilon; the filter refuses it where the
-    right side is negative. The totals hold the spent part of m^2, in units of 1e-40. An
-    (epsilon, delta)-DP claim pays as an epsilon-DP one, and its delta. Guarantees
-    (epsilon_g, delta'' + (1 - delta'') delta')-DP, in any order, to claims of pure DP,
-    (epsilon, delta)-DP, Gaussian and Brownian mechanisms. Source: docs/theory.md P6.
+    right side is negative. The totals hold the spent part of m^2, in units of 1e-40. A mechanism
+    of bounded range eta pays as an (eta/2)-DP one (P11). An (epsilon, delta)-DP claim pays as an
+    epsilon-DP one, and its delta. Guarantees (epsilon_g, delta'' + (1 - delta'') delta')-DP, in
+    any order, to claims of pure DP, bounded range, (epsilon, delta)-DP, Gaussian and Brownian
+    mechanisms. Source: docs/theory.md P6, P11.
     """
 
     name = "gdp_residue"

@@ -200,7 +200,7 @@ def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
         fail(Exit.FAILED, f"{claim_text(claim)} can only be claimed for {asked.only_for}")
     assert choice.plan is not None
     kind = choice.plan.kind
-    if is_too_much(asked, choice.plan.priced):
+    if is_too_much(asked, choice.plan.priced, choice.plan.exact):
         what = "its mechanisms, each unlike the others, take too long to price together"
         hint = "ask for them in smaller batches"
         fail(Exit.FAILED, f"filter {kind.name} cannot take this batch: {what}", hint=hint)

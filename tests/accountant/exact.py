@@ -37,6 +37,13 @@ def epsilon(claim: c.Claim) -> Fraction | None:
             return None
 
 
+def response(claim: c.Claim) -> Fraction | None:
+    """Return the epsilon of the randomized response that costs a Gaussian budget as much."""
+    if isinstance(claim, c.BoundedRange):
+        return Fraction(claim.eta) / 2  # docs/theory.md P11
+    return epsilon(claim)
+
+
 def delta(claim: c.Claim) -> Fraction:
     return Fraction(getattr(claim, "delta", "0"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from accountant.advice.fit import fit, unspent
-from accountant.claims import ATOMS, Gaussian, Pure, checked
+from accountant.claims import ATOMS, BoundedRange, Gaussian, Pure, checked
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.conversions.gdp import gdp_capacity
@@ -74,6 +74,17 @@ def test_the_renyi_orders_that_are_named():
     assert best_order_for(Pure("0.1")) == "1584"
     policy = resolve(Policy(filter="renyi", epsilon="1", delta="1e-6", order="22", odometers=()))
     assert fit(Pure("0.1"), unspent(open_plan(policy))).count == 7
+
+
+def test_how_many_exponential_mechanisms_fit_gdp_residue():
+    told = re.search(r"(\d+) of η = ([\d.]+) fit, (.*) and (\d+) of ([\d.]+)\.\n", PAGE)
+    first, eta, between, last, largest = told.groups()
+    counts = [(eta, first), *[(e, n) for n, e in re.findall(r"(\d+) of ([\d.]+)", between)]]
+    counts.append((largest, last))
+    assert len(counts) == 4
+    for eta, count in counts:
+        assert admitted("gdp_residue", BoundedRange(eta)) == int(count)
+        assert admitted("gdp_residue", Pure(f"{Decimal(eta) / 2:f}")) == int(count)
 
 
 def test_what_adds_up_on_paper_fits():

@@ -33,6 +33,10 @@ def one_by_one(limits: tuple[Units, ...], claim: c.Claim) -> tuple[int, tuple[Un
         (c.Pure("0.01"), 558),
         (c.Pure("0.1"), 4),
         (c.Laplace("100", "1"), 558),
+        (c.BoundedRange("0.02"), 558),
+        (c.BoundedRange("0.05"), 88),
+        (c.BoundedRange("0.1"), 21),
+        (c.BoundedRange("0.2"), 4),
         (c.Gdp("0.0316227766"), 56),
         (c.Gaussian("100", "3.1622776"), 56),
         (c.Brownian("1000", "1"), 56),
@@ -101,9 +105,10 @@ def test_a_filter_without_a_delta_of_its_own_is_refused() -> None:
 
 def test_a_batch_costs_what_its_mechanisms_cost_in_their_order() -> None:
     limits = capacity()
-    parts = (c.Pure("0.02"), c.Gdp("0.05"), c.Repeat(c.Laplace("40", "1"), 3), c.Pure("0"))
+    three = c.Repeat(c.Laplace("40", "1"), 3)
+    parts = (c.Pure("0.02"), c.Gdp("0.05"), three, c.BoundedRange("0.04"), c.Pure("0"))
     spent: tuple[Units, ...] | None = (0, 0)
-    for part in (*parts[:2], *[c.Laplace("40", "1")] * 3):
+    for part in (*parts[:2], *[c.Laplace("40", "1")] * 3, c.BoundedRange("0.04")):
         assert spent is not None
         spent = KIND.charge(limits, spent, asked(part))
     assert spent is not None

@@ -49,7 +49,7 @@ def step(state: mpmath.mpf, claim: c.Claim) -> mpmath.mpf | None:
     """Return the exact state after a claim's mechanisms, None where one is refused."""
     with mpmath.workdps(80):
         for one, times in single(claim):
-            epsilon = exact.epsilon(one)
+            epsilon = exact.response(one)
             for _ in range(times):
                 if epsilon:
                     cost = gaussian.pure_cost(state, real(epsilon))

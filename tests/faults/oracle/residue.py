@@ -1,4 +1,4 @@
-"""The Gaussian residue: docs/theory.md, P6, by its own equation and 60 digits."""
+"""The Gaussian residue: docs/theory.md, P6 and P11, by its own equation and 60 digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from tests.faults.oracle.amounts import UNIT, Range, Real, fraction, mp, real
-from tests.faults.oracle.worth import Atom, adds, epsilon, exact
+from tests.faults.oracle.worth import Atom, adds, exact, response
 
 SLACK: Final = Fraction(1, 10**12)
 """A pure mechanism's cost is within this of the root: docs/decisions/0012."""
@@ -84,7 +84,7 @@ def charge(parts: list[tuple[Atom, int]], room: int | Fraction) -> Range | None:
     high: int | Fraction = 0
     for atom, times in parts:
         gaussian = exact(atom, "mu_squared")
-        bound = epsilon(dict(atom))
+        bound = response(dict(atom))
         if gaussian != math.inf:
             least, most = adds(atom, "mu_squared")
             low, high = low + least * times, high + most * times

@@ -92,6 +92,12 @@ def _mean(bound: Exact) -> Exact:
     return e * mp.expm1(e) / 2
 
 
+def response(claim: dict[str, str]) -> Fraction | None:
+    """Return the epsilon of the randomized response that costs a Gaussian budget as much."""
+    found = epsilon(claim)
+    return found / 2 if found is not None and claim["type"] == "bounded_range" else found
+
+
 def _or_infinite(value: Exact) -> Exact:
     return INFINITE if value is None else value
 
@@ -131,7 +137,7 @@ def _square(claim: dict[str, str]) -> Exact:
 
 _SUMS: Final[dict[str, Callable[[dict[str, str]], Exact]]] = {
     "epsilon": lambda claim: _or_infinite(epsilon(claim)),
-    "pure_epsilon": lambda claim: _or_infinite(epsilon(claim)),
+    "pure_epsilon": lambda claim: _or_infinite(response(claim)),
     "delta": lambda claim: Fraction(claim.get("delta", "0")),
     "rho": rho,
     "intrinsic_time": _time,

@@ -190,3 +190,11 @@ def test_a_policy_without_an_epsilon_has_no_optimum(compare):
     done = compare(request(0), policy={"filter": "zcdp", "rho": "1", "delta": "1e-6"})
     (best,) = rows(done, "comparator").values()
     assert best["why_not"] == "the policy promises no epsilon"
+
+
+def test_the_optimum_takes_bounded_range_as_the_pure_dp_that_it_is(compare):
+    claim = {"type": "bounded_range", "eta": "0.1"}
+    done = compare(*[request(i, claim=claim) for i in range(30)])
+    (best,) = rows(done, "comparator").values()
+    assert (best["admitted"], best["refused"]) == (10, 20)
+    assert rows(done, "filter")["gdp_residue"]["admitted"] == 21

@@ -1,0 +1,130 @@
+"""Bounded range under the residue filter: docs/theory.md P11 at many points, and what it costs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from accountant import claims as c
+from accountant.amounts import INFINITE, UNIT
+from accountant.claims import checked
+from accountant.claims.price import is_too_much, price
+from accountant.conversions.gdp import mu_of_pure
+from accountant.ledger.settlement import Ruling, void, voidable_price
+from tests.accountant.conversions import gaussian
+from tests.accountant.conversions.gaussian import real
+from tests.accountant.filters.policies import POLICIES, plan_of
+from tests.accountant.filters.residue import KIND, asked, capacity
+
+STATES = [("0.01", "0.02"), ("0.1", "0.2"), ("1", "0.7"), ("1", "2"), ("5", "3"), ("15", "7")]
+ETAS_AND_STATES = [*STATES, ("0.001", "1"), ("2", "10"), ("0.02", "0.0126")]
+
+
+class Game:
+    """R_t beside D_{m'}, against D_m: m' is the residue of RR_{eta/2}."""
+
+    def __init__(self, eta: str, mu: str) -> None:
+        self.m, self.b = real(mu), real(eta) / 2
+        left = gaussian.residue(self.m, self.b)
+        assert left is not None
+        self.left = left
+
+    def tails(self, y: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
+        """Return the chance of a loss of D_{m'} above y, under P and under Q."""
+        up, low = y / self.left + self.left / 2, y / self.left - self.left / 2
+        return gaussian.upper_tail(low), gaussian.upper_tail(up)
+
+    def delta(self, y: mpmath.mpf) -> mpmath.mpf:
+        under_p, under_q = self.tails(y)
+        return under_p - mpmath.exp(y) * under_q
+
+    def hockey_stick(self, a: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
+        """Return H_x of R_t and D_{m'} at t = b + a."""
+        p = (mpmath.exp(self.b) - mpmath.exp(a)) / (2 * mpmath.sinh(self.b))
+        return p * self.delta(x - a - self.b) + (1 - p) * self.delta(x - a + self.b)
+
+    def promised(self, x: mpmath.mpf) -> mpmath.mpf:
+        up, low = x / self.m + self.m / 2, x / self.m - self.m / 2
+        return gaussian.upper_tail(low) - mpmath.exp(x) * gaussian.upper_tail(up)
+
+    def test_of(self, c: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
+        """Return P(L + xi > c) and Q(L + xi > c), by quadrature: xi of P11."""
+
+        def mean(sign: int) -> mpmath.mpf:
+            def each(v: mpmath.mpf) -> mpmath.mpf:
+                return mpmath.exp(sign * v) * self.tails(c - v)[sign < 0]
+
+            return mpmath.quad(each, [-self.b, 0, self.b]) / (2 * mpmath.sinh(self.b))
+
+        return mean(1), mean(-1)
+
+    def widths(self) -> list[mpmath.mpf]:
+        most = 3 * (self.b + self.left) + self.left**2
+        return [most * i / 6 for i in range(-6, 7)]
+
+
+@pytest.mark.parametrize(("eta", "mu"), ETAS_AND_STATES)
+def test_no_place_of_the_interval_exceeds_the_gaussian(eta: str, mu: str) -> None:
+    with mpmath.workdps(120):
+        game, close = Game(eta, mu), mpmath.mpf(10) ** -70
+        for a in [game.b * i / 6 for i in range(-6, 7)]:
+            for c in game.widths():
+                assert game.hockey_stick(a, a + c) <= game.promised(a + c) + close
+        assert abs(game.hockey_stick(mpmath.mpf(0), mpmath.mpf(0)) - game.promised(real(0))) < close
+
+
+@pytest.mark.parametrize(("eta", "mu"), ETAS_AND_STATES)
+def test_one_pair_stands_for_all_places_of_the_interval(eta: str, mu: str) -> None:
+    """Its tails, by quadrature, are the W and Z of H_x = W(x - a) - e^x Z(x - a)."""
+    with mpmath.workdps(40):
+        game, close = Game(eta, mu), mpmath.mpf(10) ** -25
+        for c in game.widths()[::3]:
+            w, z = game.test_of(c)
+            for a in (-game.b, -game.b / 3, game.b * 0.9):
+                exact = game.hockey_stick(a, a + c)
+                assert abs(w - mpmath.exp(a + c) * z - exact) <= close * (1 + mpmath.exp(a + c))
+
+
+def test_a_residue_a_hair_larger_is_none() -> None:
+    """P11's step is the least possible: R_t at t = eta/2 is randomized response."""
+    with mpmath.workdps(120):
+        game = Game("0.2", "0.4")
+        game.left *= 1 + mpmath.mpf(10) ** -9
+        nothing = mpmath.mpf(0)
+        assert game.hockey_stick(nothing, nothing) > game.promised(nothing)
+
+
+def test_it_costs_what_randomized_response_of_half_of_it_costs() -> None:
+    """In datasets that rules before 3 opened, what pure DP of all of it costs."""
+    limits, claim = capacity(), c.BoundedRange("0.03")
+    half = KIND.charge(limits, (0, 0), asked(c.Pure("0.015")))
+    whole = KIND.charge(limits, (0, 0), asked(c.Pure("0.03")))
+    assert KIND.charge(limits, (0, 0), asked(claim)) == half != whole
+    before = price(checked(claim), KIND.needs, exact=False)
+    assert KIND.charge(limits, (0, 0), before) == whole
+    assert before.wire["pure_epsilon"] == "0.03"
+    five = checked(c.Repeat(c.BoundedRange("0.1"), 5))
+    assert KIND.charge(limits, (0, 0), price(five, KIND.needs)) is not None
+    assert KIND.charge(limits, (0, 0), price(five, KIND.needs, exact=False)) is None
+
+
+def test_rules_before_3_price_as_few_large_ones_in_a_batch_as_before() -> None:
+    """An epsilon beyond 2 takes decimals: 3 is beyond it, and half of 3 is not."""
+    many = checked(c.AllOf(tuple([c.BoundedRange(f"3.{i}") for i in range(1, 10)])))
+    assert not is_too_much(many, KIND.needs)
+    assert price(many, KIND.needs).amounts[2] != INFINITE
+    assert price(many, KIND.needs, exact=False).amounts[2] == INFINITE
+
+
+def test_what_may_be_voided_is_charged_as_the_gaussian_of_half_of_it() -> None:
+    claim, plan = checked(c.BoundedRange("0.02")), plan_of(POLICIES["gdp_residue"])
+    asked_for = voidable_price(plan, claim)
+    spent = plan.kind.charge(plan.capacity, (0,) * plan.width, asked_for)
+    assert spent is not None
+    mu = Fraction(mu_of_pure(Fraction(1, 100)))
+    assert 0 <= Fraction(int(spent[0]), UNIT) - mu**2 <= Fraction(1, 10**20)
+    charged = spent + asked_for.amounts[plan.needed :]
+    voided = void(plan, claim, charged, begun=False)
+    assert (voided.ruling, voided.returned) == (Ruling.VOIDED, charged)
