@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from operator import add, gt
 from typing import Final
 
 from accountant.amounts import INFINITE, UNIT, Units, units_down
 from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
+from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget, Filter, Guarantee
 from accountant.filters.summed import log_ratio
 
@@ -48,6 +50,7 @@ class BesideBasic(Filter):
         self.kind = kind
         self.name, self.budget_fields = kind.name, ("epsilon",)
         self.settles_ex_post, self.adds_up = kind.settles_ex_post, kind.adds_up
+        self._compares_sums = isinstance(kind, AdditiveFilter)
         self._width = len(kind.sums)
         self._amount = len(kind.needs)  # the place of epsilon in a price
         own_delta = () if _DELTAS & set(kind.sums) else ("delta",)
@@ -95,8 +98,13 @@ class BesideBasic(Filter):
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> tuple[Units, ...] | None:
         """Return the spent totals after the claim, None if both halves refuse it."""
-        width, without = self._width, spent[self._without]
-        ended = spent[-1]
+        without, ended = spent[self._without], spent[-1]
+        if self._compares_sums and not ended:
+            # Each sum has its limit: where none is passed, both halves admit.
+            both = tuple(map(add, spent, price.amounts))
+            if not any(map(gt, both, capacity)):
+                return (*both[: self._without], without, ended)
+        width = self._width
         by_filter = None if ended else self.kind.charge(capacity[:width], spent[:width], price)
         epsilon = price.amounts[self._amount]
         if by_filter is None:
