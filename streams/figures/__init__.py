@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
-from streams.figures import admitted, filters, lecture, odometers, residue
+from streams.figures import admitted, experiment, filters, lecture, odometers, residue
 from streams.figures.picture import Picture
 
 PICTURES: Final[MappingProxyType[str, Callable[[], Picture]]] = MappingProxyType(
@@ -20,6 +20,7 @@ PICTURES: Final[MappingProxyType[str, Callable[[], Picture]]] = MappingProxyType
         "lecture": lecture.lecture,
         "admitted": admitted.admitted_by_filter,
         "residue": residue.residue,
+        "experiment": experiment.experiment,
     }
 )
 """Every figure by its name, which is also its file's."""

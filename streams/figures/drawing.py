@@ -38,6 +38,8 @@ _LOOKS: Final[dict[str, dict[str, Any]]] = {
     "optimum": {"color": "#D55E00"},
     "bound": {"color": "#D55E00"},
     "gaussian": {"color": "#E69F00"},
+    "doubling": {"color": "#E69F00"},
+    "ex_post": {"color": "#D55E00"},
 }
 _STYLE: Final[Any] = {
     "font.family": "DejaVu Sans",

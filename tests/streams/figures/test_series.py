@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streams.figures import filters, lecture
+from streams.figures import experiment, filters, lecture
 from streams.figures import odometers as o
 from streams.figures.picture import Curve
 from tests.accountant.reference.common import ROWS
@@ -64,6 +64,22 @@ def test_the_papers_parameters_are_those_of_the_figures():
     assert inputs["fig3_mixture_two_sided"]["r"] == o.MIXTURE.r == o.ONE_SIDED.r
     assert inputs["fig3_stitched"]["v0"] == o.STITCHED.v0
     assert Decimal(inputs["fig3_mixture_two_sided"]["d"]) == Decimal(o.DELTA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("key", "mean"),
+    # The expected numbers, computed from the laws of the steps: docs/theory.md section 5.
+    [
+        ("gdp_residue", 125.97),
+        ("zcdp_tight", 118.00),
+        ("fully_adaptive", 102.86),
+        ("doubling", 90.57),
+        ("ex_post", 59.81),
+    ],
+)
+def test_the_experiment_answers_as_many_counts_as_its_laws_say(key, mean):
+    assert experiment.answered(key, "1", "0.1") == pytest.approx(mean, abs=0.75)
 
 
 def test_the_lecture_s_crossover_and_its_last_point():
