@@ -99,6 +99,13 @@ NO_DELTA: Final = (
     m.zcdp_gaussian("0.2", (0.3,)),
     m.bounded_range("0.5", 0.3),
 )
+# Some with the interval's middle at 0, as randomized response has, and some aside.
+RANGES: Final = (
+    m.bounded_range("0.5", 0.25),
+    m.bounded_range("0.5", 0.3),
+    m.bounded_range("0.6", 0.1),
+    m.gaussian("0.2", CUTS),
+)
 EX_POST: Final = (
     m.ex_post_response("0.3"),
     m.ex_post_response("0.2", "0.01"),
@@ -175,6 +182,15 @@ _OWN: Final[dict[str, tuple[Attack, ...]]] = {
     "gdp_residue": (
         Attack(_policy("gdp_residue", delta_for_claims="0.02"), WITH_GAUSSIAN, ENDS, 4, 0.98),
         Attack(_policy("gdp_residue"), NO_DELTA[:3], ENDS, 4, 0.996),
+        Attack(_policy("gdp_residue"), RANGES, ENDS, 4, 0.996),
+        # Near epsilon 0 the step of bounded range leaves nothing unused (P11).
+        Attack(
+            _policy("gdp_residue", epsilon="0.001"),
+            (m.bounded_range("0.4", 0.2), m.bounded_range("0.4", 0.26)),
+            (m.last_gaussian("0.3"),),
+            4,
+            0.9999,
+        ),
         Attack(_policy("gdp_residue", delta="1e-6"), SMALL, (m.last_gaussian("0.3"),), 5, 0.999),
         _many("gdp_residue", 0.999),
     ),

@@ -15,9 +15,10 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import ndtri
 
+from accountant import claims as c
 from accountant.amounts import UNIT
 from accountant.games import curves
-from accountant.games.ledgers import FilterLedger, Totals
+from accountant.games.ledgers import FilterLedger, Offer, Totals
 from accountant.games.optimal_stopping import Move, solve
 from accountant.games.pairs import (
     coarsened_gaussian,
@@ -102,6 +103,34 @@ def test_squares_of_pure_epsilons_are_no_squares_of_mu(
     assert value(lambda epsilon: epsilon**2) > least
     # What a pure claim may be charged: the square of mu(epsilon) of docs/theory.md section 1.
     assert value(lambda e: float(2 * ndtri(1 / (1 + math.exp(-e)))) ** 2) <= 1
+
+
+@pytest.mark.parametrize(
+    ("charged", "least", "most"),
+    [
+        ("0.4", 0.9999, 1.0),
+        # A thousandth off the range; then a hundredth off the cost, which is about its square.
+        ("0.3996", 1.0009, 1.001),
+        ("0.398", 1.004, 1.005),
+    ],
+)
+def test_bounded_range_costs_what_half_of_it_costs_and_no_hair_less(
+    charged: str, least: float, most: float
+) -> None:
+    """docs/theory.md P11: some adversary with loss +-0.2 uses all that the step leaves."""
+    ledger = FilterLedger(Policy(filter="gdp_residue", epsilon="0.001", delta="0.1"))
+    pairs = [m.bounded_range("0.4", high).pair for high in (0.2, 0.26, 0.1)]
+    offers = [Offer(c.BoundedRange(charged), pair) for pair in pairs]
+    end = m.last_gaussian("0.3")
+
+    def last(spent: Totals) -> list[Curve]:
+        rung = ledger.most(spent, end.claims)
+        return [] if rung is None else [end.curves[rung]]
+
+    found = solve(
+        ledger.start, lambda spent: ledger.moves(spent, offers), hockey_stick(0.001, last), depth=4
+    )
+    assert least <= found.value / 0.1 <= most
 
 
 class TestSeveralFiltersWithoutDividingDelta:
