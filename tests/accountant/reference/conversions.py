@@ -6,6 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from accountant import claims as c
+from accountant.claims.promises import promise
 from accountant.conversions.gdp import gdp_capacity, gdp_log_delta, mu_of_pure
 from accountant.conversions.laplace_reduction import stay_probability
 from accountant.conversions.probabilistic import outside_twice
@@ -28,6 +30,12 @@ def refinement(inputs: Inputs) -> Fraction:
         variance=Fraction(inputs.get("t") or inputs["t_new"]),
         previous=None if before is None else Fraction(before),
     )
+
+
+def residue_after_range(mu: Decimal, claim: c.BoundedRange) -> Decimal | None:
+    epsilon = promise(claim).pure_epsilon
+    assert epsilon is not None
+    return residue_after_pure(mu=mu, epsilon=epsilon)
 
 
 CLAIMS: Final[dict[str, Bound | Inverse]] = {
@@ -89,6 +97,9 @@ GDP: Final[dict[str, Bound | Inverse]] = {
     ),
     "gdp_residue_after_pure": Bound(
         "lower", lambda i: residue_after_pure(mu=Decimal(i["mu"]), epsilon=Decimal(i["e"]))
+    ),
+    "gdp_residue_after_bounded_range": Bound(
+        "lower", lambda i: residue_after_range(Decimal(i["mu"]), c.BoundedRange(i["h"]))
     ),
 }
 
