@@ -115,6 +115,22 @@ def test_a_batch_whose_fraction_is_in_one_of_its_parts_is_predicted(tmp_path: Pa
     assert sum("rounded_up" in each for each in partition.decisions) == 3
 
 
+def test_bounded_range_alone_and_in_batches_is_predicted_to_its_refusal(tmp_path: Path) -> None:
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        told = History(ledger)
+        for name in ("alone", "batches"):
+            budget = {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6"}
+            told.owner(f"open {name}", "open", name, policy=budget)
+        each = {"type": "bounded_range", "eta": "0.1"}
+        for number in range(22):
+            told.claim(f"alone {number}", "alone", each)
+        for number in range(6):
+            told.claim(str(number), "batches", {"type": "repeat", "claim": each, "times": 4})
+        partition = ledger.judged()
+    assert outcomes(partition)["granted", None] == 21 + 5
+    assert outcomes(partition)["refused", "exhausted"] == 2
+
+
 def check_reach(partition: Partition) -> None:
     """Check that a load meets each rule of the documents often enough to say something."""
     found = outcomes(partition)
