@@ -21,6 +21,7 @@ _POLICIES: dict[str, dict[str, object]] = {
     "zcdp": {"rho": "0.05", "delta": "1e-6"},
     "renyi": {**_EPSILON, "order": "22"},
     "renyi_weighted": {**_EPSILON, "orders": ["16", "22", "32", "64"]},
+    "renyi_mixture": {**_EPSILON, "orders": ["16", "22", "32", "64"]},
     "split": {**_EPSILON, "epsilon_ex_post": "1"},
 }
 # What is already spent when the decisions are timed, in parts of the budget.

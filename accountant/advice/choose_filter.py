@@ -66,7 +66,8 @@ def choose(policy: Policy, claim: Claim) -> FilterChoice:
     Raises: RequestInvalid: a field breaks a rule, or is not for this filter.
     """
     needs_order = policy.filter == "renyi" and policy.order is UNSET
-    needs_orders = policy.filter == "renyi_weighted" and policy.orders is UNSET
+    takes_orders = policy.filter in FILTERS and "orders" in FILTERS[policy.filter].parameters
+    needs_orders = takes_orders and policy.orders is UNSET
     if needs_order:
         policy = replace(policy, order=_order(policy, claim, 1))
     elif needs_orders:

@@ -13,6 +13,7 @@ from accountant.filters.ex_post import ExPost
 from accountant.filters.fully_adaptive import FullyAdaptive
 from accountant.filters.gdp_residue import GdpResidue
 from accountant.filters.renyi import Renyi
+from accountant.filters.renyi_mixture import RenyiMixture
 from accountant.filters.renyi_weighted import RenyiWeighted
 from accountant.filters.split import Split
 from accountant.filters.unified_brownian import UnifiedBrownian
@@ -30,6 +31,7 @@ _ALL: Final[tuple[type[Filter], ...]] = (
     UnifiedBrownian,
     Renyi,
     RenyiWeighted,
+    RenyiMixture,
     GdpResidue,
 )
 

@@ -16,6 +16,7 @@ from accountant.filters.renyi import order_budget, parse_order, sum_name, whole_
 from accountant.filters.summed import SummedFilter
 
 MOST_ORDERS: Final = 16
+_NAMES: Final = "renyi_weighted and renyi_mixture"
 
 
 class RenyiWeighted(SummedFilter):
@@ -34,11 +35,9 @@ class RenyiWeighted(SummedFilter):
     name = "renyi_weighted"
     parameters: ClassVar[Parameters] = {
         "orders": Parameter(
-            "Of renyi_weighted, as in 22,40. Default: the best of each claim.", ("22", "40")
+            f"Of {_NAMES}, as in 22,40. Default: the best of each claim.", ("22", "40")
         ),
-        "weights": Parameter(
-            "Of renyi_weighted, as in 0.5,0.5. Default: all the same.", ("0.5", "0.5")
-        ),
+        "weights": Parameter(f"Of {_NAMES}, as in 0.5,0.5. Default: all the same.", ("0.5", "0.5")),
     }
 
     def __init__(

@@ -51,7 +51,7 @@ class Policy(
         alert_at: ratios of the additive budget, increasing, in (0, 1].
         horizon: how long the budget is meant to last, `P365D`.
         halt_on_refusal: the first refusal for want of budget is the last decision on it.
-        order: of filter renyi. `orders`, `weights`: of renyi_weighted.
+        order: of filter renyi. `orders`, `weights`: of renyi_weighted and renyi_mixture.
         epsilon_ex_post, delta_ex_post: the second budget of filter split.
         most_per_request: the most that one request may take, as a ratio in (0, 1]: the
             `spent_ratio` that it alone would leave on an empty dataset of the policy.

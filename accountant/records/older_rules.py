@@ -26,7 +26,7 @@ _FIELDS_SINCE: Final[dict[type[msgspec.Struct], dict[str, int]]] = {
 }
 """The fields that came after rules 1, each with the first rules that know it."""
 
-_FILTERS_SINCE: Final[dict[str, int]] = {}
+_FILTERS_SINCE: Final[dict[str, int]] = {"renyi_mixture": 3}
 """The filters that came after rules 1, each with the first rules that know it."""
 
 

@@ -87,6 +87,19 @@ def test_how_many_exponential_mechanisms_fit_gdp_residue():
         assert admitted("gdp_residue", Pure(f"{Decimal(eta) / 2:f}")) == int(count)
 
 
+def test_what_orders_prove_together():
+    said = {
+        ("renyi_mixture", ("16", "22", "32", "64"), "0.01"): 449,
+        ("renyi_weighted", ("16", "22", "32", "64"), "0.01"): 430,
+    }
+    for name in ("renyi_mixture", "renyi_weighted"):
+        said |= {(name, ("22", "2000"), "0.01"): 460, (name, ("22", "2000"), "0.1"): 10}
+    for (name, orders, epsilon), count in said.items():
+        policy = Policy(filter=name, epsilon="1", delta="1e-6", orders=orders, odometers=())
+        assert fit(Pure(epsilon), unspent(open_plan(resolve(policy)))).count == count
+        assert f" {count}" in PAGE
+
+
 def test_what_adds_up_on_paper_fits():
     told = re.search(r"What adds up on paper fits: .*", PAGE)[0]
     claims = re.findall(r"(\w+)(?: requests)? of `(\w+:[\w=,]+)`", told)
@@ -134,6 +147,7 @@ BUDGETS: dict[str, dict[str, object]] = {
     "split": {"epsilon": "1", "delta": "1e-6", "epsilon_ex_post": "1", "delta_ex_post": "1e-7"},
     "renyi": {"epsilon": "1", "delta": "1e-6", "order": "22"},
     "renyi_weighted": {"epsilon": "1", "delta": "1e-6", "orders": ("22", "33")},
+    "renyi_mixture": {"epsilon": "1", "delta": "1e-6", "orders": ("22", "33")},
 }
 
 

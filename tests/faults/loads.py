@@ -65,6 +65,8 @@ POLICIES: Final[list[Body]] = [
     {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["18", "40.5"]},
     {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["8", "24", "300"],
      "weights": ["0.5", "0.3", "0.2"], "most_per_request": "0.5"},
+    {"filter": "renyi_mixture", "epsilon": "1", "delta": "1e-6", "orders": ["18", "22", "40.5"],
+     "most_per_request": "0.5"},
 ]  # fmt: skip
 BROKEN: Final[list[Body]] = [
     {"filter": "basic"},

@@ -36,6 +36,13 @@ _OWN: Final[dict[str, Policy]] = {
         orders=("18", "40.5", "2000"),
         weights=("0.5", "0.3", "0.2"),
     ),
+    "renyi_mixture": Policy(
+        filter="renyi_mixture",
+        epsilon="1",
+        delta="1e-6",
+        orders=("18", "24", "40.5"),
+        weights=("0.5", "0.3", "0.2"),
+    ),
 }
 """Each leaves claims a delta of their own where it takes such claims."""
 

@@ -154,6 +154,30 @@ def renyi_weighted(policy: Policy, ran: Mechanisms) -> Limits | None:
     return [min(limits, key=lambda pair: pair[0] / pair[1])] if limits else None
 
 
+def renyi_mixture(policy: Policy, ran: Mechanisms) -> Limits | None:
+    """Return the delta that all orders prove together, at the worst loss (P5b)."""
+    assert isinstance(policy.orders, tuple)
+    assert isinstance(policy.weights, tuple)
+    terms = []
+    for order, weight in zip(policy.orders, policy.weights, strict=True):
+        for spent, _ in renyi_at(order, policy.delta, policy, ran) or []:
+            terms.append((real(order) - 1, real(weight), real(policy.epsilon or "") - spent))
+    if not terms:
+        return None
+
+    def each(x: mpmath.mpf) -> list[mpmath.mpf]:
+        return [w * mpmath.exp(p * (x + room)) for p, w, room in terms]
+
+    powers = [p for p, _, _ in terms]
+    low, high = mpmath.log1p(1 / max(powers)), mpmath.log1p(1 / min(powers))
+    for _ in range(100):
+        x = mpmath.sqrt(low * high)
+        slope = mpmath.fsum(p * e for p, e in zip(powers, each(x), strict=True))
+        rises = slope * mpmath.expm1(x) < mpmath.fsum(each(x))
+        low, high = (x, high) if rises else (low, x)
+    return [(-mpmath.expm1(-low) / mpmath.fsum(each(low)), real(policy.delta))]
+
+
 RULES: Final[dict[str, Rule]] = {
     "basic": basic,
     "advanced_2016": advanced_2016,
@@ -165,5 +189,6 @@ RULES: Final[dict[str, Rule]] = {
     "unified_brownian": unified_brownian,
     "renyi": renyi,
     "renyi_weighted": renyi_weighted,
+    "renyi_mixture": renyi_mixture,
 }
 """The filters whose rule is a function of what ran, in any order."""

@@ -203,6 +203,11 @@ _OWN: Final[dict[str, tuple[Attack, ...]]] = {
         Attack(_policy("renyi_weighted", orders=("3", "8")), NO_DELTA, ENDS, 4, 0.49),
         _many("renyi_weighted", 0.1, orders=("16", "22", "40")),
     ),
+    "renyi_mixture": (
+        Attack(_policy("renyi_mixture", orders=("3", "8")), NO_DELTA, ENDS, 4, 0.93),
+        Attack(_policy("renyi_mixture", orders=("3.5", "5", "9")), NO_DELTA, ENDS, 4, 0.95),
+        _many("renyi_mixture", 0.52, orders=("16", "22", "40")),
+    ),
 }
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from tests.faults.oracle import residue
+from tests.faults.oracle import mixture, residue
 from tests.faults.oracle.amounts import (
     INFINITE,
     UNIT,
@@ -36,7 +36,8 @@ _SUMS: Final[dict[str, tuple[str, ...]]] = {
     "unified_brownian": ("rho", "delta"),
     "gdp_residue": ("mu_squared", "delta"),
 }
-NAMES: Final = (*_SUMS, "renyi", "renyi_weighted")
+WITH_ORDERS: Final = {"renyi_weighted", "renyi_mixture"}
+NAMES: Final = (*_SUMS, "renyi", *sorted(WITH_ORDERS))
 
 
 def orders(policy: Policy) -> list[str]:
@@ -161,7 +162,7 @@ def _longest(policy: Policy) -> Real:
 
 def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> bool:
     """Tell whether some budget, however large, would take the claim."""
-    if policy["filter"] == "renyi_weighted":
+    if policy["filter"] in WITH_ORDERS:
         return any(price[name][0] != INFINITE for name in sums(policy))
     if policy["filter"] == "gdp_residue":
         each = [
@@ -175,12 +176,19 @@ def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> b
 def admits(policy: Policy, capacity: Amounts, totals: Amounts) -> bool:
     """Tell whether totals obey the filter's rule."""
     within = [total <= most for total, most in zip(totals, capacity, strict=True)]
-    if policy["filter"] == "renyi_weighted":
+    if policy["filter"] in WITH_ORDERS and (any(within) or policy["filter"] == "renyi_weighted"):
         return any(within)
+    if policy["filter"] == "renyi_mixture":
+        return mixture.proves(_setting(policy), totals)
     if policy["filter"] == "advanced_2016" and all(within):
         v, mean = (real(Fraction(whole_up(total), UNIT)) for total in totals[:2])
         return bool(_advanced(policy, v, mean) <= real(policy["epsilon"]))
     return all(within)
+
+
+def _setting(policy: Policy) -> mixture.Setting:
+    own = deltas(policy)[0]
+    return policy["epsilon"], own, tuple(orders(policy)), tuple(weights(policy))
 
 
 def left(policy: Policy, capacity: Amounts, totals: Amounts) -> Amounts:
@@ -200,6 +208,8 @@ def spent_part(policy: Policy, capacity: Amounts, totals: Amounts) -> Fraction:
         return max(parts[0], parts[2])
     if name == "renyi_weighted":
         return min(Fraction(1), *parts)
+    if name == "renyi_mixture":
+        return mixture.spent_part(_setting(policy), totals)
     if name == "advanced_2016":
         above = max(0, 2 * whole_up(totals[1]) - whole_up(totals[0]))
         return min(Fraction(1), parts[0] + Fraction(above, 2 * int(capacity[1])))

@@ -20,11 +20,11 @@ _FIELDS: Final = {
     *("epsilon_ex_post", "delta_ex_post", "most_per_request"),
 }
 _OF_FILTER: Final = {
-    "order": "renyi",
-    "orders": "renyi_weighted",
-    "weights": "renyi_weighted",
-    "epsilon_ex_post": "split",
-    "delta_ex_post": "split",
+    "order": {"renyi"},
+    "orders": filters.WITH_ORDERS,
+    "weights": filters.WITH_ORDERS,
+    "epsilon_ex_post": {"split"},
+    "delta_ex_post": {"split"},
 }
 PARAMETERS: Final = tuple(_OF_FILTER)
 """The fields that only some filter has; an amendment must leave them as they are."""
@@ -88,7 +88,7 @@ def broken_policy(policy: Any) -> bool:
     name = policy.get("filter", "zcdp_tight")
     if name not in filters.NAMES:
         return True
-    if any(field in policy and name != kind for field, kind in _OF_FILTER.items()):
+    if any(field in policy and name not in kinds for field, kinds in _OF_FILTER.items()):
         return True
     return _budget_is_broken(policy, name) or _rest_is_broken(policy) or _leaves_nothing(policy)
 
@@ -113,7 +113,7 @@ def _budget_is_broken(policy: Policy, name: str) -> bool:
     own_needed = name in _OWN_DELTA and not (name == "unified_brownian" and field == "rho")
     if own_needed and claims >= delta:
         return True
-    if name in {"renyi", "renyi_weighted"}:
+    if name.startswith("renyi"):
         return bool(claims) or _orders_are_broken(policy, name)
     if name == "advanced_2016":
         return not _is_below_1_by_e(delta) or 2 * claims > delta
@@ -202,7 +202,7 @@ def _leaves_nothing(policy: Policy) -> bool:
     """Tell whether the filter has no budget to speak of under a policy that is sound else."""
     full = resolved(policy)
     first = int(filters.capacities(full)[0][1])
-    if full["filter"] in {"renyi", "renyi_weighted"}:
+    if full["filter"].startswith("renyi"):
         return any(most <= 0 for _, most in filters.capacities(full))
     cap = full.get("most_per_request")
     return first <= 0 or (cap is not None and Fraction(cap) * first < 1)

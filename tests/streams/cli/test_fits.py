@@ -42,6 +42,13 @@ def test_zcdp_tight_fits_487_requests_of_a_hundredth(accountant):
             "pure:0.01",
             "486",
         ),
+        ("renyi_mixture", (*BUDGET, "--orders", "16,22,32,64"), "pure:0.01", "449"),
+        (
+            "renyi_mixture",
+            (*BUDGET, "--orders", "22,2000", "--weights", "0.9,0.1"),
+            "pure:0.01",
+            "486",
+        ),
         ("gdp_residue", BUDGET, "pure:0.01", "558"),
         ("gdp_residue", BUDGET, "pure:0.1", "4"),
     ],
@@ -149,6 +156,7 @@ class TestEveryFilterSideBySide:
             "unified_brownian": "487",
             "renyi": "490",
             "renyi_weighted": "490",
+            "renyi_mixture": "490",
             "gdp_residue": "558",
         }
         assert {name: counts[name] for name in expected} == expected
@@ -167,7 +175,7 @@ class TestEveryFilterSideBySide:
             "--rho", "0.05", "--epsilon-ex-post", "1", "--order", "30", "--json",
         )  # fmt: skip
         rows = {row["filter"]: row for row in done.rows}
-        assert len(rows) == 11
+        assert len(rows) == 12
         assert rows["zcdp"]["fits"] == 1000
         assert rows["split"]["fits"] == rows["zcdp_tight"]["fits"] == 487
         assert (rows["renyi"]["order"], "order" in rows["basic"]) == ("30", False)

@@ -1,0 +1,390 @@
+"""Several Renyi orders together: against the theorem, evaluated by other programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from operator import gt
+from typing import NamedTuple
+
+import mpmath
+import numpy as np
+import pytest
+
+from accountant.amounts import INFINITE, UNIT, Units
+from accountant.claims import checked
+from accountant.claims.price import Price, price
+from accountant.claims.text import parse_claim
+from accountant.conversions.renyi_mixture import Mixture
+from accountant.errors import RequestInvalid
+from accountant.filters.renyi import Renyi
+from accountant.filters.renyi_mixture import RenyiMixture
+from accountant.filters.renyi_weighted import RenyiWeighted
+from accountant.policy import ParsedBudget
+from tests.accountant import exact
+from tests.accountant.formulas.renyi_mixture import mixture_delta
+from tests.nightly import rounds
+
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+SEED = 20261124
+
+
+def budget(epsilon: str, delta: str) -> ParsedBudget:
+    return ParsedBudget(
+        epsilon=Decimal(epsilon),
+        rho=None,
+        delta_for_claims=Decimal(0),
+        delta_for_filter=Decimal(delta),
+    )
+
+
+class Setting(NamedTuple):
+    """A budget, and the orders that share its delta."""
+
+    epsilon: str
+    delta: str
+    orders: tuple[str, ...]
+    weights: tuple[str, ...]
+
+    @property
+    def kind(self) -> RenyiMixture:
+        return RenyiMixture(self.orders, self.weights)
+
+    @property
+    def capacity(self) -> tuple[Units, ...]:
+        return self.kind.capacity(budget(self.epsilon, self.delta))
+
+    def log_proved(self, spent: Floats) -> Floats:
+        """Return ln of the delta that each row of sums proves, by halving.
+
+        sup over x > 0 of ln(1 - e^-x) - ln sum_j w_j e^((alpha_j - 1)(epsilon + x - S_j)).
+        """
+        power = np.array([float(a) - 1 for a in self.orders])
+        at_budget = power * (float(self.epsilon) - spent) + np.log([float(w) for w in self.weights])
+        low = np.full(len(spent), math.log1p(1 / power.max()))
+        high = np.full(len(spent), math.log1p(1 / power.min()))
+        for _ in range(45):
+            x = np.sqrt(low * high)
+            logs = at_budget + power * x[:, None]
+            each = np.exp(logs - logs.max(axis=1, keepdims=True))
+            rises = (each @ power) * np.expm1(x) < each.sum(axis=1)
+            low, high = np.where(rises, x, low), np.where(rises, high, x)
+        logs = at_budget + power * low[:, None]
+        top = logs.max(axis=1)
+        found = np.log(-np.expm1(-low)) - top - np.log(np.exp(logs - top[:, None]).sum(axis=1))
+        return np.asarray(found)
+
+    def proved(self, spent: tuple[Units, ...]) -> Fraction:
+        """Return the delta that sums prove, rounded up, by 60 digits."""
+        return Fraction(
+            mixture_delta(
+                Decimal(self.epsilon),
+                orders=[Decimal(a) for a in self.orders],
+                weights=[Fraction(w) for w in self.weights],
+                spent=[Fraction(int(s), UNIT) for s in spent],
+            )
+        )
+
+
+def settings(count: int, seed: int) -> Iterator[Setting]:
+    """Yield so many settings that leave each of their orders a budget."""
+    chance = np.random.default_rng(seed)
+    while count:
+        k = int(chance.integers(1, 6))
+        orders = sorted({f"{1 + 10 ** chance.uniform(-0.5, 3):.4g}" for _ in range(k)}, key=float)
+        shares = chance.dirichlet(np.ones(len(orders))) * chance.uniform(0.5, 1)
+        found = Setting(
+            f"{10 ** chance.uniform(-1, 1.3):.3g}",
+            f"{10 ** chance.uniform(-10, -0.5):.3g}",
+            tuple(orders),
+            tuple(f"{max(share, 1e-6):.6f}" for share in shares * 0.99),
+        )
+        try:
+            assert found.capacity
+        except RequestInvalid:
+            continue
+        count -= 1
+        yield found
+
+
+def at_the_end(setting: Setting, chance: np.random.Generator, count: int) -> Floats:
+    """Return rows of sums at the end of the budget, by halving along rays of all directions."""
+    limits = np.array([limit / UNIT for limit in setting.capacity])
+    rays = limits * 10 ** chance.uniform(-0.3, 0.7, (count, len(limits)))
+    low, high = np.zeros(count), np.full(count, 100.0)
+    log_delta = math.log(float(setting.delta))
+    for _ in range(45):
+        middle = (low + high) / 2
+        fits = setting.log_proved(rays * middle[:, None]) <= log_delta
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return np.asarray(rays * low[:, None])
+
+
+def units(row: Floats, factor: Fraction = Fraction(1)) -> tuple[int, ...]:
+    # A product with a power of 2 is exact.
+    whole = [int(s * 2.0**80) for s in row.tolist()]
+    above, below = factor.numerator * UNIT, factor.denominator << 80
+    return tuple([-(-s * above // below) for s in whole])
+
+
+class TestRandomDecisions:
+    """Nothing is admitted beyond the theorem, and what it refuses is at its very edge."""
+
+    SETTINGS, EACH = 100, rounds(1_000, 10_000)
+
+    @pytest.mark.slow
+    def test_a_hundred_thousand(self) -> None:
+        chance = np.random.default_rng(SEED)
+        decided = beyond_each = 0
+        for setting in settings(self.SETTINGS, SEED):
+            kind, capacity = setting.kind, setting.capacity
+            log_delta = math.log(float(setting.delta))
+            rows = np.repeat(at_the_end(setting, chance, self.EACH // 10), 10, axis=0)
+            rows *= 1 + 10 ** chance.uniform(-8, 0, (self.EACH, 1)) * chance.choice(
+                [-0.5, 1], (self.EACH, 1)
+            )
+            logs = setting.log_proved(rows)
+            for row, log in zip(rows, logs, strict=True):
+                spent = units(row)
+                if kind.holds(capacity, spent):
+                    assert log <= log_delta + 1e-9
+                    beyond_each += all(map(gt, spent, capacity))
+                else:
+                    assert log >= log_delta - 1e-9
+                decided += 1
+        assert decided >= 100_000
+        assert beyond_each > decided / 20  # where no order alone is within its budget
+
+    @pytest.mark.slow
+    def test_next_to_the_edge_where_floats_cannot_tell(self) -> None:
+        chance = np.random.default_rng(SEED + 1)
+        admitted = refused = 0
+        for setting in settings(rounds(20, 1_000), SEED + 1):
+            kind, capacity, delta = setting.kind, setting.capacity, Fraction(setting.delta)
+            for row in at_the_end(setting, chance, 1):
+                low, high = Fraction(1) - Fraction(1, 10**6), Fraction(1) + Fraction(1, 10**6)
+                assert kind.holds(capacity, units(row, low))
+                assert not kind.holds(capacity, units(row, high))
+                while high - low > Fraction(1, 10**26):
+                    middle = (low + high) / 2
+                    fits = kind.holds(capacity, units(row, middle))
+                    low, high = (middle, high) if fits else (low, middle)
+                    proved = setting.proved(units(row, middle))
+                    if fits:
+                        assert proved <= delta * (1 + Fraction(1, 10**24))
+                        admitted += 1
+                    else:
+                        # Budgets are stored with 20 digits, which may cost an order of 1000
+                        # times 1e-16 of delta.
+                        assert proved >= delta * (1 - Fraction(1, 10**14))
+                        refused += 1
+        assert min(admitted, refused) > 400
+
+
+def test_floats_decide_only_what_decimals_decide_alike() -> None:
+    chance = np.random.default_rng(SEED + 2)
+    clear = unclear = 0
+    for setting in settings(rounds(40, 3_000), SEED + 2):
+        mixture, capacity = Mixture([Decimal(a) for a in setting.orders]), setting.capacity
+        for row in at_the_end(setting, chance, 8):
+            away = Fraction(f"{chance.choice([-1, 1]) * 10 ** chance.uniform(-16, -3):.6g}")
+            spent = units(row, 1 + away)
+            over = [s - limit for s, limit in zip(spent, capacity, strict=True)]
+            if min(over) <= 0:
+                continue
+            said = mixture.by_floats(over)
+            if said is None:
+                unclear += 1
+                assert abs(away) < 1e-8
+            else:
+                clear += 1
+                assert said == mixture.by_decimals(over)
+    assert min(clear, unclear) >= 5
+
+
+ORDERS = ("16", "22", "32", "64")
+
+
+class TestCounts:
+    @pytest.mark.parametrize(
+        ("orders", "claim", "weighted", "mixed"),
+        [
+            (ORDERS, "pure:0.01", 430, 449),
+            (ORDERS, "laplace:scale=100,sensitivity=1", 431, 451),
+            (ORDERS, "gaussian:sigma=31.6228,sensitivity=1", 42, 44),
+            (("16", "22", "40"), "pure:0.01", 442, 453),
+            (("22", "27.25", "32.5", "43"), "pure:0.01", 433, 460),
+            (("22", "2000"), "pure:0.01", 460, 460),
+            (("22", "2000"), "pure:0.1", 10, 10),
+        ],
+    )
+    def test_it_admits_what_renyi_weighted_admits_and_more(
+        self, orders: tuple[str, ...], claim: str, weighted: int, mixed: int
+    ) -> None:
+        found = []
+        for kind in (RenyiWeighted(orders), RenyiMixture(orders)):
+            one = price(checked(parse_claim(claim)), kind.needs)
+            nothing = (0,) * len(orders)
+            capacity = kind.capacity(budget("1", "1e-6"))
+            found.append(kind.count(capacity, nothing, one))
+        assert found == [weighted, mixed]
+
+    def test_the_theorem_by_60_digits_gives_the_same_count(self) -> None:
+        setting = Setting("1", "1e-6", ORDERS, ("0.25",) * 4)
+        one = price(checked(parse_claim("pure:0.01")), setting.kind.needs).amounts
+
+        def proved(times: int) -> Fraction:
+            return setting.proved(tuple(times * amount for amount in one))
+
+        assert proved(449) <= Fraction("1e-6") < proved(450)
+
+    def test_no_more_than_the_best_order_known_in_advance(self) -> None:
+        """theory P5b: log-moments are convex in the order."""
+        one = price(checked(parse_claim("pure:0.01")), Renyi("22").needs)
+        alone = Renyi("22").count(Renyi("22").capacity(budget("1", "1e-6")), (0,), one)
+        assert alone == 490
+
+
+def test_one_order_with_all_of_delta_is_the_fixed_order() -> None:
+    one, fixed = RenyiMixture(("22",), ("1",)), Renyi("22")
+    capacity = one.capacity(budget("1", "1e-6"))
+    assert (one.sums, capacity) == (fixed.sums, fixed.capacity(budget("1", "1e-6")))
+    assert one.holds(capacity, capacity)
+    assert not one.holds(capacity, (capacity[0] + 1,))
+
+
+def test_a_sum_without_end_leaves_the_other_orders() -> None:
+    kind = RenyiMixture(ORDERS)
+    capacity = kind.capacity(budget("1", "1e-6"))
+    for gone in range(len(ORDERS)):
+        spent = tuple(INFINITE if j == gone else limit for j, limit in enumerate(capacity))
+        assert kind.holds(capacity, spent)
+        kept = [j for j in range(len(ORDERS)) if j != gone]
+        less = RenyiMixture(tuple(ORDERS[j] for j in kept), ("0.25",) * 3)
+        limits = tuple(capacity[j] for j in kept)
+        for times in range(60):
+            over = [limit * (100 + times) // 100 for limit in map(int, capacity)]
+            here = tuple(INFINITE if j == gone else s for j, s in enumerate(over))
+            assert kind.holds(capacity, here) == less.holds(limits, tuple(over[j] for j in kept))
+    endless = (INFINITE,) * len(ORDERS)
+    assert not kind.holds(capacity, endless)
+    assert kind.progress(capacity, endless) == capacity[0]
+    assert kind.excess(capacity, capacity, Price(1, endless, {})) == math.inf
+
+
+class TestProgress:
+    KIND = RenyiMixture(("16", "22", "40"))
+    CAPACITY = KIND.capacity(budget("1", "1e-6"))
+
+    def spent(self, *claims: str) -> tuple[Units, ...]:
+        found = [price(checked(parse_claim(text)), self.KIND.needs).amounts for text in claims]
+        return tuple(map(sum, zip(*found, strict=True)))
+
+    def ratio(self, spent: tuple[Units, ...]) -> Fraction:
+        return Fraction(int(self.KIND.progress(self.CAPACITY, spent)), int(self.CAPACITY[0]))
+
+    def test_it_is_the_part_of_what_such_requests_may_spend(self) -> None:
+        """The 453rd of pure:0.01 is the last one, so each takes about 1/453 of the budget."""
+        assert self.ratio((0, 0, 0)) == 0
+        for times in (1, 100, 226, 452):
+            part = self.ratio(self.spent(f"{times}*pure:0.01"))
+            assert Fraction(times, 454) < part <= Fraction(times, 453)
+        assert self.ratio(self.spent("453*pure:0.01")) < 1
+        assert self.ratio(self.spent("454*pure:0.01")) == 1
+
+    def test_it_never_falls_and_is_whole_at_the_end_alone(self) -> None:
+        chance = np.random.default_rng(SEED)
+        for _ in range(20):
+            spent, before = self.spent("pure:1e-9"), Fraction(0)
+            while True:
+                epsilon = f"{10 ** chance.uniform(-3, -0.7):.3g}"
+                one = price(checked(parse_claim(f"pure:{epsilon}")), self.KIND.needs)
+                after = self.KIND.charge(self.CAPACITY, spent, one)
+                if after is None:
+                    break
+                part = self.ratio(after)
+                assert before <= part <= 1
+                more = tuple(math.ceil(int(s) * (1 + 2e-8)) for s in after)
+                assert (part == 1) <= (not self.KIND.holds(self.CAPACITY, more))
+                spent, before = after, part
+
+    def test_it_is_the_least_part_by_which_the_sums_still_fit(self) -> None:
+        spent = self.spent("100*pure:0.01", "gaussian:sigma=10,sensitivity=1")
+        parts = 10**8
+        part = int(self.ratio(spent) * parts)
+        fits = [
+            self.KIND.holds(self.CAPACITY, tuple(-(-int(s) * parts // each) for s in spent))
+            for each in (part - 1, part)
+        ]
+        assert fits == [False, True]
+        weighted = RenyiWeighted(("16", "22", "40")).progress(self.CAPACITY, spent)
+        assert self.ratio(spent) < Fraction(int(weighted), int(self.CAPACITY[0]))
+
+    @pytest.mark.parametrize("times", [0, 200, 445, 450])
+    def test_excess_is_0_where_a_claim_just_fits(self, times: int) -> None:
+        spent = self.spent(f"{times}*pure:0.01") if times else (0, 0, 0)
+        for epsilon in ("1e-4", "0.01", "0.1"):
+            one = price(checked(parse_claim(f"pure:{epsilon}")), self.KIND.needs)
+            found = self.KIND.excess(self.CAPACITY, spent, one)
+            assert found is not None
+            factor = math.exp(-found)
+            for share, fits in ((1 - 1e-6, True), (1 + 1e-6, False)):
+                asked = tuple(
+                    s + round(int(amount) * factor * share)
+                    for s, amount in zip(spent, one.amounts, strict=True)
+                )
+                assert self.KIND.holds(self.CAPACITY, asked) == fits
+
+
+class TestWrongRulesAreCaught:
+    """Rules that look like P5b and are not, each with an adversary who gets beyond delta."""
+
+    EPSILON, DELTA = mpmath.mpf(8), mpmath.mpf("1e-3")
+    ORDERS = ("2.5", "400")
+
+    def sums(self, loss: mpmath.mpf, mass: mpmath.mpf) -> tuple[Units, ...]:
+        """Return the divergences of loss +-`loss`, the first with probability `mass` under P."""
+        found = []
+        for order in self.ORDERS:
+            power = mpmath.mpf(order) - 1
+            grown = mpmath.expm1(power * loss)
+            shrunk = mpmath.exp(-loss) * mpmath.expm1(-power * loss)
+            found.append(mpmath.log1p(mass * (grown + shrunk)) / power)
+        return tuple(int(mpmath.ceil(d * UNIT)) for d in found)
+
+    def test_at_one_loss_alone_it_would_let_through_what_tells_nearly_all(self) -> None:
+        kind = RenyiMixture(self.ORDERS)
+        capacity = kind.capacity(budget("8", "1e-3"))
+
+        def at_one_loss(spent: tuple[Units, ...]) -> bool:
+            """The rule with the supremum replaced by order 2.5's own worst loss."""
+            worst = self.EPSILON + mpmath.log(mpmath.mpf("2.5") / mpmath.mpf("1.5"))
+            terms = [
+                mpmath.exp((mpmath.mpf(a) - 1) * (worst - exact.units(s))) / 2
+                for a, s in zip(self.ORDERS, spent, strict=True)
+            ]
+            excess = 1 - mpmath.exp(self.EPSILON - worst)
+            return bool(excess / mpmath.fsum(terms) <= self.DELTA)
+
+        loss = self.EPSILON + mpmath.mpf("0.3")
+        told = self.sums(loss, mpmath.mpf("0.9"))
+        reached = mpmath.mpf("0.9") * (1 - mpmath.exp(self.EPSILON - loss))
+        assert reached > 200 * self.DELTA
+        assert at_one_loss(told)
+        assert not kind.holds(capacity, told)
+
+    def test_what_it_admits_of_one_answer_stays_within_delta(self) -> None:
+        kind = RenyiMixture(self.ORDERS)
+        capacity = kind.capacity(budget("8", "1e-3"))
+        most = mpmath.mpf(0)
+        for beyond in mpmath.linspace(0.001, 2, 60):
+            loss = self.EPSILON + beyond
+            low, high = mpmath.mpf(0), 1 / (1 + mpmath.exp(-loss))
+            for _ in range(60):
+                mass = (low + high) / 2
+                fits = kind.holds(capacity, self.sums(loss, mass))
+                low, high = (mass, high) if fits else (low, mass)
+            most = max(most, low * (1 - mpmath.exp(-beyond)))
+        assert 0.5 * self.DELTA < most <= self.DELTA
