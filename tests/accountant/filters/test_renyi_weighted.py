@@ -16,6 +16,7 @@ from accountant.claims import checked
 from accountant.claims.price import Price, price
 from accountant.errors import RequestInvalid
 from accountant.filters.renyi import Renyi
+from accountant.filters.renyi_mixture import RenyiMixture
 from accountant.filters.renyi_weighted import RenyiWeighted
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import ParsedBudget, Policy
@@ -83,8 +84,12 @@ def cost(atom: Atom) -> Price:
     return Price(1, tuple(up), {})
 
 
-def admitted(capacity: tuple[Units, ...], sequence: list[Atom]) -> bool:
-    kind = RenyiWeighted(ORDERS, ("0.5", "0.5"))
+def admitted(
+    capacity: tuple[Units, ...],
+    sequence: list[Atom],
+    of: type[RenyiWeighted] = RenyiWeighted,
+) -> bool:
+    kind = of(ORDERS, ("0.5", "0.5"))
     spent: tuple[Units, ...] | None = (0, 0)
     for atom in sequence:
         spent = kind.charge(capacity, spent, cost(atom))
@@ -111,19 +116,23 @@ def reached(high: Atom, low: Atom) -> mpmath.mpf:
 class TestDeltaIsDivided:
     """docs/theory.md section 7: some order fits, at an undivided delta, spends 1.48 delta."""
 
-    def test_undivided_budgets_would_let_an_adversary_reach_1_48_delta(self) -> None:
+    @pytest.mark.parametrize("kind", [RenyiWeighted, RenyiMixture])
+    def test_undivided_budgets_would_let_an_adversary_reach_1_48_delta(
+        self, kind: type[RenyiWeighted]
+    ) -> None:
         undivided = tuple(Renyi(order).capacity(BUDGET)[0] for order in ORDERS)
         high, low = attack(undivided)
-        assert admitted(undivided, [COIN, high])
-        assert admitted(undivided, [COIN, low])
+        assert admitted(undivided, [COIN, high], kind)
+        assert admitted(undivided, [COIN, low], kind)
         assert 1.475 < reached(high, low) < 1.49
 
-    def test_our_budgets_refuse_that_adversary(self) -> None:
+    @pytest.mark.parametrize("kind", [RenyiWeighted, RenyiMixture])
+    def test_our_budgets_refuse_that_adversary(self, kind: type[RenyiWeighted]) -> None:
         undivided = tuple(Renyi(order).capacity(BUDGET)[0] for order in ORDERS)
-        ours = RenyiWeighted(ORDERS, ("0.5", "0.5")).capacity(BUDGET)
+        ours = kind(ORDERS, ("0.5", "0.5")).capacity(BUDGET)
         assert all(a < b for a, b in zip(ours, undivided, strict=True))
         for last in attack(undivided):
-            assert not admitted(ours, [COIN, last])
+            assert not admitted(ours, [COIN, last], kind)
 
     @pytest.mark.parametrize("weights", [("0.5", "0.5"), ("0.9", "0.1"), ("0.01", "0.99")])
     def test_the_same_attack_on_our_budgets_stays_within_delta(
