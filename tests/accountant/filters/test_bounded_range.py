@@ -87,6 +87,32 @@ def test_one_pair_stands_for_all_places_of_the_interval(eta: str, mu: str) -> No
                 assert abs(w - mpmath.exp(a + c) * z - exact) <= close * (1 + mpmath.exp(a + c))
 
 
+@pytest.mark.parametrize(("eta", "mu"), ETAS_AND_STATES)
+def test_slope_and_power_of_that_pair_are_concave(eta: str, mu: str) -> None:
+    """Steps 3 and 4 of P11: ln(f(c)/f(-c)) and A(c) for c >= 0, by second differences."""
+    with mpmath.workdps(120):
+        game = Game(eta, mu)
+        step = (game.b + game.left) / 5
+
+        def slope(at: mpmath.mpf) -> mpmath.mpf:
+            p, q = [
+                game.tails(at - game.b)[i] - game.tails(at + game.b)[i] for i in range(2)
+            ]  # the chance of a loss within b of it
+            return 2 * at - mpmath.log(p / q)
+
+        def power(at: mpmath.mpf) -> mpmath.mpf:
+            # A = Phi^-1(W): W from its closed form, that is H_x at two places of the interval.
+            low, high = [game.hockey_stick(a, a + at) for a in (mpmath.mpf(0), game.b)]
+            z = (low - high) / (mpmath.exp(game.b + at) - mpmath.exp(at))
+            w = low + mpmath.exp(at) * z
+            return mpmath.sqrt(2) * mpmath.erfinv(2 * w - 1)
+
+        for value, first in ((slope, 1), (power, 0)):
+            found = [value(step * i) for i in range(first - 1, 16)]
+            seconds = [a + c - 2 * b for a, b, c in zip(found, found[1:], found[2:], strict=False)]
+            assert max(seconds) < 0
+
+
 def test_a_residue_a_hair_larger_is_none() -> None:
     """P11's step is the least possible: R_t at t = eta/2 is randomized response."""
     with mpmath.workdps(120):
