@@ -1,7 +1,8 @@
 """The number of requests of a mix that each filter admits under one policy.
 
 A filter that needs an order of Renyi divergence gets the best one for the mix where the policy
-has none. Every order fixed in advance is valid, so an owner can open the printed policy.
+has none, and optimal_homogeneous the largest epsilon in it. Every value fixed in advance is valid,
+so an owner can open the printed policy.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from accountant.advice.fit import Fit, fit, unspent
+from accountant.amounts import cost_up, format_units
 from accountant.claims import AllOf, Claim, atoms
 from accountant.claims.promises import promise
 from accountant.conversions.renyi_order import best_order
@@ -28,6 +30,7 @@ from accountant.policy.compiled import CompiledPolicy, open_plan
 Curve = Callable[[Decimal], Fraction]
 
 _ANY_ORDER: Final = "2"
+_ANY_EPSILON: Final = "1"  # of a policy without a budget, of which `resolve` tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ class FilterChoice:
         name: the filter's name.
         plan: the compiled policy, None if the filter cannot use the policy.
         fit: how often the requests fit, None if there is no plan.
-        chosen: whether this module chose the orders.
+        chosen: whether this module chose the orders, or the epsilon of each claim.
         why_not: why there is no plan; empty if there is one.
     """
 
@@ -65,21 +68,25 @@ def choose(policy: Policy, claim: Claim) -> FilterChoice:
 
     Raises: RequestInvalid: a field breaks a rule, or is not for this filter.
     """
-    needs_order = policy.filter == "renyi" and policy.order is UNSET
+    chosen = _parameters(policy, claim)
+    plan = open_plan(resolve(replace(policy, odometers=(), **chosen)))
+    found = fit(claim, unspent(plan))
+    return FilterChoice(name=policy.filter, plan=plan, fit=found, chosen=bool(chosen))
+
+
+def _parameters(policy: Policy, claim: Claim) -> dict[str, Any]:
+    """Return what the filter needs and the policy lacks, by its field, the best for a claim."""
+    if policy.filter == "renyi" and policy.order is UNSET:
+        return {"order": _order(policy, claim, 1)}
     takes_orders = policy.filter in FILTERS and "orders" in FILTERS[policy.filter].parameters
-    needs_orders = takes_orders and policy.orders is UNSET
-    if needs_order:
-        policy = replace(policy, order=_order(policy, claim, 1))
-    elif needs_orders:
+    if takes_orders and policy.orders is UNSET:
         if policy.weights is not UNSET:
             rule = "must be left out where there are no orders"
             raise RequestInvalid("policy.weights", rule, ",".join(policy.weights))
-        policy = replace(policy, orders=_orders(policy, claim))
-    plan = open_plan(resolve(replace(policy, odometers=())))
-    found = fit(claim, unspent(plan))
-    return FilterChoice(
-        name=policy.filter, plan=plan, fit=found, chosen=needs_order or needs_orders
-    )
+        return {"orders": _orders(policy, claim)}
+    if policy.filter == "optimal_homogeneous" and policy.epsilon_each is UNSET:
+        return {"epsilon_each": _epsilon_each(policy, claim)}
+    return {}
 
 
 def choose_all(policy: Policy, claim: Claim) -> list[FilterChoice]:
@@ -98,6 +105,13 @@ def choose_all(policy: Policy, claim: Claim) -> list[FilterChoice]:
             option = "--" + error.field.removeprefix("policy.").replace("_", "-")
             found.append(FilterChoice(name=name, why_not=f"{option} {error.rule}"))
     return found
+
+
+def _epsilon_each(policy: Policy, claim: Claim) -> str:
+    """Return the largest epsilon in a mix; the budget's where none is above 0, or one has none."""
+    found = [promise(atom).epsilon for atom, _ in atoms(claim)]
+    largest = Fraction(0) if None in found else max(Fraction(each or 0) for each in found)
+    return format_units(cost_up(largest)) if largest else policy.epsilon or _ANY_EPSILON
 
 
 def _orders(policy: Policy, claim: Claim) -> tuple[str, ...]:

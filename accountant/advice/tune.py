@@ -39,13 +39,17 @@ _SMALL_RHO: Final = Decimal("1e-6")
 def in_place_of(policy: Policy, name: str) -> Policy:
     """Return the policy with another filter: its budget, units and thresholds stay.
 
-    Raises: RequestInvalid: no order lets filter renyi spend this delta.
+    Raises: RequestInvalid: no order lets filter renyi spend this delta, or only an owner can say
+        a parameter: what each claim may be.
     """
     plain = dict.fromkeys(PARAMETERS, msgspec.UNSET)
     made = msgspec.structs.replace(policy, filter=name, **plain)
     kind = FILTERS[name]
     if not kind.takes_beside:
         made = msgspec.structs.replace(made, beside=msgspec.UNSET)
+    if "epsilon_each" in kind.parameters:
+        rule = "must be declared, by a policy of its own"
+        raise RequestInvalid("policy.epsilon_each", rule, None)
     if "order" in kind.parameters:
         made = msgspec.structs.replace(made, order=_order(policy))
     if "orders" in kind.parameters:

@@ -102,13 +102,20 @@ def _apart(worth: Promise, name: str) -> Units:
     return 0 if worth.ex_post else amount(name, worth)
 
 
+def _within(worth: Promise, most: str) -> Units:
+    epsilon = worth.epsilon
+    if epsilon is None or Fraction(epsilon) > Fraction(most):
+        return INFINITE
+    return UNIT if epsilon else 0
+
+
 FAMILIES: Final[MappingProxyType[str, Family]] = MappingProxyType(
-    {"renyi": _renyi, "apart": _apart}
+    {"renyi": _renyi, "apart": _apart, "within": _within}
 )
 """Families of sums, by the first part of their names.
 
 `renyi_22` is the Renyi divergence of order 22; `apart_rho` is `rho` of all claims except those
-that are settled ex post.
+that are settled ex post; `within_0.01` counts mechanisms whose epsilon is at most 0.01.
 """
 
 

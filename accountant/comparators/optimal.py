@@ -7,19 +7,19 @@ from decimal import Decimal
 from typing import Final
 
 from accountant.amounts import above, precise
+from accountant.conversions.optimal_composition import composed_delta, most_composed
 
 MOST_MECHANISMS: Final = 1_000_000
-# A million products lose 7 of 60 digits, and the difference from 1 loses at most 30.
+# A million products lose 7 of 60 digits.
 _PRODUCTS: Final = Decimal("1e-50")
 _DIGITS: Final = 20
-_TINY: Final = Decimal("1e-30")
 
 
 def optimal_delta(*, mechanisms: int, epsilon: Decimal, target: Decimal) -> Decimal:
     """Return the least delta at which k mechanisms of pure epsilon are (target, delta)-DP.
 
     sum_j C(k,j) p^j (1-p)^(k-j) (1 - e^(target - (2j-k) epsilon))_+, p = e^epsilon/(1 + e^epsilon),
-    the hockey-stick of k times randomized response, rounded up. Takes about 2 us a mechanism.
+    the hockey-stick of k times randomized response, rounded up.
 
     Args:
         mechanisms: k, 0 to 1,000,000.
@@ -28,16 +28,8 @@ def optimal_delta(*, mechanisms: int, epsilon: Decimal, target: Decimal) -> Deci
     Raises: ValueError: an argument is out of range.
     Source: Kairouz, Oh and Viswanath 2015 Thm 3.3.
     """
-    _check(mechanisms, epsilon)
-    if target < 0:
-        raise ValueError(f"target must be at least 0, got {target}")
-    with precise():
-        total = Decimal(0)
-        for mass, loss in _tail(mechanisms, epsilon):
-            if loss <= target:
-                break
-            total += mass * _lost(loss - target)
-        return above(total, digits=_DIGITS)
+    _check(mechanisms, epsilon, target)
+    return composed_delta(mechanisms=mechanisms, epsilon=epsilon, target=target)
 
 
 def optimal_epsilon(*, mechanisms: int, epsilon: Decimal, delta: Decimal) -> Decimal:
@@ -74,35 +66,26 @@ def optimal_count(*, epsilon: Decimal, target: Decimal, delta: Decimal) -> int:
 
     Raises: ValueError: an argument is out of range, or there are more than 1,000,000.
     """
-
-    def fits(mechanisms: int) -> bool:
-        found = optimal_delta(mechanisms=mechanisms, epsilon=epsilon, target=target)
-        return found <= delta
-
+    _check(0, epsilon, target)
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
-    low, high = 0, 1
-    while fits(high):
-        if high >= MOST_MECHANISMS:
-            raise ValueError(f"epsilon {epsilon} fits more than {MOST_MECHANISMS:,} times")
-        low, high = high, min(2 * high, MOST_MECHANISMS)
-    # More mechanisms never have a smaller delta: an observer may ignore the further ones.
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    found = (
+        most_composed(epsilon=epsilon, target=target, delta=delta, most=MOST_MECHANISMS)
+        if epsilon
+        else None
+    )
+    if found is None:
+        raise ValueError(f"epsilon {epsilon} fits more than {MOST_MECHANISMS:,} times")
+    return found
 
 
-def _check(mechanisms: int, epsilon: Decimal) -> None:
+def _check(mechanisms: int, epsilon: Decimal, target: Decimal = Decimal(0)) -> None:
     if not 0 <= mechanisms <= MOST_MECHANISMS:
         raise ValueError(f"mechanisms must be between 0 and {MOST_MECHANISMS:,}, got {mechanisms}")
     if epsilon < 0:
         raise ValueError(f"epsilon must be at least 0, got {epsilon}")
-
-
-def _lost(excess: Decimal) -> Decimal:
-    """Return 1 - e^-excess to 20 digits, or a little more; excess > 0."""
-    return excess if excess < _TINY else 1 - (-excess).exp()
+    if target < 0:
+        raise ValueError(f"target must be at least 0, got {target}")
 
 
 def _tail(mechanisms: int, epsilon: Decimal) -> Iterator[tuple[Decimal, Decimal]]:

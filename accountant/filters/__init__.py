@@ -12,6 +12,7 @@ from accountant.filters.beside import BesideBasic
 from accountant.filters.ex_post import ExPost
 from accountant.filters.fully_adaptive import FullyAdaptive
 from accountant.filters.gdp_residue import GdpResidue
+from accountant.filters.optimal_homogeneous import OptimalHomogeneous
 from accountant.filters.renyi import Renyi
 from accountant.filters.renyi_mixture import RenyiMixture
 from accountant.filters.renyi_weighted import RenyiWeighted
@@ -33,6 +34,7 @@ _ALL: Final[tuple[type[Filter], ...]] = (
     RenyiWeighted,
     RenyiMixture,
     GdpResidue,
+    OptimalHomogeneous,
 )
 
 _BY_NAME: Final = {kind.name: kind for kind in _ALL}

@@ -200,3 +200,11 @@ def own_delta(budget: Budget) -> Decimal:
             "delta", "must exceed delta_for_claims for this filter", str(budget.delta_for_filter)
         )
     return budget.delta_for_filter
+
+
+def sum_name(family: str, member: Decimal) -> str:
+    """Return the name of a sum of `price.FAMILIES`: `renyi_22`, `within_0.01`."""
+    # `normalize` would round the number to the context's 28 digits: the divergence of a smaller
+    # order is a smaller cost.
+    text = f"{member:f}"
+    return f"{family}_{text.rstrip('0').rstrip('.') if '.' in text else text}"

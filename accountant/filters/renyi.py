@@ -9,7 +9,14 @@ from accountant.amounts import Units, parse_in, units_down
 from accountant.conversions.renyi_dp import budget_cks
 from accountant.errors import RequestInvalid
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget, Parameter, Parameters, own_delta, required
+from accountant.filters.base import (
+    Budget,
+    Parameter,
+    Parameters,
+    own_delta,
+    required,
+    sum_name,
+)
 
 LEAST_ORDER: Final = Decimal("1.000001")
 MOST_ORDER: Final = Decimal("1e9")
@@ -35,7 +42,7 @@ class Renyi(AdditiveFilter):
 
     def __init__(self, order: str | None = None) -> None:
         self.order = parse_order(order, field="order")
-        self.sums = (sum_name(self.order),)
+        self.sums = (sum_name("renyi", self.order),)
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
         epsilon = required(budget.epsilon, "epsilon")
@@ -50,14 +57,6 @@ def parse_order(text: str | None, *, field: str) -> Decimal:
     if text is None:
         raise RequestInvalid(field, "must be given for this filter", None)
     return parse_in(text, field=field, least=LEAST_ORDER, most=MOST_ORDER, zero=False)
-
-
-def sum_name(order: Decimal) -> str:
-    """Return the name of the sum of this order's divergences: `renyi_22`."""
-    # `normalize` would round the order to the context's 28 digits, and the divergence of a
-    # smaller order is a smaller cost.
-    text = f"{order:f}"
-    return f"renyi_{text.rstrip('0').rstrip('.') if '.' in text else text}"
 
 
 def whole_delta(budget: Budget) -> Decimal:

@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 from accountant.amounts import INFINITE, Units, parse, precise
 from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
-from accountant.filters.base import Budget, Parameter, Parameters, required
-from accountant.filters.renyi import order_budget, parse_order, sum_name, whole_delta
+from accountant.filters.base import Budget, Parameter, Parameters, required, sum_name
+from accountant.filters.renyi import order_budget, parse_order, whole_delta
 from accountant.filters.summed import SummedFilter
 
 MOST_ORDERS: Final = 16
@@ -45,7 +45,7 @@ class RenyiWeighted(SummedFilter):
     ) -> None:
         self.orders = _orders(orders)
         self.weights = _weights(weights, len(self.orders))
-        self.sums = tuple(map(sum_name, self.orders))
+        self.sums = tuple(sum_name("renyi", order) for order in self.orders)
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
         epsilon, delta = required(budget.epsilon, "epsilon"), whole_delta(budget)

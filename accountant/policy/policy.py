@@ -57,6 +57,7 @@ class Policy(
             `spent_ratio` that it alone would leave on an empty dataset of the policy.
         beside: `basic`, or left out: basic composition beside the filter, see
             `filters.BesideBasic`.
+        epsilon_each: of filter optimal_homogeneous.
 
     A field from `halt_on_refusal` on that is left out is not written either, so that what was
     opened before there was such a field reads, and is written, as it was.
@@ -80,6 +81,7 @@ class Policy(
     delta_ex_post: str | UnsetType = UNSET
     most_per_request: str | UnsetType = UNSET
     beside: str | UnsetType = UNSET
+    epsilon_each: str | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(

@@ -19,14 +19,14 @@ from accountant.policy import Policy
 from accountant.records.records import Amend, Close, Open
 
 _FIELDS_SINCE: Final[dict[type[msgspec.Struct], dict[str, int]]] = {
-    Policy: {"most_per_request": 2, "beside": 3},
+    Policy: {"most_per_request": 2, "beside": 3, "epsilon_each": 3},
     Open: {},
     Amend: {"follows": 2, "most_per_request": 2, "policy": 2},
     Close: {"follows": 2},
 }
 """The fields that came after rules 1, each with the first rules that know it."""
 
-_FILTERS_SINCE: Final[dict[str, int]] = {"renyi_mixture": 3}
+_FILTERS_SINCE: Final[dict[str, int]] = {"renyi_mixture": 3, "optimal_homogeneous": 3}
 """The filters that came after rules 1, each with the first rules that know it."""
 
 

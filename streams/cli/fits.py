@@ -181,8 +181,10 @@ def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
 
 
 def _at(choice: FilterChoice) -> str:
-    """Return the Renyi orders of a policy, as words."""
+    """Return the parameters that were chosen for a policy, as words."""
     policy = choice.policy
+    if isinstance(policy.epsilon_each, str):
+        return f"epsilon {policy.epsilon_each} each"
     if isinstance(policy.order, str):
         return f"order {policy.order}"
     orders = policy.orders or ()
@@ -208,8 +210,8 @@ def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
     missing = [s for s, a in zip(kind.needs, cost.amounts, strict=True) if a == INFINITE]
     fail(
         Exit.FAILED,
-        f"filter {kind.name} cannot take {claim_text(claim)}: it has no finite "
-        + " and no finite ".join(missing),
+        f"filter {kind.name} cannot take {claim_text(claim)}: it has no "
+        + " and no ".join(map(_sum, missing)),
         hint="another --filter, such as zcdp_tight",
     )
 
@@ -227,6 +229,11 @@ def _explain_cap(choice: FilterChoice, claim: Claim) -> None:
             "one request may: --most-per-request 1 lifts it",
             err=True,
         )
+
+
+def _sum(name: str) -> str:
+    family, _, member = name.partition("_")
+    return f"pure epsilon of at most {member}" if family == "within" else f"finite {name}"
 
 
 def _explain_delta(choice: FilterChoice, claim: Claim) -> None:

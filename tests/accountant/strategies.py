@@ -112,6 +112,7 @@ _OWN: tuple[dict[str, object], ...] = (
     {"filter": "unified_brownian", "epsilon": "1", "delta": "1e-6", "halt_on_refusal": True},
     {"filter": "gdp_residue", "epsilon": "1", "delta": "2e-6", "delta_for_claims": "1e-6"},
     {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22"},
+    {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6", "epsilon_each": "0.02"},
     {
         "filter": "renyi_weighted",
         "epsilon": "1",

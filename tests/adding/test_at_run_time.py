@@ -79,7 +79,7 @@ def test_a_policy_may_name_it() -> None:
     plan = plan_of(Policy(**POLICY))
     assert plan.capacity == (UNIT // 2, UNIT // 10**6)
     assert guarantee_of(plan.policy) == ("epsilon", Decimal(1), Decimal("1e-6"))
-    with pytest.raises(RequestInvalid, match="gdp_residue, halved"):
+    with pytest.raises(RequestInvalid, match="optimal_homogeneous, halved"):
         filter_of(Policy(filter="magic", epsilon="1"))
 
 

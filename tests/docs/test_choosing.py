@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from accountant.advice.choose_filter import choose
 from accountant.advice.fit import fit, unspent
 from accountant.claims import ATOMS, BoundedRange, Gaussian, Pure, checked
 from accountant.claims.price import price
@@ -56,6 +57,23 @@ def test_the_table_of_counts(claim, name, said):
 def test_the_columns_are_all_the_filters_that_count_claims_of_every_kind():
     assert {f"`{name}`" for name in LABELS} < set(COUNTS["pure:0.01"])
     assert len(FITTED) == 36
+
+
+@pytest.mark.parametrize("claim", COUNTS)
+def test_one_declared_epsilon(claim):
+    policy = Policy(filter="optimal_homogeneous", epsilon="1", delta="1e-6")
+    found = choose(policy, parse_claim(claim)).fit
+    said = COUNTS[claim]["`optimal_homogeneous`"]
+    assert ("–" if not found.accepted else str(found.count)) == said
+    optimum = COUNTS[claim]["optimum"]
+    if claim.startswith("pure"):
+        assert said == optimum
+
+
+def test_what_is_said_of_claims_beside_the_declared_one():
+    policy = Policy(filter="optimal_homogeneous", epsilon="1", delta="1e-6", epsilon_each="0.01")
+    assert choose(policy, Pure("0.005")).fit.count == choose(policy, Pure("0.01")).fit.count
+    assert not choose(policy, Pure("0.011")).fit.accepted
 
 
 def test_the_optima():
@@ -148,6 +166,7 @@ BUDGETS: dict[str, dict[str, object]] = {
     "renyi": {"epsilon": "1", "delta": "1e-6", "order": "22"},
     "renyi_weighted": {"epsilon": "1", "delta": "1e-6", "orders": ("22", "33")},
     "renyi_mixture": {"epsilon": "1", "delta": "1e-6", "orders": ("22", "33")},
+    "optimal_homogeneous": {"epsilon": "1", "delta": "1e-6", "epsilon_each": "0.01"},
 }
 
 

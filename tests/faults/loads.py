@@ -62,6 +62,7 @@ POLICIES: Final[list[Body]] = [
     {"filter": "gdp_residue", "epsilon": "0.5", "delta": "1e-6", "most_per_request": "0.2"},
     {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22",
      "neighbours": "replace"},
+    {"filter": "optimal_homogeneous", "epsilon": "1", **WITH_DELTA, "epsilon_each": "0.05"},
     {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["18", "40.5"]},
     {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["8", "24", "300"],
      "weights": ["0.5", "0.3", "0.2"], "most_per_request": "0.5"},
@@ -80,6 +81,8 @@ BROKEN: Final[list[Body]] = [
     {"filter": "renyi", "epsilon": "1", "delta": "1e-6"},
     {"filter": "renyi", "epsilon": "0.1", "delta": "1e-6", "order": "2"},
     {"filter": "advanced_2016", "epsilon": "1", "delta": "0.5"},
+    {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6"},
+    {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6", "epsilon_each": "1.5"},
     {"epsilon": 1, "delta": "1e-6"},
 ]
 

@@ -174,6 +174,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "weights": _listed("Ratio", MOST_ORDERS, 1),
         "epsilon_ex_post": reference("EpsilonBudget"),
         "delta_ex_post": reference("Delta"),
+        "epsilon_each": reference("EpsilonBudget"),
     },
     "UsageView": {
         # One text with two forms: generated clients read the first of several types alone.

@@ -28,6 +28,9 @@ _OWN: Final[dict[str, Policy]] = {
     ),
     "unified_brownian": Policy(filter="unified_brownian", epsilon="1", **WITH_DELTA),
     "gdp_residue": Policy(filter="gdp_residue", epsilon="1", **WITH_DELTA),
+    "optimal_homogeneous": Policy(
+        filter="optimal_homogeneous", epsilon="1", **WITH_DELTA, epsilon_each="0.1"
+    ),
     "renyi": Policy(filter="renyi", epsilon="1", delta="1e-6", order="22"),
     "renyi_weighted": Policy(
         filter="renyi_weighted",

@@ -178,6 +178,43 @@ def renyi_mixture(policy: Policy, ran: Mechanisms) -> Limits | None:
     return [(-mpmath.expm1(-low) / mpmath.fsum(each(low)), real(policy.delta))]
 
 
+@cache
+def composed(k: int, each: str, epsilon: str) -> mpmath.mpf:
+    """Return the hockey-stick of k randomized responses, every outcome added up."""
+    e, goal = real(each), real(epsilon)
+    p = 1 / (1 + mpmath.exp(-e))
+    ways, mass = [], (1 - p) ** k
+    for j in range(k + 1):
+        ways.append(mass * max(mpmath.mpf(0), -mpmath.expm1(goal - (2 * j - k) * e)))
+        mass = mass * (k - j) / (j + 1) * p / (1 - p)
+    return mpmath.fsum(ways)
+
+
+@cache
+def most_composed(each: str, epsilon: str, own: str) -> int:
+    """Return the most randomized responses that are (epsilon, delta')-DP together."""
+    low, high = int(Fraction(epsilon) / Fraction(each)), int(Fraction(epsilon) / Fraction(each)) + 1
+    while composed(high, each, epsilon) <= real(own):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (middle, high) if composed(middle, each, epsilon) <= real(own) else (low, middle)
+        )
+    return low
+
+
+def optimal_homogeneous(policy: Policy, ran: Mechanisms) -> Limits | None:
+    own, claims = own_delta(policy)
+    each = str(policy.epsilon_each)
+    found = epsilons(ran)
+    if found is None or any(epsilon > Fraction(each) for epsilon, _ in found):
+        return None
+    count = sum(n for epsilon, n in found if epsilon)
+    most = most_composed(each, policy.epsilon or "", own)
+    return [(mpmath.mpf(count), mpmath.mpf(most)), (delta(ran), real(claims))]
+
+
 RULES: Final[dict[str, Rule]] = {
     "basic": basic,
     "advanced_2016": advanced_2016,
@@ -190,5 +227,6 @@ RULES: Final[dict[str, Rule]] = {
     "renyi": renyi,
     "renyi_weighted": renyi_weighted,
     "renyi_mixture": renyi_mixture,
+    "optimal_homogeneous": optimal_homogeneous,
 }
 """The filters whose rule is a function of what ran, in any order."""

@@ -194,6 +194,22 @@ _OWN: Final[dict[str, tuple[Attack, ...]]] = {
         Attack(_policy("gdp_residue", delta="1e-6"), SMALL, (m.last_gaussian("0.3"),), 5, 0.999),
         _many("gdp_residue", 0.999),
     ),
+    "optimal_homogeneous": (
+        Attack(
+            _policy("optimal_homogeneous", delta_for_claims="0.02", epsilon_each="0.47"),
+            (m.pure("0.47"), *MIXED[1:], m.bounded_range("0.47", 0.25)),
+            (m.last_response("0.47"),),
+            4,
+            0.96,
+        ),
+        Attack(
+            _policy("optimal_homogeneous", delta="1e-6", epsilon_each="0.01"),
+            (m.pure("0.01"), m.pure("0.004")),
+            (m.last_response("0.01"),),
+            600,
+            0.96,
+        ),
+    ),
     "renyi": (
         Attack(_policy("renyi", order="4"), NO_DELTA, ENDS, 4, 0.94),
         Attack(_policy("renyi", order="12", delta="1e-3"), NO_DELTA, ENDS, 4, 0.32),

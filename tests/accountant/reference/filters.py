@@ -12,8 +12,10 @@ from accountant import claims as c
 from accountant.amounts import UNIT, Units
 from accountant.claims import checked
 from accountant.claims.price import price
+from accountant.conversions.optimal_composition import most_composed
 from accountant.filters import FILTERS
 from accountant.filters.advanced_2016 import advanced_2016_bound
+from accountant.filters.optimal_homogeneous import MOST_MECHANISMS
 from accountant.policy import ParsedBudget
 from tests.accountant.reference.common import Bound, Inputs, Inverse, total
 
@@ -64,10 +66,22 @@ def advanced_2016(inputs: Inputs) -> Decimal:
     )
 
 
+def equal_claims(inputs: Inputs) -> int:
+    count = most_composed(
+        epsilon=Decimal(inputs["e"]),
+        target=Decimal(inputs["eg"]),
+        delta=Decimal(inputs["d"]),
+        most=MOST_MECHANISMS,
+    )
+    assert count is not None
+    return count
+
+
 BOUNDS: Final[dict[str, Bound | Inverse]] = {
     "zcdp_capacity_tight": Bound("lower", lambda i: capacity("zcdp_tight", i["eg"], i["d"])),
     "advanced_2016_filter_K": Bound("upper", advanced_2016),
     "filter_N_WRRW": Bound("equal", admitted),
+    "optimal_count": Bound("equal", equal_claims),
     "fully_adaptive_filter_epsilon": Inverse(
         lambda value, i: (
             capacity("fully_adaptive", value, i["d"]),

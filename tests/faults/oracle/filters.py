@@ -37,7 +37,9 @@ _SUMS: Final[dict[str, tuple[str, ...]]] = {
     "gdp_residue": ("mu_squared", "delta"),
 }
 WITH_ORDERS: Final = {"renyi_weighted", "renyi_mixture"}
-NAMES: Final = (*_SUMS, "renyi", *sorted(WITH_ORDERS))
+NAMES: Final = (*_SUMS, "renyi", *sorted(WITH_ORDERS), "optimal_homogeneous")
+MOST_COUNTED: Final = 10**7
+"""The most claims that optimal_homogeneous may be opened for."""
 
 
 def orders(policy: Policy) -> list[str]:
@@ -56,6 +58,8 @@ def _plain(text: str) -> str:
 def sums(policy: Policy) -> tuple[str, ...]:
     """Return the names of a filter's sums, the one that its budget is counted in first."""
     known = _SUMS.get(policy["filter"])
+    if policy["filter"] == "optimal_homogeneous":
+        return f"within_{_plain(policy['epsilon_each'])}", "delta"
     return known or tuple(f"renyi_{order}" for order in orders(policy))
 
 
@@ -97,6 +101,9 @@ def capacities(policy: Policy) -> tuple[Range, ...]:
         shown = Fraction(policy["epsilon_ex_post"]), Fraction(policy.get("delta_ex_post", 0))
         main = budget_range(tight(policy["epsilon"], own))
         return main, of_claims, budget_range(shown[0]), budget_range(shown[1])
+    if name == "optimal_homogeneous":
+        count = responses(policy["epsilon_each"], policy["epsilon"], own)
+        return budget_range(Fraction(count)), of_claims
     e = real(policy["epsilon"])
     if name == "fully_adaptive":
         twice = -2 * mp.log(real(own))
@@ -113,6 +120,40 @@ def capacities(policy: Policy) -> tuple[Range, ...]:
         budget_range(_order_budget(e, real(order), real(share * own)))
         for order, share in zip(orders(policy), shares, strict=True)
     )
+
+
+@lru_cache(maxsize=1024)
+def responses(each: str, budget: str, own: Fraction) -> int:
+    """Return how many randomized responses of one epsilon fit a budget, fixed in advance."""
+    low, high = 0, 1
+    while _composed(high, each, budget) <= real(own):
+        if high > MOST_COUNTED:
+            return high
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (middle, high) if _composed(middle, each, budget) <= real(own) else (low, middle)
+        )
+    return low
+
+
+def _composed(k: int, each: str, budget: str) -> Real:
+    """Return the hockey-stick of k randomized responses, by logarithms of gamma functions."""
+    e, first = real(each), (k + math.floor(Fraction(budget) / Fraction(each))) // 2 + 1
+    if first > k:
+        return mp.mpf(0)
+    p = 1 / (1 + mp.exp(-e))
+    log_ways = mp.loggamma(k + 1) - mp.loggamma(first + 1) - mp.loggamma(k - first + 1)
+    mass = mp.exp(log_ways + first * mp.log(p) + (k - first) * mp.log1p(-p))
+    total, odds, kept = mp.mpf(0), mp.exp(e), mp.exp(real(budget) - (2 * first - k) * e)
+    for j in range(first, k + 1):
+        more = mass * (1 - kept)
+        total += more
+        if j > k * p and mass < total * mp.mpf("1e-45"):
+            break
+        mass, kept = mass * (k - j) / (j + 1) * odds, kept / odds**2
+    return total
 
 
 @lru_cache(maxsize=1024)

@@ -17,7 +17,7 @@ Policy = dict[str, Any]
 _FIELDS: Final = {
     *("filter", "epsilon", "rho", "delta", "delta_for_claims", "unit", "neighbours"),
     *("odometers", "alert_at", "horizon", "halt_on_refusal", "order", "orders", "weights"),
-    *("epsilon_ex_post", "delta_ex_post", "most_per_request"),
+    *("epsilon_ex_post", "delta_ex_post", "most_per_request", "epsilon_each"),
 }
 _OF_FILTER: Final = {
     "order": {"renyi"},
@@ -25,6 +25,7 @@ _OF_FILTER: Final = {
     "weights": filters.WITH_ORDERS,
     "epsilon_ex_post": {"split"},
     "delta_ex_post": {"split"},
+    "epsilon_each": {"optimal_homogeneous"},
 }
 PARAMETERS: Final = tuple(_OF_FILTER)
 """The fields that only some filter has; an amendment must leave them as they are."""
@@ -117,6 +118,8 @@ def _budget_is_broken(policy: Policy, name: str) -> bool:
         return bool(claims) or _orders_are_broken(policy, name)
     if name == "advanced_2016":
         return not _is_below_1_by_e(delta) or 2 * claims > delta
+    if name == "optimal_homogeneous":
+        return not within(amount(policy.get("epsilon_each")), *_EPSILON, zero=False)
     return name == "split" and _second_is_broken(policy, delta)
 
 
@@ -204,6 +207,8 @@ def _leaves_nothing(policy: Policy) -> bool:
     first = int(filters.capacities(full)[0][1])
     if full["filter"].startswith("renyi"):
         return any(most <= 0 for _, most in filters.capacities(full))
+    if full["filter"] == "optimal_homogeneous" and first > filters.MOST_COUNTED * UNIT:
+        return True
     cap = full.get("most_per_request")
     return first <= 0 or (cap is not None and Fraction(cap) * first < 1)
 

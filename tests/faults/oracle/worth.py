@@ -164,6 +164,11 @@ def exact(atom: Atom, name: str) -> Exact:
     claim = dict(atom)
     if name.startswith("apart_"):
         return Fraction(0) if claim["type"] == "ex_post" else exact(atom, name[len("apart_") :])
+    if name.startswith("within_"):
+        bound = epsilon(claim)
+        if bound is None or bound > Fraction(name[len("within_") :]):
+            return INFINITE
+        return Fraction(1 if bound else 0)
     if name.startswith("renyi_"):
         if Fraction(claim.get("delta", "0")):
             return INFINITE

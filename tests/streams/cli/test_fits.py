@@ -51,6 +51,8 @@ def test_zcdp_tight_fits_487_requests_of_a_hundredth(accountant):
         ),
         ("gdp_residue", BUDGET, "pure:0.01", "558"),
         ("gdp_residue", BUDGET, "pure:0.1", "4"),
+        ("optimal_homogeneous", BUDGET, "pure:0.01", "562 at epsilon 0.01 each"),
+        ("optimal_homogeneous", (*BUDGET, "--epsilon-each", "0.02"), "pure:0.01", "142"),
     ],
 )
 def test_counts_of_every_filter(accountant, kind, budget, claim, fits):
@@ -158,6 +160,7 @@ class TestEveryFilterSideBySide:
             "renyi_weighted": "490",
             "renyi_mixture": "490",
             "gdp_residue": "558",
+            "optimal_homogeneous": "562",
         }
         assert {name: counts[name] for name in expected} == expected
         for note in (

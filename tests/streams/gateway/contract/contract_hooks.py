@@ -128,6 +128,8 @@ def amounts_of_the_filter(policy: Fields) -> None:
         policy["most_per_request"] = "0.1"  # times the budget it is an amount above 0
     if "delta_ex_post" in policy:
         policy["delta_ex_post"] = "1e-7"
+    if "epsilon_each" in policy:
+        policy["epsilon_each"] = "0.01"  # some fit the budget, and fewer than ten million
     if "orders" in policy:
         policy["orders"] = ["22", "40"]
         if "weights" in policy:

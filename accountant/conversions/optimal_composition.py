@@ -1,0 +1,170 @@
+"""The optimal composition of k times randomized response, and the largest k within a delta.
+
+k mechanisms of one pure epsilon are together (target, delta)-DP with
+
+    delta = sum_j C(k,j) p^j (1-p)^(k-j) (1 - e^(target - (2j-k) epsilon))_+,
+
+p = e^epsilon/(1 + e^epsilon), and with no smaller delta (Kairouz, Oh and Viswanath 2015 Thm 3.3).
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from accountant.conversions.gdp import gdp_capacity
+from accountant.conversions.normal import pi
+from accountant.conversions.outward import working
+
+_DIGITS: Final = 80
+_MARGIN: Final = Decimal("1e-60")
+"""Of the masses that are added up: logarithms of 1e10 leave 70 of 80 digits, and 1e5 products of
+the terms before take at most six more."""
+_OMITTED: Final = Decimal("1e-62")
+_LEAST: Final = Decimal("1e-900000")  # for what is not 0, but smaller than any Decimal
+
+_EXACT_BELOW: Final = 1000
+_BERNOULLI: Final = tuple(
+    Fraction(over, under)
+    for over, under in (
+        *((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510)),
+        *((43867, 798), (-174611, 330), (854513, 138), (-236364091, 2730)),
+    )
+)
+"""B_2 to B_24. Stirling's series errs by less than its next term, from 1000 on 3e-72."""
+
+
+def composed_delta(*, mechanisms: int, epsilon: Decimal, target: Decimal) -> Decimal:
+    """Return the least delta at which k mechanisms of pure epsilon are (target, delta)-DP.
+
+    Rounded up, by less than 1e-59 of the probability of a loss above the target; exactly 0 where
+    no loss is above it. Takes about 20 sqrt(k) steps of 1 us.
+
+    Args:
+        mechanisms: k >= 0.
+        epsilon: of each mechanism, in nats, >= 0.
+        target: epsilon of the composition, in nats, >= 0.
+    Source: the module's formula.
+    """
+    k = mechanisms
+    if not epsilon or Fraction(epsilon) * k <= Fraction(target):
+        return Decimal(0)
+    # The fewest high outcomes whose loss (2j-k) epsilon is above the target.
+    first = (k + math.floor(Fraction(target) / Fraction(epsilon)) + 2) // 2
+    with working(_DIGITS):
+        down = (-epsilon).exp()
+        start = max(first, min(k, int((k + 1) / (1 + down))))  # the likeliest of them
+        log_mass = _log_choose(k, start) - (k - start) * epsilon - k * (1 + down).ln()
+        here = log_mass.exp()
+        there = (log_mass + target - (2 * start - k) * epsilon).exp()
+        up_here, up_there = _above(here, there, k - start, start + 1, 1 / down, down)
+        low_here, low_there = _above(
+            here, there, start, k - start + 1, down, 1 / down, start - first
+        )
+        mass = here + up_here + low_here
+        # The analyst's gain is each mass less e^target times that of the neighbour.
+        less = there + up_there + low_there
+        return max(_LEAST, mass - less + mass * _MARGIN)
+
+
+def most_composed(*, epsilon: Decimal, target: Decimal, delta: Decimal, most: int) -> int | None:
+    """Return the largest k at which k mechanisms of pure epsilon are (target, delta)-DP.
+
+    Never too large, since each delta is rounded up. 562 for epsilon = 0.01 under (1, 1e-6).
+
+    Args:
+        epsilon: in nats, > 0.
+        target: in nats, >= 0.
+        delta: 0 <= delta < 1.
+        most: the largest k that is looked for.
+    Returns: None where more than `most` fit.
+    """
+
+    def fits(k: int) -> bool:
+        # More mechanisms never have a smaller delta: an observer may ignore the further ones.
+        return composed_delta(mechanisms=k, epsilon=epsilon, target=target) <= delta
+
+    low = high = _guess(epsilon, target, delta, most)
+    step = 1
+    if fits(low):
+        high = low + step
+        while fits(high):
+            if high > most:
+                return None
+            step *= 2
+            low, high = high, min(high + step, most + 1)
+    else:
+        low = max(0, high - step)
+        while low and not fits(low):
+            step *= 2
+            low, high = max(0, low - step), low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _guess(epsilon: Decimal, target: Decimal, delta: Decimal, most: int) -> int:
+    """Return about the largest k: the one whose losses vary as those of the Gaussian that fits."""
+    if not delta or not target or epsilon > 2:
+        return min(most, 1 + int(target / epsilon))
+    mu = gdp_capacity(epsilon=target, delta=delta)
+    return max(1, min(most, int((mu * Decimal(math.cosh(epsilon / 2)) / epsilon) ** 2)))
+
+
+def _above(
+    here: Decimal,
+    there: Decimal,
+    left: int,
+    taken: int,
+    grow_here: Decimal,
+    grow_there: Decimal,
+    steps: int | None = None,
+) -> tuple[Decimal, Decimal]:
+    """Return the sums of two rows of binomial masses beyond a term of each, term by term.
+
+    The first sum is rounded up, the second one down, where the rest is too small to be added.
+
+    Args:
+        here, there: the masses of the term; those of `there` are never larger.
+        left, taken: the next mass is (left / taken) times a factor, and so on with left - 1 and
+            taken + 1.
+        grow_here, grow_there: these factors.
+        steps: how many terms there are, by default `left`.
+    """
+    sum_here = sum_there = Decimal(0)
+    floor = here * _OMITTED
+    for i in range(left if steps is None else steps):
+        quotient = Decimal(left - i) / (taken + i)
+        before = here
+        here = here * quotient * grow_here
+        there = there * quotient * grow_there
+        if here < floor and here < before:
+            # The quotients fall, so the rest is at most a geometric series.
+            return sum_here + here / (1 - here / before), sum_there
+        sum_here += here
+        sum_there += there
+    return sum_here, sum_there
+
+
+def _log_choose(n: int, k: int) -> Decimal:
+    return _log_factorial(n) - _log_factorial(k) - _log_factorial(n - k)
+
+
+@lru_cache(maxsize=1024)
+def _log_factorial(n: int) -> Decimal:
+    """Return ln n! to 80 digits, or, for n up to 1e9, with an error below 1e-69 (Stirling)."""
+    with working(_DIGITS):
+        if n < _EXACT_BELOW:
+            return Decimal(math.factorial(n)).ln()
+        x = Decimal(n)
+        total = (x + Decimal("0.5")) * x.ln() - x + (2 * pi(_DIGITS)).ln() / 2
+        power = 1 / x
+        for i, number in enumerate(_BERNOULLI, 1):
+            factor = number / (2 * i * (2 * i - 1))
+            total += Decimal(factor.numerator) / factor.denominator * power
+            power /= x * x
+        return total
