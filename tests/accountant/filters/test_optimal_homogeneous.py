@@ -36,6 +36,7 @@ def policy(**changes: Any) -> Policy:
         ("laplace:scale=100,sensitivity=1", 1),
         ("laplace:scale=101,sensitivity=1", 1),
         ("bounded_range:0.01", 1),
+        ("bounded_range:0.0101", None),
         ("randomized_response:epsilon=0.01,delta=0", 1),
         ("ex_post:epsilon=0.01,delta=0", 1),
         ("approximate:epsilon=0.01,delta=1e-9", 1),
