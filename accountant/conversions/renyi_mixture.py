@@ -83,9 +83,10 @@ class Mixture:
         terms = [
             (a, p, c - p * (s / UNIT)) for (a, p, c), s in zip(self._floats, over, strict=True)
         ]
-        u = min([near, *[-line / a for a, _, line in terms]])
-        if u > _MOST_U:
+        most = min([-line / a for a, _, line in terms])
+        if most > _MOST_U:
             return False
+        u = min(near, most)
         for _ in range(_ROUNDS_IN_FLOATS):
             total = mean = slope = 0.0
             for a, p, line in terms:
@@ -101,7 +102,8 @@ class Mixture:
                 return True
             if abs(total - 1) <= error:
                 return None
-            u -= log(total) * total / slope
+            # A step from the left of the root may go far beyond it, but the root is below `most`.
+            u = min(most, u - log(total) * total / slope) if total else most
         return None
 
     def by_decimals(self, over: Sequence[Units]) -> bool:

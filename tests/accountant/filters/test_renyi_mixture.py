@@ -157,6 +157,27 @@ class TestProgress:
         weighted = RenyiWeighted(("16", "22", "40")).progress(self.CAPACITY, spent)
         assert self.ratio(spent) < Fraction(int(weighted), int(self.CAPACITY[0]))
 
+    @pytest.mark.parametrize(
+        ("orders", "epsilon", "delta"),
+        [
+            (("1.5", "1e8"), "10", "0.1"),
+            (("2", "1e8"), "10", "1e-3"),
+            (("1.5", "4", "1e6"), "100", "1e-6"),
+            (("1.001", "1e9"), "1000", "0.9"),
+        ],
+    )
+    def test_it_is_right_for_orders_far_apart(
+        self, orders: tuple[str, ...], epsilon: str, delta: str
+    ) -> None:
+        kind, parts = RenyiMixture(orders), 10**8
+        capacity = kind.capacity(budget(epsilon, delta))
+        for first, last in ((1, 1), (3, 3), (3, 1), (1, 3), (7, 7)):
+            spent = (*(int(limit) * first // 8 for limit in capacity[:-1]), int(capacity[-1]))
+            spent = (*spent[:-1], spent[-1] * last // 8)
+            part = int(kind.progress(capacity, spent)) * parts // int(capacity[0])
+            for each, fits in ((part - 1, False), (part, True)):
+                assert kind.holds(capacity, tuple(-(-s * parts // each) for s in spent)) == fits
+
     @pytest.mark.parametrize("times", [0, 200, 445, 450])
     def test_excess_is_0_where_a_claim_just_fits(self, times: int) -> None:
         spent = self.spent(f"{times}*pure:0.01") if times else (0, 0, 0)
