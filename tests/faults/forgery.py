@@ -107,6 +107,7 @@ def sound(file: Path) -> Sound:
         third = {"type": "laplace", "scale": "3", "sensitivity": "1"}
         for name in ("a third", "two thirds", "the whole", "one third too many"):
             told.claim(name, "thirds", third)
+        _beside(told)
         told.owner("close", "close", "lowered")
         told.ask("closed", "lowered", "0.001")
         told.ask("aged", "ds", "0.001")
@@ -116,6 +117,21 @@ def sound(file: Path) -> Sound:
         told.again("first expired", "aged", later=1)
         told.ask("last", "ds", "0.001")
         return Sound(ledger.inputs, ledger.found(), told.places)
+
+
+def _beside(told: History) -> None:
+    """Ask two datasets with basic composition beside a filter until each has one half left."""
+    policy = {"epsilon": "1", "delta": "1e-6", "beside": "basic"}
+    for name in ("both", "noisy"):
+        told.owner(f"open {name}", "open", name, policy=policy)
+    told.ask("let in by the filter", "both", "0.05")
+    told.ask("offers to end the filter", "both", "1.5")
+    told.ask("ends the filter", "both", "0.4")
+    told.ask("let in by basic alone", "both", "0.05")
+    noise = {"type": "gaussian", "sigma": "100", "sensitivity": "1"}
+    told.claim("noise after the end", "both", noise)
+    told.claim("noise", "noisy", noise)
+    told.ask("refused by the filter", "noisy", "0.4")
 
 
 class Forger:

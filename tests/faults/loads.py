@@ -68,6 +68,18 @@ POLICIES: Final[list[Body]] = [
      "weights": ["0.5", "0.3", "0.2"], "most_per_request": "0.5"},
     {"filter": "renyi_mixture", "epsilon": "1", "delta": "1e-6", "orders": ["18", "22", "40.5"],
      "most_per_request": "0.5"},
+    {"epsilon": "1", **WITH_DELTA, "beside": "basic", "most_per_request": "0.1"},
+    {"filter": "gdp_residue", "epsilon": "0.5", **WITH_DELTA, "beside": "basic",
+     "odometers": [{"type": "basic"}, COMBINED]},
+    {"filter": "advanced_2016", "epsilon": "1", "delta": "1e-6", "beside": "basic"},
+    {"filter": "fully_adaptive", "epsilon": "0.05", "delta": "1e-6", "beside": "basic"},
+    {"filter": "split", "epsilon": "0.5", **WITH_DELTA, "epsilon_ex_post": "0.25",
+     "delta_ex_post": "1e-7", "beside": "basic"},
+    {"filter": "unified_brownian", "epsilon": "1", **WITH_DELTA, "beside": "basic",
+     "halt_on_refusal": True},
+    {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22", "beside": "basic"},
+    {"filter": "renyi_weighted", "epsilon": "1", "delta": "1e-6", "orders": ["16", "40.5"],
+     "beside": "basic", "most_per_request": "0.4"},
 ]  # fmt: skip
 BROKEN: Final[list[Body]] = [
     {"filter": "basic"},
@@ -84,6 +96,11 @@ BROKEN: Final[list[Body]] = [
     {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6"},
     {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6", "epsilon_each": "1.5"},
     {"epsilon": 1, "delta": "1e-6"},
+    {"epsilon": "1", "delta": "1e-6", "beside": "none"},
+    {"epsilon": "1", "delta": "1e-6", "beside": None},
+    {"filter": "basic", "epsilon": "1", "beside": "basic"},
+    {"filter": "zcdp", "rho": "0.1", "beside": "basic"},
+    {"filter": "unified_brownian", "rho": "0.1", "beside": "basic"},
 ]
 
 

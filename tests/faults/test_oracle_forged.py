@@ -131,6 +131,24 @@ def spends_less_in_its_row(forger: Forger) -> None:
     in_row(b"ds", totals={**row["totals"], "epsilon": "0"})(forger)
 
 
+def in_both(name: str, **totals: str) -> Plant:
+    """Change some totals of a decision and of its cost."""
+
+    def plant(forger: Forger) -> None:
+        set_in(name, "totals", **totals)(forger)
+        set_in(name, "cost", **dict.fromkeys(totals, "0"))(forger)
+
+    return plant
+
+
+def in_row_of_totals(key: bytes, **totals: str) -> Plant:
+    return lambda forger: in_row(key, totals={**row_of(forger, key)["totals"], **totals})(forger)
+
+
+def forgets_what_is_beside(forger: Forger) -> None:
+    del forger["open both"]["policy"]["beside"]
+
+
 def another_asked(forger: Forger) -> None:
     body = forger.inputs["requests"][0].value or b""
     forger.says(forger["grant"], body.replace(b'"ana"', b'"eve"'))
@@ -224,6 +242,35 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
         set_in("two thirds", "cost", epsilon="0.3333333333333333333333333333333333333334"),
         "cost", "within"),
     "a row that keeps no fractions": (in_row(b"thirds", exact=False), "state", "True"),
+    "a filter that has ended and does not say so": (
+        set_in("ends the filter", "totals", filter_ended="0"), "totals", "'filter_ended': '1'"),
+    "a filter that has ended goes on": (
+        in_both("let in by basic alone", filter_ended="0"), "totals", "'filter_ended': '1'"),
+    "a filter that has not ended is said to have": (
+        set_in("let in by the filter", "totals", filter_ended="1"), "totals",
+        "'filter_ended': '0'"),
+    "an end that is not told": (without("ends the filter", "ends"), "ends", "zcdp_tight"),
+    "an end that is told twice": (
+        changed("let in by basic alone", ends="zcdp_tight"), "ends", "None"),
+    "an offer that does not tell of the end": (
+        without("offers to end the filter", "ends"), "ends", "zcdp_tight"),
+    "a filter charged for what basic composition let in": (
+        set_in("ends the filter", "cost", rho="0.07"), "cost", "'rho': '0 to 0'"),
+    "a filter not charged for what it let in": (
+        set_in("let in by the filter", "cost", rho="0"), "cost", "'rho': '0.0012"),
+    "basic composition not charged for what the filter let in": (
+        set_in("let in by the filter", "cost", epsilon="0"), "cost", "'epsilon': '0.05"),
+    "a claim without an epsilon that is not counted": (
+        set_in("noise", "totals", without_epsilon="0"), "totals", "'without_epsilon': '1'"),
+    "basic composition goes on beside noise": (
+        granted("refused by the filter"), "outcome", "refused exhausted"),
+    "a filter is revived": (granted("noise after the end"), "outcome", "refused exhausted"),
+    "a filter that has ended has something left": (
+        set_in("ends the filter", "left", rho="0.01"), "left", "'rho': '0'"),
+    "a row whose filter goes on": (
+        in_row_of_totals(b"both", filter_ended="0"), "state", "'filter_ended': '1'"),
+    "a policy that keeps nothing beside its filter": (
+        forgets_what_is_beside, "policy", "basic"),
     "a row lost": (lambda forger: forger.rows.pop(b"ds"), "state", "'ds'"),
 }  # fmt: skip
 

@@ -68,6 +68,17 @@ FULL: Final = {
         ("gaussian", "sigma", "11"),
         None,
     ),
+    "beside": (
+        {
+            "filter": "split",
+            "epsilon": "1",
+            "epsilon_ex_post": "1",
+            "delta": "1e-6",
+            "beside": "basic",
+        },
+        ("laplace", "scale", "3"),
+        6,
+    ),
     "residue": (
         {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6"},
         ("gaussian", "sigma", "21"),
@@ -142,6 +153,10 @@ def check_reach(partition: Partition) -> None:
     assert filters == {policy.get("filter", "zcdp_tight") for policy in POLICIES}
     assert any("crossed" in each for each in partition.decisions)
     assert any(each.get("fits") for each in partition.decisions)
+    assert any("ends" in each for each in partition.decisions)
+    both = [each for each in partition.datasets.values() if "beside" in each.policy]
+    assert any(each.totals["filter_ended"] for each in both)
+    assert any(each.totals["without_epsilon"] for each in both)
 
 
 REASONS: Final = {
@@ -178,7 +193,7 @@ def test_a_clock_that_was_ahead_and_was_set_back_is_predicted(tmp_path: Path) ->
 def test_what_follows_a_seal_is_predicted_and_the_seal_too(tmp_path: Path) -> None:
     with FedLedger(tmp_path / "ledger.db") as ledger:
         load = Load(2, START)
-        fed(ledger, load, 900)
+        fed(ledger, load, 1_200)
         for number in range(2):
             ledger.archive(tmp_path / f"{number}.jsonl.gz")
             for sent in load.more(200):

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from tests.faults.oracle import filters, odometers, residue
+from tests.faults.oracle import filters, halves, odometers, residue
 from tests.faults.oracle.amounts import (
     INFINITE,
     Range,
@@ -53,23 +53,18 @@ class Dataset:
         Raises: Disagreement: the budget is not the filter's.
         """
         self.policy = policy
-        self.sums = filters.sums(policy)
+        self.sums = halves.sums(policy)
         self.names = odometers.names(policy)
         if policy["filter"] != "gdp_residue":
             self.names = tuple(name for name in self.names if name not in self.sums)
-        ranges = dict(zip(self.sums, filters.capacities(policy), strict=True))
+        ranges = dict(zip(self.sums, halves.capacities(policy), strict=True))
         agree("budget", said, Within(ranges), self.name)
-        self.capacity = tuple(units(said[name]) for name in self.sums)
-        self.totals: dict[str, float] = dict.fromkeys((*self.sums, *self.names), 0)
-
-    @property
-    def spent(self) -> tuple[float, ...]:
-        """The filter's own totals."""
-        return tuple(self.totals[name] for name in self.sums)
+        self.capacity = {name: units(said[name]) for name in self.sums}
+        self.totals: dict[str, Any] = dict.fromkeys((*halves.state(policy), *self.names), 0)
 
     def spent_part(self) -> Fraction:
         """Return the spent part of the additive budget."""
-        return filters.spent_part(self.policy, self.capacity, self.spent)
+        return halves.spent_part(self.policy, self.capacity, self.totals)
 
     def crossed_now(self) -> int:
         """Return how many thresholds the totals have reached; exhaustion reaches them all."""
@@ -79,8 +74,8 @@ class Dataset:
 
     def standing(self) -> Fields:
         """Return the fields that every decision of the dataset has, after it."""
-        room = map(whole_down, filters.left(self.policy, self.capacity, self.spent))
-        left = dict(zip(self.sums, map(as_text, room), strict=True))
+        room = halves.left(self.policy, self.capacity, self.totals)
+        left = {name: as_text(whole_down(each)) for name, each in room.items()}
         return {
             "dataset": self.name,
             "generation": 1,
@@ -130,7 +125,7 @@ class Dataset:
 
     def terms(self) -> Fields:
         """Return what an opening or an amendment repeats."""
-        budget = dict(zip(self.sums, map(as_text, self.capacity), strict=True))
+        budget = {name: as_text(most) for name, most in self.capacity.items()}
         return {"policy": self.policy, "budget": budget}
 
     def _lower(self, wanted: Fields, said: Fields) -> Verdict:
@@ -139,18 +134,20 @@ class Dataset:
             return "refused", "already_granted", {}
         same = all(
             before.get(name) == wanted.get(name)
-            for name in ("filter", "unit", "neighbours", *PARAMETERS)
+            for name in ("filter", "beside", "unit", "neighbours", *PARAMETERS)
         )
         if not same or _is_larger(_guarantee(wanted), _guarantee(before)):
             return "refused", "not_lower", {}
-        most = filters.capacities(wanted)
-        if any(low > limit for (low, _), limit in zip(most, self.capacity, strict=True)):
+        limits = self.capacity.values()
+        if any(
+            low > limit for (low, _), limit in zip(halves.capacities(wanted), limits, strict=True)
+        ):
             return "refused", "not_lower", {}
         if said["outcome"] != "amended":
             return "amended", None, {}
         capacity = self.capacity
         self.take_policy(wanted, said.get("budget", {}))
-        is_lower = all(now <= was for now, was in zip(self.capacity, capacity, strict=True))
+        is_lower = all(now <= capacity[name] for name, now in self.capacity.items())
         agree("budget", is_lower, True, self.name)
         self.crossed = self.crossed_now()
         return "amended", None, self.terms()
@@ -165,56 +162,76 @@ class Dataset:
         sampled = any(dict(atom)["type"] == "subsampled_gaussian" for atom, _ in atoms(claim))
         if sampled and policy["neighbours"] != "add_remove":
             return "refused", "claim_not_accepted", {}
-        needs = filters.needs(policy)
+        needs = halves.needs(policy)
         cost = price(claim, (*needs, *self.names))
         asked = {"asked": Within(cost, single=mechanisms(claim) == 1)}
-        if not filters.accepts(policy, claim, cost):
+        if not halves.accepts(policy, claim, cost):
             return "refused", "claim_not_accepted", asked
-        fits = Fits(policy, self.capacity, self.spent, claim)
+        fits = Fits(policy, self.capacity, self.totals, claim)
         if fits.is_above_cap(claim, cost):
-            return "refused", "above_cap", {**asked, "fits": fits}
+            return "refused", "above_cap", {**asked, **fits.offered(said)}
         charged = self._charged(claim, cost, said)
         if charged is None:
-            return "refused", "exhausted", {**asked, **self._exhaust(fits)}
+            return "refused", "exhausted", {**asked, **self._exhaust(fits, said)}
         return "granted", None, self._grant(claim, charged, said)
 
-    def _charged(self, claim: Fields, cost: dict[str, Range], said: Fields) -> Any:
+    def _charged(
+        self, claim: Fields, cost: dict[str, Range], said: Fields
+    ) -> dict[str, Range] | None:
         """Return the ranges that a grant may charge, None where the claim does not fit."""
+        own = self._by_filter(claim, cost, said)
+        charged = halves.charged(self.policy, self.capacity, self.totals, own, cost)
+        if charged is None:
+            return None
+        return {**charged, **{name: cost[name] for name in self.names}}
+
+    def _by_filter(
+        self, claim: Fields, cost: dict[str, Range], said: Fields
+    ) -> dict[str, Range] | None:
+        names = filters.sums(self.policy)
+        spent = tuple(self.totals[name] for name in names)
+        capacity = tuple(self.capacity[name] for name in names)
         if self.policy["filter"] == "gdp_residue":
-            room = self.capacity[0] - self.spent[0]
-            found = residue.charge(list(atoms(claim)), room)
-            if found is None or self.spent[1] + cost["delta"][0] > self.capacity[1]:
+            found = residue.charge(list(atoms(claim)), capacity[0] - spent[0])
+            if found is None or spent[1] + cost["delta"][0] > capacity[1]:
                 return None
-            least = self.spent[0] + found[0], self.spent[1] + cost["delta"][0]
+            least = spent[0] + found[0], spent[1] + cost["delta"][0]
             own = {"mu_squared": found, "delta": cost["delta"]}
         else:
             least = tuple(
-                _plus(spent, _taken(said, name, spent, cost[name]))
-                for name, spent in zip(self.sums, self.spent, strict=True)
+                _plus(before, _taken(said, name, before, cost[name]))
+                for name, before in zip(names, spent, strict=True)
             )
-            own = {name: cost[name] for name in self.sums}
-        if not filters.admits(self.policy, self.capacity, least):
-            return None
-        return {**own, **{name: cost[name] for name in self.names}}
+            own = {name: cost[name] for name in names}
+        return own if filters.admits(self.policy, capacity, least) else None
 
-    def _exhaust(self, fits: Fits) -> Fields:
+    def _exhaust(self, fits: Fits, said: Fields) -> Fields:
         halts = bool(self.policy.get("halt_on_refusal"))
         before, alerts = self.crossed, self.policy["alert_at"]
         if halts or self.spent_part() >= _NEARLY:
             self.exhausted, self.crossed = True, len(alerts)
         self.halted = self.halted or halts
-        fields: Fields = {} if halts else {"fits": fits}
+        fields: Fields = {} if halts else fits.offered(said)
         return {**fields, **self._newly(before)}
 
     def _newly(self, before: int) -> Fields:
         crossed = self.policy["alert_at"][before : self.crossed]
         return {"crossed": crossed} if crossed else {}
 
+    def _grown(self, name: str, span: Range) -> Range:
+        before = self.totals[name]
+        if before == INFINITE and not _is_priced(self.policy):
+            return INFINITE, INFINITE
+        if INFINITE in (before, span[0]):
+            return span
+        low, high = (whole_up(before + each) - whole_up(before) for each in span)
+        return low, high
+
     def _grant(self, claim: Fields, charged: dict[str, Range], said: Fields) -> Fields:
         # Near a refusal the residue's root is taken with all its digits.
         kept = mechanisms(claim) == 1 and self.policy["filter"] != "gdp_residue"
         # A cost is written as what the total, as it is written, grows by.
-        grown = {name: _grown(self.totals[name], span) for name, span in charged.items()}
+        grown = {name: self._grown(name, span) for name, span in charged.items()}
         predicted = Within(grown, single=kept)
         if said.get("outcome") == "granted":
             if not predicted == said.get("cost"):
@@ -227,19 +244,18 @@ class Dataset:
         self.exhausted = self.exhausted or self.spent_part() >= 1
         reached = sum(Fraction(ratio) <= self.spent_part() for ratio in self.policy["alert_at"])
         self.crossed = max(before, reached)
-        return {"cost": predicted, **self._newly(before)}
+        ended = {"ends": self.policy["filter"]} if charged.get(halves.ENDED, (0, 0))[0] else {}
+        return {"cost": predicted, **self._newly(before), **ended}
+
+
+def _is_priced(policy: Fields) -> bool:
+    """Tell whether a grant always adds a claim's price: then `cost` says it of what is infinite."""
+    return policy["filter"] != "gdp_residue" and not halves.is_beside(policy)
 
 
 def _plus(one: float, other: float) -> float:
     # Python cannot add a large integer to a float that is infinite.
     return INFINITE if INFINITE in (one, other) else one + other
-
-
-def _grown(before: Any, span: Range) -> Range:
-    if INFINITE in (before, span[0]):
-        return span
-    low, high = (whole_up(before + each) - whole_up(before) for each in span)
-    return low, high
 
 
 def _exact(written: Any, before: Any, least: Any) -> Any:

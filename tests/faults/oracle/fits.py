@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from tests.faults.oracle import filters, residue
+from tests.faults.oracle import filters, halves, residue
 from tests.faults.oracle.amounts import INFINITE, Range
 from tests.faults.oracle.wire import is_claim
 from tests.faults.oracle.worth import atoms, price
 
 Claim = dict[str, Any]
-Amounts = tuple[float, ...]
+Totals = Mapping[str, Any]
 _KNOBS: Final = {
     **dict.fromkeys(
         ("pure", "approximate", "probabilistic", "randomized_response", "ex_post"), "epsilon"
@@ -45,7 +46,7 @@ class Fits:
     """
 
     def __init__(
-        self, policy: dict[str, Any], capacity: Amounts, spent: Amounts, claim: Claim
+        self, policy: dict[str, Any], capacity: Totals, spent: Totals, claim: Claim
     ) -> None:
         self._policy = policy
         self._capacity = capacity
@@ -58,31 +59,54 @@ class Fits:
         """Tell whether a claim alone would take more of an empty budget than the cap lets it."""
         if self._cap is None:
             return False
-        nothing = (0,) * len(self._capacity)
+        nothing = dict.fromkeys(halves.state(self._policy), 0)
         alone = self._after(claim, cost, nothing)
         if alone is None:
             return True
-        return filters.spent_part(self._policy, self._capacity, alone) > self._cap
+        return halves.spent_part(self._policy, self._capacity, alone) > self._cap
 
-    def _after(self, claim: Claim, cost: dict[str, Range], spent: Amounts) -> Amounts | None:
-        if self._policy["filter"] == "gdp_residue":
-            room = self._capacity[0] - spent[0]
-            found = residue.charge(list(atoms(claim)), room)
-            after: Amounts = (spent[0] + (found or (0, 0))[0], spent[1] + cost["delta"][0])
-            return after if found is not None and after[1] <= self._capacity[1] else None
+    def _after(self, claim: Claim, cost: dict[str, Range], spent: Totals) -> Totals | None:
+        own = self._by_filter(claim, cost, spent)
+        grown = halves.charged(self._policy, self._capacity, spent, own, cost)
+        if grown is None:
+            return None
+        return {name: _plus(spent[name], low) for name, (low, _) in grown.items()}
+
+    def _by_filter(
+        self, claim: Claim, cost: dict[str, Range], spent: Totals
+    ) -> dict[str, Range] | None:
         names = filters.sums(self._policy)
-        after = tuple(
-            INFINITE if cost[name][0] == INFINITE else before + cost[name][0]
-            for name, before in zip(names, spent, strict=True)
-        )
-        return after if filters.admits(self._policy, self._capacity, after) else None
+        capacity = tuple(self._capacity[name] for name in names)
+        own = {name: cost[name] for name in names}
+        if self._policy["filter"] == "gdp_residue":
+            found = residue.charge(list(atoms(claim)), capacity[0] - spent[names[0]])
+            if found is None:
+                return None
+            own[names[0]] = found
+        after = tuple(_plus(spent[name], own[name][0]) for name in names)
+        return own if filters.admits(self._policy, capacity, after) else None
+
+    def offered(self, said: dict[str, Any]) -> dict[str, Any]:
+        """Return what a refusal says of its offer: it names the filter that the offer would end."""
+        offer = said.get("fits")
+        if offer is None or not halves.is_beside(self._policy) or self._spent[halves.ENDED]:
+            return {"fits": self}
+        claim = self._claim
+        knob = _KNOBS.get(claim["type"], "")
+        value = self._value(str(offer), knob) if knob else None
+        if value is None:
+            return {"fits": self}
+        claim = {**claim, knob: value}
+        cost = price(claim, halves.needs(self._policy))
+        ends = self._by_filter(claim, cost, self._spent) is None
+        return {"fits": self, **({"ends": self._policy["filter"]} if ends else {})}
 
     def admits(self, claim: Claim) -> bool:
         """Tell whether a claim would be granted."""
         if not is_claim(claim, 0):
             return False
-        cost = price(claim, filters.needs(self._policy))
-        if not filters.accepts(self._policy, claim, cost) or self.is_above_cap(claim, cost):
+        cost = price(claim, halves.needs(self._policy))
+        if not halves.accepts(self._policy, claim, cost) or self.is_above_cap(claim, cost):
             return False
         return self._after(claim, cost, self._spent) is not None
 
@@ -133,6 +157,11 @@ class Fits:
 
     def __repr__(self) -> str:
         return f"the largest claim like {self._claim} that fits"
+
+
+def _plus(one: Any, other: Any) -> Any:
+    # Python cannot add a large integer to a float that is infinite.
+    return INFINITE if INFINITE in (one, other) else one + other
 
 
 def _names(part: str, knob: str) -> bool:

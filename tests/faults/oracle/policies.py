@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tests.faults.oracle import filters
 from tests.faults.oracle.amounts import UNIT, as_text, mp, real
+from tests.faults.oracle.halves import WITHOUT_AN_EPSILON
 from tests.faults.oracle.texts import amount, is_delta, is_unit, within
 
 Policy = dict[str, Any]
@@ -17,7 +18,7 @@ Policy = dict[str, Any]
 _FIELDS: Final = {
     *("filter", "epsilon", "rho", "delta", "delta_for_claims", "unit", "neighbours"),
     *("odometers", "alert_at", "horizon", "halt_on_refusal", "order", "orders", "weights"),
-    *("epsilon_ex_post", "delta_ex_post", "most_per_request", "epsilon_each"),
+    *("epsilon_ex_post", "delta_ex_post", "most_per_request", "epsilon_each", "beside"),
 }
 _OF_FILTER: Final = {
     "order": {"renyi"},
@@ -91,7 +92,14 @@ def broken_policy(policy: Any) -> bool:
         return True
     if any(field in policy and name not in kinds for field, kinds in _OF_FILTER.items()):
         return True
+    if "beside" in policy and not _takes_beside(policy, name):
+        return True
     return _budget_is_broken(policy, name) or _rest_is_broken(policy) or _leaves_nothing(policy)
+
+
+def _takes_beside(policy: Policy, name: str) -> bool:
+    without = name in WITHOUT_AN_EPSILON or policy.get("rho") is not None
+    return policy["beside"] == "basic" and not without
 
 
 def _budget_is_broken(policy: Policy, name: str) -> bool:
@@ -230,8 +238,7 @@ def resolved(policy: Policy) -> Policy:
         "horizon": policy.get("horizon"),
     }
     full |= {name: policy[name] for name in ("halt_on_refusal", *PARAMETERS) if name in policy}
-    if "most_per_request" in policy:
-        full["most_per_request"] = policy["most_per_request"]
+    full |= {name: policy[name] for name in ("most_per_request", "beside") if name in policy}
     if full["odometers"] is None:
         full["odometers"] = _default_odometers(full)
     return full
