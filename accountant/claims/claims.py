@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Final, get_args
 
 from msgspec import UNSET, UnsetType
@@ -194,6 +193,28 @@ class ExPost(ClaimFields, frozen=True, tag="ex_post"):
         check_delta(self.delta, "delta")
 
 
+class Interactive(ClaimFields, frozen=True, tag="interactive"):
+    """A mechanism that answers several messages, all of which together obey one claim.
+
+    The claim bounds the whole transcript, against every way to choose the messages, also by the
+    answers of other mechanisms (docs/theory.md P12). It is charged in full where the mechanism
+    is opened, and never settled for less.
+    """
+
+    claim: Claim
+
+    def check(self) -> None:
+        inner = self.claim
+        if type(inner) not in _INTERACTIVE:
+            rule = "an interactive mechanism must be claimed by one of "
+            rule += ", ".join(str(kind.__struct_config__.tag) for kind in _INTERACTIVE)
+            raise RequestInvalid("claim.type", rule, str(inner.__struct_config__.tag))
+        _check_nested(inner, "claim")
+        if isinstance(inner, ApproximateZcdp) and parse(inner.delta, field="delta"):
+            rule = "of an interactive mechanism with a rho must be 0"
+            raise RequestInvalid("claim.delta", rule, inner.delta)
+
+
 class Repeat(ClaimFields, frozen=True, tag="repeat"):
     """The same claim `times` over, decided as one: 1 to 1,000,000."""
 
@@ -241,13 +262,25 @@ Claim = (
     | SubsampledGaussian
     | Brownian
     | ExPost
+    | Interactive
     | Repeat
     | AllOf
 )
 
 _NESTED: Final = (Repeat, AllOf)
-ATOMS: Final[tuple[type[Any], ...]] = tuple(k for k in get_args(Claim) if k not in _NESTED)
-"""Claims of single mechanisms."""
+ATOMS: Final[tuple[type[Any], ...]] = tuple(
+    kind for kind in get_args(Claim) if kind not in (*_NESTED, Interactive)
+)
+"""Claims of single mechanisms, without those that are interactive."""
+_INTERACTIVE: Final = (
+    *(Pure, Approximate, RandomizedResponse, Zcdp, ApproximateZcdp),
+    *(Gdp, Laplace, Gaussian, SubsampledGaussian),
+)
+
+
+def plain(claim: Claim) -> Claim:
+    """Return what an interactive mechanism is claimed by; any other claim unchanged."""
+    return claim.claim if isinstance(claim, Interactive) else claim
 
 
 def atoms(claim: Claim, times: int = 1) -> Iterator[tuple[Claim, int]]:
@@ -268,68 +301,3 @@ def depth(claim: Claim) -> int:
     if isinstance(claim, AllOf):
         return 1 + max((depth(part) for part in claim.claims), default=0)
     return 0
-
-
-class CheckedClaim:
-    """A claim whose fields obey their rules, with a cache of its prices.
-
-    Equal claims share one instance while the cache of `checked` holds it, so that `price`
-    computes their prices once.
-
-    Attributes:
-        mechanisms: how many mechanisms it holds.
-        keys: how many JSON keys its fields took on the wire.
-        only_for: the one neighbouring relation that the claim is valid for, "" for any.
-        prices, prices_before: its prices by the names of their sums, the latter for datasets that
-            were opened before fractions were kept; `price.price` fills them.
-    """
-
-    __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices", "prices_before")
-
-    def __init__(self, claim: Claim) -> None:
-        if depth(claim) > MOST_DEPTH:
-            raise RequestInvalid("claim", f"must nest at most {MOST_DEPTH} deep", depth(claim))
-        claim.check()
-        self.claim = claim
-        self.mechanisms = sum(times for _, times in atoms(claim))
-        if self.mechanisms > 1_000_000_000:
-            raise RequestInvalid("claim", "must hold at most 1e9 mechanisms", self.mechanisms)
-        self.keys = _keys(claim)
-        self.only_for = max((atom.only_for for atom, _ in atoms(claim)), default="")
-        self.prices: dict[tuple[str, ...], Any] = {}
-        self.prices_before: dict[tuple[str, ...], Any] = {}
-
-
-def _keys(claim: Claim) -> int:
-    """Return how many JSON keys a claim takes on the wire, without those at their default."""
-    if isinstance(claim, Repeat):
-        return 3 + _keys(claim.claim)
-    if isinstance(claim, AllOf):
-        return 2 + sum(map(_keys, claim.claims))
-    defaults: tuple[object, ...] = claim.__struct_defaults__
-    fields = claim.__struct_fields__
-    given = [getattr(claim, field) for field in fields[len(fields) - len(defaults) :]]
-    at_default = [value for value, default in zip(given, defaults, strict=True) if value == default]
-    return 1 + len(fields) - len(at_default)
-
-
-def checked(claim: Claim) -> CheckedClaim:
-    """Return the claim with its fields checked.
-
-    Raises: RequestInvalid: a field breaks its rule.
-    """
-    # A batch may take 64 KiB, so the cache holds no batches; `price` caches their parts' prices.
-    if isinstance(claim, _NESTED) and _is_batch(claim):
-        return CheckedClaim(claim)
-    return _checked(claim)
-
-
-@lru_cache(maxsize=16_384)
-def _checked(claim: Claim) -> CheckedClaim:
-    return CheckedClaim(claim)
-
-
-def _is_batch(claim: Claim) -> bool:
-    while isinstance(claim, Repeat):
-        claim = claim.claim
-    return isinstance(claim, AllOf)

@@ -25,7 +25,7 @@ from accountant.amounts import (
     exact_cost,
     format_units,
 )
-from accountant.claims import CheckedClaim, Claim, SubsampledGaussian, atoms
+from accountant.claims import CheckedClaim, Claim, SubsampledGaussian, atoms, plain
 from accountant.claims.promises import Amount, Promise, promise
 from accountant.conversions.mean_loss import mean_loss
 from accountant.conversions.renyi_subsampled import terms
@@ -178,7 +178,7 @@ def is_too_much(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) 
 
 
 def _work(atom: Claim, sums: tuple[str, ...], exact: bool) -> int:
-    if isinstance(atom, SubsampledGaussian):
+    if isinstance(plain(atom), SubsampledGaussian):
         orders = [name.removeprefix("renyi_") for name in sums if name.startswith("renyi_")]
         return sum(terms(Decimal(order)) for order in orders)
     if "pure_epsilon" in sums:

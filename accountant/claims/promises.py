@@ -81,6 +81,8 @@ def promise(claim: c.Claim) -> Promise:
     Source: docs/theory.md section 1, the table of claims, row by row.
     """
     match claim:
+        case c.Interactive():
+            return _interactive(promise(claim.claim))
         case c.Pure():
             return _pure(Fraction(claim.epsilon))
         case c.Probabilistic() | c.RandomizedResponse():
@@ -113,6 +115,12 @@ def promise(claim: c.Claim) -> Promise:
             return replace(known, pure_epsilon=eta / 2)  # P11
         case _:
             raise TypeError(f"not a single mechanism: {type(claim).__name__}")
+
+
+def _interactive(whole: Promise) -> Promise:
+    # A bound on each loss of (epsilon, delta)-DP holds at the end of the transcript, and is
+    # proved for every time without a delta only (docs/theory.md P12).
+    return replace(whole, loss=None) if whole.delta else whole
 
 
 def _pure(epsilon: Fraction) -> Promise:

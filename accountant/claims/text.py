@@ -6,11 +6,12 @@ from typing import Final
 
 import msgspec
 
-from accountant.claims import ATOMS, MOST_DEPTH, AllOf, Claim, Repeat, checked
+from accountant.claims import ATOMS, MOST_DEPTH, AllOf, Claim, Interactive, Repeat, checked
 from accountant.errors import RequestInvalid
 from accountant.spelling import did_you_mean
 
 _BY_NAME: Final = {str(kind.__struct_config__.tag): kind for kind in ATOMS}
+_INTERACTIVE: Final = "interactive"
 _SEPARATORS = "*:,=+"
 
 
@@ -22,6 +23,8 @@ def claim_text(claim: Claim) -> str:
         # A batch of one ends in "+"; without it `parse_claim` would return the part alone.
         return "+".join(map(_grouped, claim.claims)) + "+" * (len(claim.claims) == 1)
     name = str(claim.__struct_config__.tag)
+    if isinstance(claim, Interactive):
+        return f"{name}:{claim_text(claim.claim)}"
     given = msgspec.structs.asdict(claim)
     fields = {field: value for field, value in given.items() if value is not msgspec.UNSET}
     if len(fields) == 1:
@@ -76,9 +79,14 @@ def _split(text: str, separator: str, whole: str) -> list[str]:
 
 def _parse_atom(text: str, whole: str) -> Claim:
     name, colon, rest = text.partition(":")
+    if name == _INTERACTIVE and colon:
+        if rest.lstrip().startswith(_INTERACTIVE):
+            raise RequestInvalid("claim", "must be interactive once", whole)
+        return Interactive(_parse_atom(rest.strip(), whole))
     kind = _BY_NAME.get(name)
     if kind is None or not colon:
         rule = f"must be KIND:VALUE or KIND:FIELD=VALUE,... with KIND one of {', '.join(_BY_NAME)}"
+        rule += f", or {_INTERACTIVE}:KIND:..."
         raise RequestInvalid("claim", rule, whole, hint=did_you_mean(name, _BY_NAME))
     fields = kind.__struct_fields__
     given: dict[str, str] = {}

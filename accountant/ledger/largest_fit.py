@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import Units
-from accountant.claims import AllOf, CheckedClaim, Claim, Repeat, checked
+from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat, checked
 from accountant.claims.price import price
-from accountant.claims.text import claim_text
+from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
 from accountant.policy.cap import CappedFilter
@@ -47,6 +47,10 @@ def largest(
     """
     if isinstance(claim, AllOf):
         return None
+    if isinstance(claim, Interactive):
+        # It costs what its claim costs, so the largest one is that of its claim.
+        found = largest(claim.claim, kind, capacity, spent, exact)
+        return None if found is None else claim_text(Interactive(parse_claim(found)))
     if isinstance(claim, Repeat):
         single = price(checked(claim.claim), kind.needs, exact)
         times = kind.count(capacity, spent, single)

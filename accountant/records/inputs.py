@@ -27,7 +27,7 @@ from accountant.records import (
     Open,
     Source,
 )
-from accountant.records.older_rules import check_fields, check_filter
+from accountant.records.older_rules import NoRequest, check_claim, check_fields, check_filter
 from accountant.records.outcomes import Reason
 from accountant.records.translate import translate
 from accountant.times import issued_at
@@ -49,12 +49,8 @@ _LONGEST_NAME: Final = 100
 _SPACE: Final = b" \t\r\n"
 
 
-class _NoRequest(msgspec.Struct, tag_field="type", tag="-"):
-    """Makes `type` a field that must be there: a lone kind of record may leave it out."""
-
-
 _DECODERS: Final = {
-    "requests": msgspec.json.Decoder(MechanismRequest | _NoRequest).decode,
+    "requests": msgspec.json.Decoder(MechanismRequest | NoRequest).decode,
     "admin": msgspec.json.Decoder(Open | Amend | Close).decode,
 }
 _REQUEST_KEYS: Final = 8  # without `purpose`, which may be left out
@@ -141,12 +137,12 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
         RequestInvalid: a field breaks its rule.
     """
     try:
-        if rules < RULES and source == "admin":
-            check_fields(body, rules)
+        if rules < RULES:
+            (check_fields if source == "admin" else check_claim)(body, rules)
         decoded = _DECODERS[source](body)
         if isinstance(decoded, MechanismRequest):
             return _check_request(decoded, body, rules)
-        if isinstance(decoded, _NoRequest):
+        if isinstance(decoded, NoRequest):
             raise RequestInvalid("type", "must be request", "-")
         return _check_admin(decoded, body, rules)
     except RequestInvalid:

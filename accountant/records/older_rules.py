@@ -8,26 +8,66 @@ bodies are read by the same types without what came later.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any, Final
+from functools import cache, reduce
+from operator import or_
+from typing import Any, Final, get_args
 
 import msgspec
 
+from accountant.claims import AllOf, Claim, Interactive, Repeat
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Policy
-from accountant.records.records import Amend, Close, Open
+from accountant.records.records import Amend, Close, MechanismRequest, Open
 
 _FIELDS_SINCE: Final[dict[type[msgspec.Struct], dict[str, int]]] = {
     Policy: {"most_per_request": 2, "beside": 3, "epsilon_each": 3},
     Open: {},
     Amend: {"follows": 2, "most_per_request": 2, "policy": 2},
     Close: {"follows": 2},
+    MechanismRequest: {},
 }
 """The fields that came after rules 1, each with the first rules that know it."""
 
 _FILTERS_SINCE: Final[dict[str, int]] = {"renyi_mixture": 3, "optimal_homogeneous": 3}
 """The filters that came after rules 1, each with the first rules that know it."""
+
+
+_CLAIMS_SINCE: Final[dict[type[msgspec.Struct], int]] = {Interactive: 3}
+"""The kinds of claims that came after rules 1: all of them with these rules."""
+_KNOWN_SINCE: Final = max(_CLAIMS_SINCE.values())
+_NEW_KINDS: Final = tuple(str(kind.__struct_config__.tag).encode() for kind in _CLAIMS_SINCE)
+
+
+class NoRequest(msgspec.Struct, tag_field="type", tag="-"):
+    """Makes `type` a field that must be there: a lone kind of record may leave it out."""
+
+
+class _Repeat(Repeat, frozen=True, tag="repeat"):
+    claim: _Claim
+    times: int
+
+
+class _AllOf(AllOf, frozen=True, tag="all_of"):
+    claims: tuple[_Claim, ...]
+
+
+_Claim: Any = reduce(
+    or_, (k for k in get_args(Claim) if k not in (*_CLAIMS_SINCE, Repeat, AllOf)), _Repeat | _AllOf
+)
+
+
+def check_claim(body: bytes, rules: int) -> None:
+    """Raise msgspec.ValidationError where a request has a kind of claim that came later."""
+    # Escaped, a kind would hide here.
+    if rules < _KNOWN_SINCE and (b"\\" in body or any(kind in body for kind in _NEW_KINDS)):
+        _request_decoder(rules)(body)
+
+
+@cache
+def _request_decoder(rules: int) -> Callable[[bytes], Any]:
+    kinds: Any = _older(MechanismRequest, rules, claim=_Claim)
+    return msgspec.json.Decoder(kinds | NoRequest).decode
 
 
 def check_fields(body: bytes, rules: int) -> None:

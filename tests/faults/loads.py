@@ -116,6 +116,7 @@ class Load:
         self, seed: int, start: int, *, window: int = _WINDOW, skew: int = _SKEW, datasets: int = 1
     ) -> None:
         self.chance = random.Random(seed)
+        self._wraps = random.Random(seed + 1)
         self.now = start
         self.window, self.skew = window, skew
         self._jump = window // 100
@@ -311,6 +312,10 @@ class Load:
         return f"{digits}e{self.chance.randrange(least, most) - 2}"
 
     def _claim(self, nested: int) -> Body:
+        claim = self._plain_claim(nested)
+        return {"type": "interactive", "claim": claim} if self._wraps.random() < 0.1 else claim
+
+    def _plain_claim(self, nested: int) -> Body:
         kind = self.chance.randrange(17 if nested < 2 else 14)
         chance, decimal = self.chance, self._decimal
         epsilon, delta = decimal(-4, -1), chance.choice(["0", "1e-9", "2.5e-8"])

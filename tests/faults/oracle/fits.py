@@ -113,6 +113,13 @@ class Fits:
     def __eq__(self, said: object) -> bool:
         if self._claim["type"] == "all_of":
             return said is None
+        if self._claim["type"] == "interactive":
+            # It costs what it is claimed by, alone.
+            inner = Fits(self._policy, self._capacity, self._spent, self._claim["claim"])
+            if said is None:
+                return inner == None  # noqa: E711 (what `__eq__` is told)
+            kind, _, rest = str(said).partition(":")
+            return kind == "interactive" and inner == rest
         knob = _KNOBS[self._claim["type"]]
         if said is None:
             return not self.admits(self._least(knob))
@@ -177,6 +184,8 @@ def as_text(claim: Claim) -> str:
     if kind == "all_of":
         parts = "+".join(map(_grouped, claim["claims"]))
         return parts + "+" * (len(claim["claims"]) == 1)
+    if kind == "interactive":
+        return f"{kind}:{as_text(claim['claim'])}"
     order = _FIELDS.get(kind, ("epsilon", "rho", "mu", "eta", "delta"))
     full = {**claim}
     if kind in {"randomized_response", "ex_post"}:

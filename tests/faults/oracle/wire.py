@@ -40,8 +40,13 @@ _CLAIMS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "subsampled_gaussian": ({"sigma", "sensitivity", "rate"}, set()),
     "brownian": ({"variance", "sensitivity"}, {"previous"}),
     "ex_post": ({"epsilon"}, {"delta"}),
+    "interactive": ({"claim"}, set()),
     "repeat": ({"claim", "times"}, set()),
     "all_of": ({"claims"}, set()),
+}
+_MAY_BE_INTERACTIVE: Final = {
+    *("pure", "approximate", "randomized_response", "zcdp", "approximate_zcdp", "gdp"),
+    *("laplace", "gaussian", "subsampled_gaussian"),
 }
 _EPSILON: Final = Fraction("1e-12"), Fraction(1000)
 _RHO: Final = Fraction("1e-25"), Fraction(10**6)
@@ -198,9 +203,18 @@ def is_claim(claim: Any, nested: int) -> bool:
     given = claim.keys() - {"type"}
     if not needed <= given <= needed | allowed:
         return False
+    if kind == "interactive":
+        return _is_interactive(claim["claim"])
     if kind in {"repeat", "all_of"}:
         return nested < _MOST_NESTED and _is_batch(claim, nested)
     return _is_atom(kind, {name: amount(claim[name]) for name in given})
+
+
+def _is_interactive(inner: Any) -> bool:
+    kind = inner.get("type") if isinstance(inner, dict) else None
+    if kind not in _MAY_BE_INTERACTIVE or not is_claim(inner, 0):
+        return False
+    return kind != "approximate_zcdp" or not amount(inner["delta"])
 
 
 def _is_batch(claim: dict[str, Any], nested: int) -> bool:

@@ -24,6 +24,8 @@ def atoms(claim: dict[str, Any], times: int = 1) -> Iterator[tuple[Atom, int]]:
     elif claim["type"] == "all_of":
         for part in claim["claims"]:
             yield from atoms(part, times)
+    elif claim["type"] == "interactive":
+        yield tuple(sorted((claim["claim"] | {"interactive": "yes"}).items())), times
     else:
         yield tuple(sorted(claim.items())), times
 
@@ -69,7 +71,7 @@ def loss(claim: dict[str, str]) -> dict[str, Exact] | None:
     if not delta:
         without = INFINITE if bound is None else bound
         return {"time": _twice(rho(claim)), "epsilon": without, "delta": Fraction(0)}
-    if claim["type"] == "approximate_zcdp" or not bound:
+    if claim["type"] == "approximate_zcdp" or not bound or "interactive" in claim:
         return None
     beyond: Exact = delta
     if claim["type"] == "approximate":

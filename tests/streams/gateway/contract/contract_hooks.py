@@ -71,6 +71,8 @@ def issued_now(body: Fields) -> None:
 def mend_claim(claim: Fields, *, levels: int = 3) -> None:
     """Mend a claim and those within it, three levels of batches at most."""
     noise_near_sensitivity(claim)
+    if claim["type"] == "interactive":
+        claim["claim"] = {"type": "pure", "epsilon": "0.1"}
     if "times" in claim:
         claim["times"] = min(claim["times"], 30)  # those of all levels are multiplied
     if levels == 0 and claim["type"] in {"repeat", "all_of"}:

@@ -1,0 +1,85 @@
+"""Claims whose fields obey their rules, and what is worked out of each once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from accountant.claims.claims import (
+    MOST_DEPTH,
+    AllOf,
+    Claim,
+    Interactive,
+    Repeat,
+    atoms,
+    depth,
+    plain,
+)
+from accountant.errors import RequestInvalid
+
+
+class CheckedClaim:
+    """A claim whose fields obey their rules, with a cache of its prices.
+
+    Equal claims share one instance while the cache of `checked` holds it, so that `price`
+    computes their prices once.
+
+    Attributes:
+        mechanisms: how many mechanisms it holds.
+        keys: how many JSON keys its fields took on the wire.
+        only_for: the one neighbouring relation that the claim is valid for, "" for any.
+        prices, prices_before: its prices by the names of their sums, the latter for datasets that
+            were opened before fractions were kept; `price.price` fills them.
+    """
+
+    __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices", "prices_before")
+
+    def __init__(self, claim: Claim) -> None:
+        if depth(claim) > MOST_DEPTH:
+            raise RequestInvalid("claim", f"must nest at most {MOST_DEPTH} deep", depth(claim))
+        claim.check()
+        self.claim = claim
+        self.mechanisms = sum(times for _, times in atoms(claim))
+        if self.mechanisms > 1_000_000_000:
+            raise RequestInvalid("claim", "must hold at most 1e9 mechanisms", self.mechanisms)
+        self.keys = _keys(claim)
+        self.only_for = max((plain(atom).only_for for atom, _ in atoms(claim)), default="")
+        self.prices: dict[tuple[str, ...], Any] = {}
+        self.prices_before: dict[tuple[str, ...], Any] = {}
+
+
+def _keys(claim: Claim) -> int:
+    """Return how many JSON keys a claim takes on the wire, without those at their default."""
+    if isinstance(claim, Repeat):
+        return 3 + _keys(claim.claim)
+    if isinstance(claim, Interactive):
+        return 2 + _keys(claim.claim)
+    if isinstance(claim, AllOf):
+        return 2 + sum(map(_keys, claim.claims))
+    defaults: tuple[object, ...] = claim.__struct_defaults__
+    fields = claim.__struct_fields__
+    given = [getattr(claim, field) for field in fields[len(fields) - len(defaults) :]]
+    at_default = [value for value, default in zip(given, defaults, strict=True) if value == default]
+    return 1 + len(fields) - len(at_default)
+
+
+def checked(claim: Claim) -> CheckedClaim:
+    """Return the claim with its fields checked.
+
+    Raises: RequestInvalid: a field breaks its rule.
+    """
+    # A batch may take 64 KiB, so the cache holds no batches; `price` caches their parts' prices.
+    if isinstance(claim, Repeat | AllOf) and _is_batch(claim):
+        return CheckedClaim(claim)
+    return _checked(claim)
+
+
+@lru_cache(maxsize=16_384)
+def _checked(claim: Claim) -> CheckedClaim:
+    return CheckedClaim(claim)
+
+
+def _is_batch(claim: Claim) -> bool:
+    while isinstance(claim, Repeat):
+        claim = claim.claim
+    return isinstance(claim, AllOf)

@@ -1,0 +1,178 @@
+"""Interactive mechanisms: which claims they may have, what they cost, how they are written."""
+
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal
+
+import msgspec
+import pytest
+
+from accountant import claims as c
+from accountant.claims import checked
+from accountant.claims.price import SUMS, price
+from accountant.claims.promises import promise
+from accountant.claims.text import claim_text, parse_claim
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.records.given import given_claim
+from accountant.replay.audit import audit
+from tests.accountant.filters.policies import POLICIES, plan_of
+from tests.accountant.world import World, code
+
+TAKEN = (
+    "pure:0.01",
+    "laplace:scale=100,sensitivity=1",
+    "randomized_response:epsilon=0.01,delta=0",
+    "gaussian:sigma=100,sensitivity=1",
+    "gdp:0.01",
+    "zcdp:0.0001",
+    "approximate_zcdp:rho=0.0001,delta=0",
+    "subsampled_gaussian:sigma=100,sensitivity=1,rate=0.01",
+)
+WITH_DELTA = ("approximate:epsilon=0.01,delta=1e-9", "randomized_response:epsilon=0.01,delta=1e-9")
+REFUSED = (
+    ("bounded_range:0.01", "claim.type"),
+    ("brownian:variance=100,sensitivity=1", "claim.type"),
+    ("ex_post:epsilon=0.01,delta=0", "claim.type"),
+    ("probabilistic:epsilon=0.01,delta=1e-9", "claim.type"),
+    ("approximate_zcdp:rho=0.0001,delta=1e-9", "claim.delta"),
+    ("2*pure:0.01", "claim.type"),
+    ("pure:0.01+pure:0.02", "claim.type"),
+)
+
+
+def interactive(text: str) -> c.Interactive:
+    return c.Interactive(parse_claim(text))
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("text", TAKEN + WITH_DELTA)
+def test_each_filter_charges_what_the_claim_alone_costs(name: str, text: str) -> None:
+    plan = plan_of(POLICIES[name])
+    ours, alone = checked(interactive(text)), checked(parse_claim(text))
+    for exact in (True, False):
+        one, other = (price(claim, plan.kind.needs, exact) for claim in (ours, alone))
+        assert one.amounts == other.amounts
+        spent = (0,) * plan.width
+        charged = [plan.kind.charge(plan.capacity, spent, each) for each in (one, other)]
+        assert charged[0] == charged[1]
+    assert ours.only_for == alone.only_for
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_odometers_read_as_of_the_claim_alone_without_a_delta(text: str) -> None:
+    sums = tuple(name for name in SUMS if name.startswith("loss_"))
+    ours, alone = (checked(each) for each in (interactive(text), parse_claim(text)))
+    assert price(ours, sums).amounts == price(alone, sums).amounts
+
+
+@pytest.mark.parametrize("text", WITH_DELTA)
+def test_odometers_are_infinite_after_one_with_a_delta(text: str) -> None:
+    assert promise(interactive(text)).loss is None
+    world = World()
+    world.open(epsilon="1", delta="2e-6", delta_for_claims="1e-6")
+    granted = world.ask(f"interactive:{text}")
+    assert code(granted) == "granted"
+    assert granted.odometers == {"one_sided_mixture": "inf"}
+
+
+@pytest.mark.parametrize(("text", "field"), REFUSED)
+def test_others_are_invalid_and_told_why(text: str, field: str) -> None:
+    with pytest.raises(RequestInvalid, match="interactive mechanism") as caught:
+        checked(interactive(text))
+    assert caught.value.field == field
+    world = World()
+    world.open(epsilon="1", delta="1e-6")
+    decision = world.ask({"type": "interactive", "claim": msgspec.to_builtins(parse_claim(text))})
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field == f"claim.{field}"
+
+
+def test_one_within_another_is_none() -> None:
+    twice = c.Interactive(interactive("pure:0.1"))
+    with pytest.raises(RequestInvalid, match="interactive mechanism must be claimed by one of"):
+        checked(twice)
+    with pytest.raises(RequestInvalid, match="must be interactive once"):
+        parse_claim("interactive: interactive:pure:0.1")
+    with pytest.raises(RequestInvalid):
+        parse_claim("interactive:" * 10_000 + "pure:0.1")
+
+
+@pytest.mark.parametrize("text", TAKEN + WITH_DELTA)
+def test_its_text_is_read_back(text: str) -> None:
+    one = interactive(text)
+    for claim in (one, c.Repeat(one, 3), c.AllOf((one, parse_claim("pure:0.1"), one))):
+        assert parse_claim(claim_text(claim)) == claim
+    assert claim_text(one).startswith("interactive:")
+    assert given_claim({"type": "interactive", "claim": msgspec.to_builtins(one.claim)}) == one
+    assert given_claim(one) == one
+
+
+def test_numbers_of_programs_within_it_become_decimals() -> None:
+    inner = {"type": "pure", "epsilon": Decimal("0.1")}
+    found = given_claim({"type": "interactive", "claim": inner})
+    assert found == interactive("pure:0.1")
+
+
+def test_a_batch_counts_its_mechanisms_and_costs_what_they_cost() -> None:
+    world = World()
+    world.open(filter="basic", epsilon="1")
+    assert code(world.ask("3*interactive:pure:0.1+pure:0.1")) == "granted"
+    assert world.ledger().mechanisms == 4
+    refused = world.ask("interactive:pure:0.7")
+    assert (code(refused), refused.fits) == ("exhausted", "interactive:pure:0.6")
+    assert code(world.ask(refused.fits)) == "granted"
+    assert audit(world.log).ok
+
+
+def bodies(kind: str) -> list[object]:
+    one: dict[str, object] = {"type": kind, "claim": {"type": "pure", "epsilon": "0.1"}}
+    pure = {"type": "pure", "epsilon": "0.1"}
+    repeat = {"type": "repeat", "claim": one, "times": 2}
+    return [
+        one,
+        repeat,
+        {"type": "all_of", "claims": [pure, one]},
+        {"type": "all_of", "claims": [pure, repeat, {"type": "pure"}]},
+        {"type": "all_of", "claims": [{"type": "pure"}, one]},
+        {"type": "repeat", "times": "2", "claim": one},
+    ]
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+def test_older_rules_take_it_for_a_kind_that_there_is_not(rules: int) -> None:
+    world = World(rules=rules)
+    world.open(epsilon="1", delta="1e-6")
+    for ours, unknown in zip(bodies("interactive"), bodies("interactivf"), strict=True):
+        told = [world.ask(each) for each in (ours, unknown)]
+        errors = [each.error for each in told]
+        assert [code(each) for each in told] == ["invalid_field"] * 2
+        assert errors[0] is not None
+        assert errors[1] is not None
+        assert errors[0].field == errors[1].field
+        assert errors[0].rule.replace("interactive", "interactivf") == errors[1].rule
+    assert code(world.ask("pure:0.1", purpose="interactive")) == "granted"
+    assert audit(world.log).ok
+
+
+def test_an_escaped_kind_is_no_way_round_older_rules() -> None:
+    from accountant.records.inputs import check
+
+    body = msgspec.json.encode(
+        {
+            "version": 1,
+            "type": "request",
+            "request_id": "01a1fd8c-6900-7d4c-8e1f-5f3c2b1a0d9e",
+            "analyst": "ana",
+            "dataset": "census",
+            "claim": {"type": "interactive", "claim": {"type": "pure", "epsilon": "0.1"}},
+            "unit": "person",
+            "neighbours": "add_remove",
+        }
+    )
+    assert check("requests", body).claim is not None
+    for value, rules in itertools.product((body, body.replace(b"inter", b"\\u0069nter")), (1, 2)):
+        with pytest.raises(RequestInvalid, match=r"claim\.type has the wrong form"):
+            check("requests", value, rules)
