@@ -45,8 +45,9 @@ def after(plan: CompiledPolicy, times: int) -> tuple[Units, ...]:
     return spent
 
 
+# optimal_homogeneous counts claims: of one that does not fit, no smaller one does.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(FILTERS))
+@pytest.mark.parametrize("name", sorted(set(FILTERS) - {"optimal_homogeneous"}))
 @settings(max_examples=rounds(25, 50), deadline=None)
 @given(data=st.data(), times=st.integers(0, 100_000))
 def test_what_is_offered_fits_and_the_next_larger_does_not(
