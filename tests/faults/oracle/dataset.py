@@ -23,6 +23,7 @@ from tests.faults.oracle.policies import PARAMETERS, resolved
 from tests.faults.oracle.wire import mechanisms
 from tests.faults.oracle.worth import atoms, price
 
+Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
 """Outcome, reason, and the fields that only such a decision has."""
 _NEARLY = Fraction(19, 20)
@@ -195,7 +196,7 @@ class Dataset:
             found = residue.charge(list(atoms(claim)), capacity[0] - spent[0])
             if found is None or spent[1] + cost["delta"][0] > capacity[1]:
                 return None
-            least = spent[0] + found[0], spent[1] + cost["delta"][0]
+            least: Totals = (spent[0] + found[0], spent[1] + cost["delta"][0])
             own = {"mu_squared": found, "delta": cost["delta"]}
         else:
             least = tuple(
