@@ -36,8 +36,10 @@ def policy_of(name: str, budget: dict[str, str], order: str) -> Policy:
     more: dict[str, Any] = {}
     if name == "renyi":
         more["order"] = order
-    elif name == "renyi_weighted":
+    elif name in {"renyi_weighted", "renyi_mixture"}:
         more["orders"] = (order, str(float(order) * 2))
+    elif name == "optimal_homogeneous":
+        more["epsilon_each"] = f"{float(budget['epsilon']) / 10:g}"
     elif name == "split":
         half = {"epsilon": str(float(budget["epsilon"]) / 2)}
         more = {**half, "epsilon_ex_post": half["epsilon"]}
@@ -51,7 +53,7 @@ def test_no_adversary_gets_beyond_the_delta_of_the_filter(name: str, budget: str
     delta, shame = float(fields["delta"]), f"{float(fields['delta']) / 4:.20f}".rstrip("0")
     policy = policy_of(name, fields, order)
     menu = [*responses(fields["epsilon"]), m.gaussian(mu, CUTS), m.ex_post_response("0.3")]
-    if name not in {"renyi", "renyi_weighted", "advanced_2016"}:
+    if not name.startswith("renyi") and name != "advanced_2016":
         policy = policy_of(name, {**fields, "delta_for_claims": shame}, order)
         menu.append(m.shame(shame))
     ledger = FilterLedger(policy)
