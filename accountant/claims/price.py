@@ -26,7 +26,7 @@ from accountant.amounts import (
     format_units,
 )
 from accountant.claims import CheckedClaim, Claim, SubsampledGaussian, atoms, plain
-from accountant.claims.promises import Amount, Promise, promise
+from accountant.claims.promises import Amount, Promise, promise, promise_before
 from accountant.conversions.mean_loss import mean_loss
 from accountant.conversions.renyi_subsampled import terms
 from accountant.conversions.residue_step import MOST_EPSILON_IN_DOUBLES
@@ -160,7 +160,7 @@ def price(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) -> Pri
 
     Args:
         exact: False for a dataset that was opened by rules before 3: what is no whole number of
-            units is then rounded up to 20 digits, and bounded range counts as pure DP.
+            units is then rounded up to 20 digits, and promises are `promise_before`.
     """
     prices = claim.prices if exact else claim.prices_before
     known: Price | None = prices.get(sums)
@@ -180,7 +180,7 @@ def is_too_much(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) 
 def _work(atom: Claim, sums: tuple[str, ...], exact: bool) -> int:
     if isinstance(plain(atom), SubsampledGaussian):
         orders = [name.removeprefix("renyi_") for name in sums if name.startswith("renyi_")]
-        return sum(terms(Decimal(order)) for order in orders)
+        return sum(terms(Decimal(order), below_two=exact) for order in orders)
     if "pure_epsilon" in sums:
         epsilon = _promise(atom, exact).pure_epsilon
         return _EXACT_ROOT if epsilon is not None and epsilon > MOST_EPSILON_IN_DOUBLES else 0
@@ -216,11 +216,7 @@ def _as_price(
 
 
 def _promise(atom: Claim, exact: bool) -> Promise:
-    """Return a mechanism's promise; under rules before 3, what has a bound is pure DP alone."""
-    worth = promise(atom)
-    if exact or worth.pure_epsilon == worth.epsilon:
-        return worth
-    return replace(worth, pure_epsilon=worth.epsilon)
+    return promise(atom) if exact else promise_before(atom)
 
 
 def _in_decimals(worth: Promise) -> Promise:

@@ -97,7 +97,10 @@ def renyi(claim: c.Claim, order: str) -> mpmath.mpf | None:
 
 
 def _sampled(claim: c.SubsampledGaussian, order: str) -> mpmath.mpf:
-    """Return the binomial moment's, on its chord between integers: no more than unsampled."""
+    """Return the binomial moment's, on its chord between integers: no more than unsampled.
+
+    Below order 2 the chord is that of bounds at each eighth (docs/theory.md, section 1).
+    """
 
     def log_moment(n: int) -> mpmath.mpf:
         q, twice_rho = real(claim.rate), 2 * rho(claim)
@@ -114,6 +117,19 @@ def _sampled(claim: c.SubsampledGaussian, order: str) -> mpmath.mpf:
     alpha, below = real(order), int(real(order))
     if alpha > 4095:
         return alpha * rho(claim)
+    if below == 1:
+        slope, eighths = log_moment(2), [log_moment(2)]
+        for k in range(7, 0, -1):
+            a, q, square = mpmath.mpf(8 + k) / 8, real(claim.rate), 2 * rho(claim)
+            taylor = a * (a - 1) / 2 * (1 - q) ** (a - 2) * q**2 * mpmath.expm1(square)
+            power = q**a * mpmath.exp(a * (a - 1) * square / 2)
+            slope = min(slope, mpmath.log1p(min(taylor, power)) / (a - 1))
+            eighths.append((a - 1) * slope)
+        eighths = [mpmath.mpf(0), *reversed(eighths)]
+        place = 8 * (alpha - 1)
+        part = place - int(place)
+        chord = (1 - part) * eighths[int(place)] + part * eighths[int(place) + 1]
+        return min(chord / (alpha - 1), alpha * rho(claim))
     part = alpha - below
     above = part * log_moment(below + 1) if part else 0
     chord = ((1 - part) * log_moment(below) + above) / (alpha - 1)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accountant.claims import SubsampledGaussian, checked
+from accountant.claims.price import price
 from accountant.conversions.renyi import (
     bounded_range_renyi,
     laplace_renyi,
@@ -128,7 +130,11 @@ def test_a_subsampled_gaussian_is_the_binomial_moment(order: int, rate: str, noi
 
 @pytest.mark.parametrize(
     ("order", "rate", "noise"),
-    [("1.25", "0.1", "1"), ("2", "0.01", "0.8"), ("3.5", "0.3", "2"), ("7.9", "0.02", "1.5")],
+    [
+        *(("1.25", "0.1", "1"), ("2", "0.01", "0.8"), ("3.5", "0.3", "2"), ("7.9", "0.02", "1.5")),
+        *(("1.01", "0.9", "2"), ("1.125", "1e-5", "0.25"), ("1.3", "1e-4", "0.3")),
+        *(("1.5", "0.5", "0.5"), ("1.7", "1e-3", "3"), ("1.9", "0.01", "0.4")),
+    ],
 )
 def test_a_subsampled_gaussian_bounds_the_integral_in_both_directions(
     order: str, rate: str, noise: str
@@ -157,6 +163,16 @@ def test_a_subsampled_gaussian_bounds_the_integral_in_both_directions(
     assert adding <= bound * (1 + context.mpf(10) ** -15)
     if Fraction(order).denominator == 1:
         assert bound <= adding * (1 + context.mpf(10) ** -15)
+    assert bound <= adding * context.mpf("6.3")
+
+
+def test_rules_before_3_charge_the_chord_from_order_1() -> None:
+    claim, order = SubsampledGaussian("0.25", "1", "1e-6"), "1.1"
+    finer, before = (
+        price(checked(claim), (f"renyi_{order}",), exact).amounts[0] for exact in (True, False)
+    )
+    assert before == price(checked(claim), ("renyi_2",), False).amounts[0]
+    assert 11 < before / finer < 11.1
 
 
 def test_sampling_everything_or_nothing() -> None:

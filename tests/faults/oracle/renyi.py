@@ -63,13 +63,36 @@ def _bounded_range(alpha: Real, eta: Real) -> Real:
 
 
 def _sampled(claim: dict[str, str], rho: Exact, alpha: Fraction) -> Real:
-    """Return the chord between the integer orders around `alpha`."""
+    """Return the chord between the integer orders around `alpha`, below 2 between eighths."""
     below = int(alpha)
+    if below == 1:
+        return _below_two(claim["rate"], fraction(rho), alpha)
     part = _real(alpha - below)
     total = (1 - part) * _moment(claim["rate"], fraction(rho), below)
     if part:
         total += part * _moment(claim["rate"], fraction(rho), below + 1)
     return total / (_real(alpha) - 1)
+
+
+def _below_two(rate: str, rho: Fraction, alpha: Fraction) -> Real:
+    ends = [Fraction(int(8 * alpha) + more, 8) for more in (0, 1)]
+    part = _real(8 * (alpha - ends[0]))
+    least = [_real(end - 1) * _least(rate, rho, end) for end in ends]
+    return ((1 - part) * least[0] + part * least[1]) / _real(alpha - 1)
+
+
+@lru_cache(maxsize=1024)
+def _least(rate: str, rho: Fraction, order: Fraction) -> Real:
+    """Return the least bound on the divergence that holds at an eighth, or at one above it."""
+    if order == 2:
+        return _moment(rate, rho, 2)
+    if order == 1:
+        return _wide.mpf(0)
+    q, a = _real(Fraction(rate)), _real(order)
+    second = (1 - q) ** (a - 2) * q**2 * _wide.expm1(2 * _real(rho))
+    grown = min(a * (a - 1) / 2 * second, q**a * _wide.exp(a * (a - 1) * _real(rho)))
+    above = _least(rate, rho, order + Fraction(1, 8))
+    return min(above, _wide.log1p(grown) / (a - 1))
 
 
 @lru_cache(maxsize=1024)
