@@ -55,7 +55,7 @@ class Approximate(ClaimFields, frozen=True, tag="approximate"):
 
 
 class Probabilistic(Approximate, frozen=True, tag="probabilistic"):
-    """(epsilon, delta)-pDP: the loss exceeds epsilon with probability at most delta."""
+    """(epsilon, delta)-pDP: P(|loss| > epsilon) <= delta, for both orders of every pair."""
 
 
 class RandomizedResponse(Approximate, frozen=True, tag="randomized_response"):
