@@ -41,6 +41,11 @@ _CAP_EXPLAINED = (
     "cannot use it up;\nchange it by `accountant dataset amend --most-per-request`, 1 lifts it"
 )
 
+_DELTA_EXPLAINED = (
+    "all of delta is the filter's own, so claims with a delta of their own will be refused;\n"
+    "for such claims a dataset is opened with --delta-for-claims, a part of --delta"
+)
+
 
 @app.command("open")
 @policy_options(*_OF_A_POLICY, after="name")
@@ -90,7 +95,14 @@ def open_(
             decision = ledger.open(name, wanted, by=by, reason=reason, wait=wait)
     if policy is None and proposes_cap and not json and decision.outcome == "opened":
         typer.echo(_CAP_EXPLAINED)
+    if not json and decision.outcome == "opened" and _keeps_no_delta(plan):
+        typer.echo(_DELTA_EXPLAINED)
     _tell(decision, json)
+
+
+def _keeps_no_delta(plan: CompiledPolicy) -> bool:
+    takes_delta = any(name in plan.kind.sums for name in ("delta", "apart_delta"))
+    return takes_delta and plan.policy.delta != "0" and plan.policy.delta_for_claims == "0"
 
 
 def _preview(name: str, plan: CompiledPolicy, json: bool) -> None:

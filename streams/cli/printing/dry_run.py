@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from streams.cli.printing.output import print_json, stdout
-from streams.cli.printing.tables import about_end, about_more, amount_lines, meaning
+from streams.cli.printing.tables import (
+    NO_DELTA,
+    about_end,
+    about_more,
+    amount_lines,
+    lacks_delta,
+    meaning,
+)
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
@@ -30,6 +37,8 @@ def _lines(shown: Preview) -> list[Text]:
     lines = [head.append("; nothing was asked or written")]
     if (means := meaning(shown.reason)) is not None:
         lines.append(Text(f"  {means}"))
+    if lacks_delta(shown.asked, shown.left, None):
+        lines.append(Text(f"  {NO_DELTA}"))
     lines += amount_lines(shown.left, cost=shown.cost, asked=shown.asked)
     if shown.granted:
         lines.append(Text(f"  then  {about_more(shown.more)}", style="bold"))

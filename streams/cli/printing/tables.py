@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -209,6 +209,18 @@ def broken_rule(error: FieldError) -> str:
     return f"{error.field} {error.rule}, got {error.value}"
 
 
+NO_DELTA = "no part of the dataset's delta is for claims: one with a delta of its own never fits"
+
+
+def lacks_delta(
+    asked: dict[str, str] | None, left: dict[str, str] | None, totals: Mapping[str, object] | None
+) -> bool:
+    """Tell whether a claim was refused for its delta, of a dataset that keeps none for claims."""
+    if not asked or not left or asked.get("delta", "0") == "0":
+        return False
+    return left.get("delta") == "0" and (totals or {}).get("delta", "0") == "0"
+
+
 def amount_lines(left: dict[str, str] | None, **amounts: dict[str, str] | None) -> Iterator[Text]:
     """Yield a line for each of some amounts, of the sums that have a limit, and what is left."""
     if left is None:
@@ -232,6 +244,8 @@ def explain(decision: Decision) -> list[Text]:
         lines.append(Text(f"  {broken_rule(decision.error)}"))
     if decision.reason in _MEANS:
         lines.append(Text(f"  {_MEANS[decision.reason]}"))
+    if lacks_delta(decision.asked, decision.left, decision.totals):
+        lines.append(Text(f"  {NO_DELTA}"))
     lines += amount_lines(decision.left, cost=decision.cost, asked=decision.asked)
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))

@@ -178,11 +178,12 @@ class TestEveryFilterSideBySide:
             "--rho", "0.05", "--epsilon-ex-post", "1", "--order", "30", "--json",
         )  # fmt: skip
         rows = {row["filter"]: row for row in done.rows}
-        assert len(rows) == 12
+        assert len(rows) == 13
         assert rows["zcdp"]["fits"] == 1000
         assert rows["split"]["fits"] == rows["zcdp_tight"]["fits"] == 487
         assert (rows["renyi"]["order"], "order" in rows["basic"]) == ("30", False)
         assert (rows["basic"]["accepted"], rows["basic"]["cost"]["epsilon"]) == (False, "inf")
+        assert rows["optimal_homogeneous"]["accepted"] is False
         assert rows["gdp_residue"]["fits"] == 560
         assert all("why_not" not in row for row in rows.values())
 

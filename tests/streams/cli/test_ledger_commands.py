@@ -28,6 +28,18 @@ def test_a_grant_is_code_0_and_a_refusal_is_code_1_and_says_what_would_fit(opene
     assert ask(opened, offered).code == 0
 
 
+def test_who_opens_and_who_asks_is_told_that_no_delta_is_for_claims(accountant):
+    done = accountant("dataset", "open", "census", *TIGHT, "--most-per-request", "1")
+    assert "claims with a delta of their own will be refused" in done.out
+    claim = "approximate:epsilon=0.01,delta=1e-9"
+    for more in ((), ("--dry-run",)):
+        refused = ask(accountant, claim, *more)
+        assert "no part of the dataset's delta is for claims" in refused.out
+    assert "delta is for claims" not in ask(accountant, "pure:3").out
+    kept = accountant("dataset", "open", "other", *TIGHT, "--delta-for-claims", "5e-7")
+    assert "delta of their own" not in kept.out
+
+
 def test_the_same_id_is_never_charged_twice(opened):
     first = ask(opened, "pure:0.1", "--json").json
     request_id = first["request"]["request_id"]
@@ -346,10 +358,10 @@ def test_an_opening_proposes_a_cap_and_explains_it(accountant):
 
 def test_a_budget_is_lowered_by_a_file_before_the_first_grant(opened, tmp_path):
     lower = tmp_path / "policy.json"
-    lower.write_text('{"epsilon": "0.5", "delta": "1e-6"}')
+    lower.write_text('{"epsilon": "0.5", "delta": "1e-6", "beside": "basic"}')
     done = opened("dataset", "amend", "census", "--lower-to", str(lower), "--json")
     assert (done.code, done.json["policy"]["epsilon"]) == (0, "0.5")
     ask(opened, "pure:0.01")
-    lower.write_text('{"epsilon": "0.1", "delta": "1e-6"}')
+    lower.write_text('{"epsilon": "0.1", "delta": "1e-6", "beside": "basic"}')
     again = opened("dataset", "amend", "census", "--lower-to", str(lower), "--json")
     assert (again.code, again.json["reason"]) == (1, "already_granted")
