@@ -13,13 +13,15 @@ from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from accountant.records import Genesis
 from accountant.records.inputs import MOST_BYTES
 from streams.address import LAST_PORT, LedgerUrl, ledger_url
 from streams.clock import DAY_MS
 from streams.errors import Refused
+from streams.settings.access import AccessSettings
+from streams.settings.kafka import KafkaSecuritySettings
 
 PREFIX: Final = "ACCOUNTANT_"
 LEAST_LIMIT: Final = 0.001  # requests a second of one address
@@ -87,7 +89,7 @@ def _header_name(text: str | None) -> str | None:
 Port = Annotated[int, Field(ge=0, le=LAST_PORT)]
 
 
-class Settings(BaseSettings):
+class Settings(AccessSettings, KafkaSecuritySettings):
     """What the commands and clients need to know, each with its default.
 
     The four that a log fixes for ever in its decision 0 (`application`, `partitions`,

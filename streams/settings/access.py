@@ -1,0 +1,158 @@
+"""Who is known at the doors, over which connections, and as whom a client comes."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+from pydantic_settings import BaseSettings
+
+from accountant.records.inputs import is_name
+
+EVERYBODY: Final = "*"
+ALGORITHMS: Final = frozenset(
+    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+)
+"""The algorithms that may be allowed: their keys verify and cannot sign."""
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{1,8192}")
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Return the names in a setting that separates them by commas."""
+    return tuple(part for each in text.split(",") if (part := each.strip()))
+
+
+def _names(text: str) -> str:
+    for name in listed(text):
+        if not is_name(name):
+            raise ValueError(f"must be names separated by commas, and {name[:100]!r} is none")
+    return text
+
+
+def _names_or_everybody(text: str) -> str:
+    return text if text.strip() == EVERYBODY else _names(text)
+
+
+def _prefix(text: str) -> str:
+    if text and not is_name(text):
+        raise ValueError("must be what a name can begin with, such as local:")
+    return text
+
+
+def _issuer(text: str | None) -> str | None:
+    if not text:
+        return None
+    parts = urlsplit(text)
+    secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    if not secure or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ValueError("must be https://HOST..., or http:// on this machine alone")
+    return text
+
+
+def _algorithms(text: str) -> str:
+    names = listed(text)
+    if not names or not ALGORITHMS.issuperset(names):
+        raise ValueError(f"must be some of {', '.join(sorted(ALGORITHMS))}, separated by commas")
+    return text
+
+
+def _networks(text: str) -> str:
+    for each in listed(text):
+        try:
+            ipaddress.ip_network(each)
+        except ValueError:
+            raise ValueError(
+                "must be addresses or networks, such as 10.0.0.7 or 10.0.0.0/24"
+            ) from None
+    return text
+
+
+def _token(secret: SecretStr | None) -> SecretStr | None:
+    """Check a client's token, which no message repeats."""
+    text = "" if secret is None else secret.get_secret_value().strip()
+    if not text:
+        return None
+    if _TOKEN.fullmatch(text) is None:
+        raise ValueError("must be a token as `accountant token create` or the provider gives it")
+    return SecretStr(text)
+
+
+class AccessSettings(BaseSettings):
+    """The settings of authentication; without `tokens` and `oidc_issuer` there is none."""
+
+    bind: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="address to listen at where authentication is on; other machines reach it "
+        "only over TLS or through a trusted proxy",
+    )
+    tokens: Path | None = Field(
+        None, description="file of the static tokens' hashes; turns authentication on"
+    )
+    token_prefix: Annotated[str, AfterValidator(_prefix)] = Field(
+        "",
+        max_length=50,
+        description="what names of static tokens begin with, and none of a provider's",
+    )
+    oidc_issuer: Annotated[str | None, AfterValidator(_issuer)] = Field(
+        None, description="the OpenID provider; turns authentication on"
+    )
+    oidc_audience: str | None = Field(
+        None, max_length=1_000, description="the audience that a provider's tokens must name"
+    )
+    oidc_subject_field: str = Field(
+        "sub",
+        pattern=r"^[A-Za-z0-9_.:/-]{1,200}$",
+        description="the field of a provider's token that names the person",
+    )
+    oidc_algorithms: Annotated[str, AfterValidator(_algorithms)] = Field(
+        "RS256,ES256", description="algorithms that may have signed a provider's token"
+    )
+    oidc_skew_seconds: float = Field(
+        60.0,
+        ge=0,
+        le=600,
+        description="how far the provider's clock may differ from the door's, in seconds",
+    )
+    oidc_outage_seconds: float = Field(
+        3_600.0,
+        ge=0,
+        le=86_400,
+        description="how long the provider's known keys go on while it is away, in seconds",
+    )
+    administrators: Annotated[str, AfterValidator(_names)] = Field(
+        "", description="names of the administrators, separated by commas"
+    )
+    openers: Annotated[str, AfterValidator(_names_or_everybody)] = Field(
+        "",
+        description="names of those who may open datasets of their own besides administrators, "
+        "separated by commas; `*` for everybody who is known",
+    )
+    metrics_readers: Annotated[str, AfterValidator(_names_or_everybody)] = Field(
+        "",
+        description="names of those who may read /metrics besides administrators, separated by "
+        "commas; `*` for everybody, also without a token",
+    )
+    tls_certificate: Path | None = Field(
+        None, description="PEM file of the door's certificate chain; with it the door speaks TLS"
+    )
+    tls_key: Path | None = Field(None, description="PEM file of the certificate's private key")
+    trusted_proxy: Annotated[str, AfterValidator(_networks)] = Field(
+        "",
+        description="addresses or networks of the proxy that ends TLS, separated by commas; with "
+        "it nobody else is let in",
+    )
+    token: Annotated[SecretStr | None, AfterValidator(_token)] = Field(
+        None, description="the token that a client shows; never shown"
+    )
+    token_file: Path | None = Field(None, description="file that holds the client's token")
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether the doors let in only those who are known."""
+        return self.tokens is not None or self.oidc_issuer is not None
