@@ -153,6 +153,11 @@ class AccessSettings(BaseSettings):
     token_file: Path | None = Field(None, description="file that holds the client's token")
 
     @property
+    def is_private(self) -> bool:
+        """Whether connections are encrypted up to this machine, or to the proxy before it."""
+        return self.tls_certificate is not None or bool(self.trusted_proxy)
+
+    @property
     def authenticates(self) -> bool:
         """Whether the doors let in only those who are known."""
         return self.tokens is not None or self.oidc_issuer is not None

@@ -248,6 +248,11 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         return self.clock_ahead_days * DAY_MS
 
     @property
+    def listens_at(self) -> str:
+        """The address that doors listen at."""
+        return self.bind if self.authenticates else self.unauthenticated_bind
+
+    @property
     def ledger(self) -> LedgerUrl:
         """Where the ledger is, taken apart."""
         return ledger_url(self.url)
