@@ -33,7 +33,7 @@ class People:
         """Return the fields of an opening, and of its policy, that tell of people."""
         fields: Body = {"owners": [OWNER, "owner-2"]} if number % 4 == 1 else {}
         policy: Body = {}
-        if number % 4 == 2:
+        if number % 6 == 2:
             policy["access"] = "members"
         elif number % 6 == 0:
             policy["access"] = "anyone"
@@ -50,7 +50,7 @@ class People:
 
     def via(self) -> Body:
         """Return the field of a request that says who asks for the analyst, mostly nobody."""
-        if self._chance.random() > 0.12:
+        if self._chance.random() > 0.1:
             return {}
         return {"via": self._chance.choice([*ENGINES, ENGINES[0], "stranger-1", ANALYSTS[0]])}
 
