@@ -77,6 +77,8 @@ class People:
             body["as"] = "administrator"
         if chance.random() < 0.1:
             body["follows"] = chance.randrange(1, 60)
+        if chance.random() < 0.05:
+            body = {"team": None, "until": None, "as": None, "follows": None, **body}
         if chance.random() < 0.2:
             body["reason"] = 'é "asked for" ☃'
         return body
@@ -110,6 +112,8 @@ class People:
             ({"owners": [OWNER, OWNER]}, {}),
             ({"owners": ["a/b"]}, {}),
             ({"owners": OWNER}, {}),
+            ({"owners": None}, {}),
+            ({}, {"access": None}),
             ({"owners": [f"o-{number}" for number in range(101)]}, {}),
             ({}, {"access": "owners"}),
             ({}, {"visibility": "all"}),
@@ -120,4 +124,4 @@ class People:
 
     def broken_via(self) -> Body:
         """Return a `via` that names nobody."""
-        return {"via": self._chance.choice(["", "a/b", 1, "x" * 101])}
+        return {"via": self._chance.choice(["", "a/b", 1, "x" * 101, None])}
