@@ -18,7 +18,12 @@ _VALUES = {"{dataset:str}": "census", "{request_id:str}": "x", "{path:str}": "x"
 def addresses(door: KnownDoor) -> list[tuple[str, str]]:
     """Return every method and path that the door has, and others."""
     found = [("GET", "/nowhere"), ("POST", "/nowhere"), ("GET", "/datasets/census/nowhere")]
-    found += [("GET", "//healthz"), ("GET", "/healthz/"), ("GET", "/readyz/x"), ("GET", "/%72eadyz/")]
+    found += [
+        ("GET", "//healthz"),
+        ("GET", "/healthz/"),
+        ("GET", "/readyz/x"),
+        ("GET", "/%72eadyz/"),
+    ]
     for route in create_app(door.service, door.settings).routes:
         path = route.path
         for name, value in _VALUES.items():
