@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings
 
-from accountant.records.inputs import is_name
+from accountant.records.names import is_name
 
 EVERYBODY: Final = "*"
 ALGORITHMS: Final = frozenset(

@@ -26,8 +26,8 @@ from streams.settings.kafka import KafkaSecuritySettings
 PREFIX: Final = "ACCOUNTANT_"
 LEAST_LIMIT: Final = 0.001  # requests a second of one address
 _ALIKE: Final = 0.87  # of 1: two letters in twenty may differ
-_OF_COMMANDS: Final = {f"{PREFIX}ANALYST", f"{PREFIX}OWNER"}  # options' own, and no settings
 DEFAULT_URL: Final = "sqlite:///accountant.db"
+_READ_ELSEWHERE: Final = {f"{PREFIX}{name}" for name in ("ANALYST", "OWNER", "ANSWERS")}
 _APPLICATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -279,7 +279,10 @@ def load(**given: object) -> Settings:
 def misspelt(names: Iterable[str]) -> dict[str, str]:
     """Map each misspelt `ACCOUNTANT_` variable to the setting that it resembles."""
     known = [f"{PREFIX}{field.upper()}" for field in Settings.model_fields]
-    others = [name for name in names if name.startswith(PREFIX) and name not in _OF_COMMANDS]
-    unknown = [name for name in others if name not in known]
+    unknown = [
+        name
+        for name in names
+        if name.startswith(PREFIX) and name not in known and name not in _READ_ELSEWHERE
+    ]
     nearest = {name: get_close_matches(name, known, 1, _ALIKE) for name in unknown}
     return {name: found[0] for name, found in nearest.items() if found}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import jwt
 
-from accountant.records.inputs import is_name
+from accountant.records.names import is_name
 from streams.gateway.access.principal import Principal
 from streams.gateway.access.provider_keys import Away, ProviderKeys
 from streams.gateway.access.refusal import Refusal

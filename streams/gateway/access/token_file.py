@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from accountant.errors import RequestInvalid
-from accountant.records.inputs import is_name
+from accountant.records.names import is_name
 from accountant.times import from_iso, iso
 from streams.errors import Refused
 

@@ -28,7 +28,8 @@ from accountant.odometers.base import LEAST_PARAMETER
 from accountant.odometers.combined import MOST_PARTS
 from accountant.policy.policy import HORIZON_PATTERN, MOST_ALERTS, MOST_ODOMETERS, UNIT_PATTERN
 from accountant.records import Amend, Close, Decision, MechanismRequest, Open
-from accountant.records.inputs import MOST_PURPOSE, NAME_PATTERN
+from accountant.records.inputs import MOST_PURPOSE
+from accountant.records.names import NAME_PATTERN
 from accountant.records.previews import PreviewRequest
 from accountant.records.records import First
 from accountant.times import ID_PATTERN
