@@ -72,6 +72,7 @@ class Refused(LedgerFault):
 _EXTRAS: Final = {
     "aiokafka": "kafka",
     "faust": "kafka,server",
+    "jwt": "server",
     "litestar": "server",
     "mode": "kafka,server",
     "uvicorn": "server",

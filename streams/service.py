@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from accountant.advice.preview import Preview
 from accountant.partition import hash_of
 from accountant.records import Decision, Source
+from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
@@ -97,6 +98,10 @@ class Service(Protocol):
         """
         ...
 
+    async def members(self, dataset: str) -> list[Member]:
+        """Return a dataset's members by name, those whose time is over among them."""
+        ...
+
     async def heads(self) -> list[Head]:
         """Return the end of each partition's log."""
         ...
@@ -154,6 +159,13 @@ class LedgerService(Service, Protocol):
     @property
     def partitions(self) -> int:
         """How many partitions the log has."""
+        ...
+
+    def member(self, dataset: str, name: str) -> MemberRow | None:
+        """Return what somebody may do on a dataset, None for who is no member of it.
+
+        Raises: Unavailable: that is not known now.
+        """
         ...
 
     def appended(self) -> Appending:

@@ -76,7 +76,7 @@ def adjudicate(
     if plan.cap is not None and not plan.cap.admits(asked) and plan.kind.accepts(asked):
         # Not for want of budget: it halts nothing and crosses no threshold.
         fits = _offer(ledger, claim)
-        return _moved(ledger, at), Verdict(
+        return moved(ledger, at), Verdict(
             Outcome.REFUSED,
             Reason.ABOVE_CAP,
             asked,
@@ -116,6 +116,9 @@ def adjudicate(
         generation=ledger.generation,
         readings=plan.readings(after),
         fractional=_may_be_fractional(ledger, asked) and Fractional in map(type, after),
+        owners=ledger.owners,
+        members=ledger.members,
+        granted_at=ledger.granted_at or (at if plan.dates_grants else 0),
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
@@ -149,7 +152,7 @@ _shared = lru_cache(maxsize=4096)(_named)
 
 
 def _refuse(ledger: Ledger, reason: Reason, at: int, asked: Price | None) -> tuple[Ledger, Verdict]:
-    return _moved(ledger, at), Verdict(Outcome.REFUSED, reason, asked)
+    return moved(ledger, at), Verdict(Outcome.REFUSED, reason, asked)
 
 
 def _refuse_exhausted(
@@ -167,7 +170,7 @@ def _refuse_exhausted(
     fits = None if halts else _offer(ledger, claim)
     ends = would_end(plan, ledger.spent, fits)
     verdict = Verdict(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits, ends=ends)
-    return _moved(ledger, at, crossed_after, exhausted, halts), verdict
+    return moved(ledger, at, crossed_after, exhausted, halts), verdict
 
 
 def _offer(ledger: Ledger, claim: CheckedClaim) -> str | None:
@@ -188,7 +191,7 @@ def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) 
     return None if kind.filter_fits(plan.capacity, spent, asked) else kind.name
 
 
-def _moved(
+def moved(
     ledger: Ledger,
     at: int,
     crossed: int | None = None,

@@ -1,21 +1,23 @@
-"""Decide one owner's record: open, amend, close."""
+"""Decide one owner's record that opens, amends or closes a dataset."""
 
 from __future__ import annotations
 
 from operator import gt
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled import CompiledPolicy, open_plan
-from accountant.records import AdminRecord, Amend, Open, keeps_fractions
+from accountant.records import Amend, Close, Open, keeps_fractions
+from accountant.records.members import MEMBERS_SINCE
 from accountant.records.outcomes import Outcome, Reason
 
 
 def administer(
-    ledger: Ledger | None, record: AdminRecord, at: int, rules: int
+    ledger: Ledger | None, record: Open | Amend | Close, at: int, rules: int
 ) -> tuple[Ledger, Verdict, dict[str, object]]:
     """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
 
@@ -27,7 +29,7 @@ def administer(
     """
     if isinstance(record, Open):
         if ledger is None:
-            return _open(record, at, keeps_fractions(rules))
+            return _open(record, at, rules)
         return _refused(ledger, Reason.ALREADY_OPENED, at)
     assert ledger is not None
     if ledger.closed:
@@ -42,9 +44,14 @@ def administer(
     return closed, Verdict(Outcome.CLOSED), {}
 
 
-def _open(record: Open, at: int, exact: bool) -> tuple[Ledger, Verdict, dict[str, object]]:
-    plan = open_plan(resolve(record.policy), exact)
-    return Ledger.opened(record.dataset, plan, at), Verdict(Outcome.OPENED), _policy_fields(plan)
+def _open(record: Open, at: int, rules: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+    plan = open_plan(resolve(record.policy), keeps_fractions(rules))
+    ledger, extra = Ledger.opened(record.dataset, plan, at), _policy_fields(plan)
+    if rules >= MEMBERS_SINCE:
+        owners = (record.by,) if record.owners is UNSET else record.owners
+        extra["owners"] = owners
+        ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
+    return ledger, Verdict(Outcome.OPENED), extra
 
 
 def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
@@ -56,6 +63,8 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
         most_per_request=(
             before.most_per_request if record.most_per_request is None else record.most_per_request
         ),
+        access=before.access if record.access is None else record.access,
+        visibility=before.visibility if record.visibility is None else record.visibility,
     )
     plan = CompiledPolicy(policy, ledger.plan.capacity, ledger.plan.exact)
     crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
@@ -75,7 +84,7 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     was, now = guarantee_of(before.policy), guarantee_of(plan.policy)
     same = all(
         getattr(before.policy, field) == getattr(plan.policy, field)
-        for field in ("filter", "beside", "unit", "neighbours", *PARAMETERS)
+        for field in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
     )
     larger = now.name != was.name or now.amount > was.amount or now.delta > was.delta
     if not same or larger or any(map(gt, plan.capacity, before.capacity)):

@@ -28,6 +28,9 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         readings: the odometers at `totals`, in nats, rounded up.
         halted: a request did not fit, and the policy grants nothing after that.
         fractional: some total is a `Fractional`, no whole number of units.
+        owners, members: how many of its members are owners, and how many there are.
+        granted_at: milliseconds of the first grant, 0 before it; only of datasets whose policy
+            names a population.
     """
 
     dataset: str
@@ -44,6 +47,9 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     readings: tuple[float, ...] = ()
     halted: bool = False
     fractional: bool = False
+    owners: int = 0
+    members: int = 0
+    granted_at: int = 0
 
     @classmethod
     def opened(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:

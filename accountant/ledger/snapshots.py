@@ -42,6 +42,9 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         changed_at=ledger.changed_at,
         halted=True if ledger.halted else msgspec.UNSET,
         exact=True if plan.exact else msgspec.UNSET,
+        owners=ledger.owners or msgspec.UNSET,
+        members=ledger.members or msgspec.UNSET,
+        granted_at=ledger.granted_at or msgspec.UNSET,
     )
 
 
@@ -67,6 +70,9 @@ def restored(row: Snapshot) -> Ledger:
         readings=plan.readings(totals),
         halted=bool(row.halted),
         fractional=bool(row.rounded_up),
+        owners=row.owners or 0,
+        members=row.members or 0,
+        granted_at=row.granted_at or 0,
     )
 
 

@@ -6,13 +6,15 @@ Used by the processor, by the offline `decide` command and by `audit`, so there 
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
-from accountant.ledger.adjudicate import Verdict, adjudicate
+from accountant.ledger.adjudicate import Verdict, adjudicate, moved
 from accountant.ledger.administer import administer
 from accountant.ledger.snapshots import (
     left_wire,
@@ -21,20 +23,25 @@ from accountant.ledger.snapshots import (
     totals_wire,
 )
 from accountant.partition.draft import Draft
+from accountant.partition.enrol import enrol
 from accountant.partition.fast_records import grant
 from accountant.partition.ids import Remembered, id_key
 from accountant.partition.key_hash import partition_of
+from accountant.partition.permits import may_ask, may_decide
 from accountant.records import (
+    AdminRecord,
     Decision,
     FieldError,
     First,
     MechanismRequest,
     Open,
     Origin,
+    SetMember,
     decode_decision,
 )
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Checked, Input, Undecodable, canonical, check
+from accountant.records.members import member_row, owner_rows
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 
@@ -42,6 +49,7 @@ CLOCK_LEAD_MS: Final = 300_000
 """An append time may be ahead of the deciding clock by at most this."""
 
 _NOTHING_MORE: Final[dict[str, object]] = {}
+_NOT_PERMITTED: Final = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
 
 
 def decide(draft: Draft, record: Input, clock: int) -> Encoded:
@@ -53,7 +61,7 @@ def decide(draft: Draft, record: Input, clock: int) -> Encoded:
         clock: the deciding machine's time, milliseconds since 1970.
     Whatever the record holds, it gets exactly one decision. Precedence: undecodable or
     oversize, field rules, wrong_partition, expired, issued_in_future, repeated or conflict,
-    overloaded, unknown_dataset or already_opened, then `adjudicate`'s.
+    overloaded, unknown_dataset or already_opened, not_permitted, then `adjudicate`'s.
     """
     _take_up(draft, record, clock)
     if record.checked is not None and record.value is not None:
@@ -129,18 +137,55 @@ def _decide_new(
         analyst = request.analyst
         assert ledger is not None
         assert checked.claim is not None
-        after, verdict = adjudicate(
-            ledger, checked.claim, request.unit, request.neighbours, draft.decided_at
-        )
-        if verdict.outcome is Outcome.GRANTED:
-            return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
+        if _is_permitted(draft, ledger, request):
+            after, verdict = adjudicate(
+                ledger, checked.claim, request.unit, request.neighbours, draft.decided_at
+            )
+            if verdict.outcome is Outcome.GRANTED:
+                return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
+        else:
+            after, verdict = moved(ledger, draft.decided_at), _NOT_PERMITTED
     else:
-        after, verdict, extra = administer(ledger, request, draft.decided_at, draft.rules)
+        after, verdict, extra = _order(draft, ledger, request)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
     encoded = draft.append(decision, record.key, analyst)
     draft.put(after)
     _remember(draft, identity, encoded, None)
     return encoded
+
+
+def _is_permitted(draft: Draft, ledger: Ledger, request: MechanismRequest) -> bool:
+    plan = ledger.plan
+    if not plan.members_only and request.via is UNSET:
+        return True
+    lookup = partial(draft.members.get, request.dataset)
+    return may_ask(plan.policy, lookup, request, draft.decided_at)
+
+
+def _order(
+    draft: Draft, ledger: Ledger | None, record: AdminRecord
+) -> tuple[Ledger, Verdict, dict[str, object]]:
+    """Decide an owner's record and take its members into the draft; see `administer`."""
+    at, name = draft.decided_at, record.dataset
+    if not isinstance(record, Open):
+        assert ledger is not None
+        if not may_decide(ledger, partial(draft.members.get, name), record, at):
+            return moved(ledger, at), _NOT_PERMITTED, {}
+    if not isinstance(record, SetMember):
+        after, verdict, extra = administer(ledger, record, at, draft.rules)
+        if verdict.outcome is Outcome.OPENED:
+            for row in owner_rows(name, after.sequence, extra.get("owners", ())):  # type: ignore[arg-type]
+                draft.members.put(row)
+        return after, verdict, extra
+    assert ledger is not None
+    after, verdict, member = enrol(ledger, draft.members.get(name, record.member), record, at)
+    if member is None:
+        return after, verdict, {}
+    if member.roles:
+        draft.members.put(member_row(name, after.sequence, member))
+    else:
+        draft.members.remove(name, member.member)
+    return after, verdict, {"member": member, "administrator": record.as_ is not None}
 
 
 def _grant(

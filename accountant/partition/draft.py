@@ -18,6 +18,7 @@ from accountant.partition import NO_PREVIOUS, Partition
 from accountant.partition.checksum import crc_of_row, text_of
 from accountant.partition.fast_records import Amounts, row
 from accountant.partition.ids import Remembered, end_of_second_before, oldest_tenth, second_of
+from accountant.partition.member_table import MemberChanges
 from accountant.records import (
     RULES,
     Decision,
@@ -46,6 +47,7 @@ class Draft:
         partition: what it starts from; never changed before `absorb`.
         rules: number of the rules that decide.
         ledgers: the datasets touched, as they are now.
+        members: of all datasets, as they are now.
         sequence, head, decided_at, floor, next, branch, key: as in `Partition`, as they are now.
     """
 
@@ -60,6 +62,7 @@ class Draft:
         self.branch = partition.branch
         self.key = partition.key
         self.ledgers: dict[str, Ledger] = {}
+        self.members = MemberChanges(partition.members)
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
         self._ids: dict[str, tuple[int, Remembered]] = {}
@@ -137,6 +140,7 @@ class Draft:
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo the next decision, and only that one."""
         self._undo_ledger = self._undo_id = None
+        self.members.mark()
         return self.sequence, self.head, self.decided_at, self.floor, self.next.copy()
 
     def rewind(self, mark: Mark) -> None:
@@ -148,6 +152,7 @@ class Draft:
                 del self.ledgers[name]
             else:
                 self.ledgers[name] = before
+        self.members.undo()
         if self._undo_id is not None:
             del self._ids[self._undo_id]
         self._undo_ledger = self._undo_id = None
@@ -205,11 +210,14 @@ class Draft:
             made=made,
         )
 
-    def rows(self) -> list[tuple[bytes, bytes]]:
-        """Return the rows for `state`, as (key, value): the datasets touched, the partition's."""
+    def rows(self) -> list[tuple[bytes, bytes | None]]:
+        """Return the rows for `state`, as (key, value): what was touched, the partition's own last.
+
+        A value of None deletes.
+        """
         sums = self.partition.summed()
-        total = sums.total
-        rows = []
+        members, moved = self.members.rows(sums)
+        total, rows = sums.total + moved, list[tuple[bytes, bytes | None]]()
         for name, ledger in self.ledgers.items():
             written, amounts = self._amounts[name]
             # After a `rewind` the amounts are those of a ledger that was undone.
@@ -231,8 +239,9 @@ class Draft:
             checksum=text_of(total),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
+            members=self.members.count or msgspec.UNSET,
         )
-        return [*rows, (partition_row_key(genesis.partition), encode(last))]
+        return [*rows, *members, (partition_row_key(genesis.partition), encode(last))]
 
     def absorb(self) -> None:
         """Make the changes the partition's own. Call it once they are committed."""
@@ -248,6 +257,7 @@ class Draft:
                 state.checksum.put(name, crc)
             else:  # nobody asked for its row
                 state.checksum.forget(name)
+        self.members.absorb(state.checksum)
         for key, (issued, remembered) in self._ids.items():
             state.ids.add(issued, key, remembered)
         state.ids.forget(state.floor)

@@ -57,7 +57,7 @@ def form(plan: CompiledPolicy) -> Form:
         row='{"type":"snapshot","version":1,"dataset":"%s","generation":%s,"sequence":%s,'
         f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%s,'
         f'"odometers":{odometers},"crossed":%s,"exhausted":%s,"closed":false,"opened_at":%s,'
-        f'"changed_at":%s{exact}}}',
+        f'"changed_at":%s{exact}%s}}',
         totals=2 + len(plan.sums),
         readings=2 + len(plan.sums) + len(plan.kind.sums),
     )
@@ -147,5 +147,12 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
         "true" if ledger.exhausted else "false",
         ledger.opened_at,
         ledger.changed_at,
+        _members(ledger.owners, ledger.members, ledger.granted_at) if ledger.members else "",
     )
     return text.encode()
+
+
+@lru_cache(maxsize=_PLANS)
+def _members(owners: int, members: int, granted_at: int) -> str:
+    fields = {"owners": owners, "members": members, "granted_at": granted_at}
+    return "".join(f',"{name}":{number}' for name, number in fields.items() if number)

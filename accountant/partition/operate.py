@@ -11,10 +11,10 @@ from accountant.errors import RequestInvalid
 from accountant.partition.draft import Draft
 from accountant.records import Decision
 from accountant.records.decided import Encoded
-from accountant.records.key_changes import KeyChange
+from accountant.records.operated.key_changes import KeyChange
+from accountant.records.operated.rollbacks import Rollback
+from accountant.records.operated.seals import Seal
 from accountant.records.outcomes import Outcome
-from accountant.records.rollbacks import Rollback
-from accountant.records.seals import Seal
 from accountant.times import iso
 
 MOST_NOTE: Final = 200

@@ -11,7 +11,9 @@ from accountant.ledger import Ledger
 from accountant.partition.checksum import Checksum, crc_of_row, text_of
 from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
-from accountant.records import FIRST_RULES, Genesis, NextOffsets, PartitionRow, Source
+from accountant.partition.member_table import MemberTable
+from accountant.records import FIRST_RULES, Genesis, NextOffsets, PartitionRow, Source, encode
+from accountant.records.members import member_row_key
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
 """What the first decision of a log names as the one before it."""
@@ -31,7 +33,8 @@ class Partition:
         branch: how many rollbacks the log has accepted.
         key: public half of the key that signs checkpoints, None while the log names none.
         full: floor and last second to forget at which the ids were counted and left no room.
-        checksum: of the datasets' rows, as far as those are known.
+        members: of its datasets.
+        checksum: of the rows of datasets and members, as far as those are known.
     """
 
     __slots__ = (
@@ -45,6 +48,7 @@ class Partition:
         "ids",
         "key",
         "ledgers",
+        "members",
         "next",
         "rules",
         "sequence",
@@ -63,15 +67,20 @@ class Partition:
         self.branch = 0
         self.key: str | None = None
         self.full: tuple[int, int] | None = None
+        self.members = MemberTable()
         self.checksum = Checksum()
 
     def summed(self) -> Checksum:
-        """Return the checksum of every dataset's row; those never written are written for it."""
+        """Return the checksum of all rows; those never written are written for it."""
         checksum = self.checksum
-        if len(checksum) < len(self.ledgers):
+        if len(checksum) < len(self.ledgers) + self.members.count:
             for name, ledger in self.ledgers.items():
                 if name not in checksum:
                     checksum.put(name, crc_of_row(row(ledger, None)))
+            for member in self.members:
+                key = member_row_key(member.dataset, member.member).decode()
+                if key not in checksum:
+                    checksum.put(key, crc_of_row(encode(member)))
         return checksum
 
     def row(self) -> PartitionRow:
@@ -88,6 +97,7 @@ class Partition:
             checksum=text_of(self.summed().total),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
+            members=self.members.count or msgspec.UNSET,
         )
 
 

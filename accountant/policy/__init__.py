@@ -7,9 +7,11 @@ from accountant.policy.policy import (
     MOST_ALERTS,
     MOST_ODOMETERS,
     PARAMETERS,
+    Access,
     Neighbours,
     ParsedBudget,
     Policy,
+    Visibility,
     check_alerts,
     check_horizon,
     check_ratio,
@@ -18,6 +20,7 @@ from accountant.policy.policy import (
     horizon_seconds,
     parse_budget,
     resolve,
+    sees_only_own,
 )
 
 __all__ = [
@@ -25,9 +28,11 @@ __all__ = [
     "MOST_ALERTS",
     "MOST_ODOMETERS",
     "PARAMETERS",
+    "Access",
     "Neighbours",
     "ParsedBudget",
     "Policy",
+    "Visibility",
     "check_alerts",
     "check_horizon",
     "check_ratio",
@@ -36,4 +41,5 @@ __all__ = [
     "horizon_seconds",
     "parse_budget",
     "resolve",
+    "sees_only_own",
 ]

@@ -51,6 +51,8 @@ class CompiledPolicy:
         thresholds: the spent amounts that cross each ratio of `policy.alert_at`.
         nearly: a refusal from this spent amount on means exhaustion; 0 if the policy halts on
             any refusal.
+        members_only: only members may ask.
+        dates_grants: the time of the first grant is kept: the policy names a population.
         policy_wire, budget_wire: their form in the log and in snapshots.
     """
 
@@ -60,10 +62,12 @@ class CompiledPolicy:
         "budget_wire",
         "cap",
         "capacity",
+        "dates_grants",
         "ended",
         "exact",
         "horizon_seconds",
         "kind",
+        "members_only",
         "nearly",
         "needed",
         "offered",
@@ -114,6 +118,8 @@ class CompiledPolicy:
         self.budget_wire = dict(
             zip(kind.sums, [format_units(limit) for limit in capacity], strict=True)
         )
+        self.members_only = policy.access == "members"
+        self.dates_grants = policy.population is not UNSET
         self.horizon_seconds = horizon_seconds(policy)
 
     def progress(self, totals: tuple[Units, ...]) -> Units:

@@ -23,6 +23,10 @@ from accountant.spelling import did_you_mean
 
 Neighbours = Literal["add_remove", "replace"]
 """Which data sets count as neighbours: one unit added or removed, or one replaced."""
+Access = Literal["members", "anyone"]
+"""Who may ask: members with the role of an analyst, or anyone."""
+Visibility = Literal["own", "members"]
+"""Whose decisions an analyst may see: the analyst's own, or those of all members."""
 
 DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
 MOST_ALERTS: Final = 20
@@ -58,6 +62,9 @@ class Policy(
         beside: `basic`, or left out: basic composition beside the filter, see
             `filters.BesideBasic`.
         epsilon_each: of filter optimal_homogeneous.
+        access: who may ask; left out, anyone.
+        visibility: what analysts see of each other; left out, see `sees_only_own`.
+        population: name of the people that the data are of, the same for every dataset of them.
 
     A field from `halt_on_refusal` on that is left out is not written either, so that what was
     opened before there was such a field reads, and is written, as it was.
@@ -82,6 +89,9 @@ class Policy(
     most_per_request: str | UnsetType = UNSET
     beside: str | UnsetType = UNSET
     epsilon_each: str | UnsetType = UNSET
+    access: Access | UnsetType = UNSET
+    visibility: Visibility | UnsetType = UNSET
+    population: str | UnsetType = UNSET
 
 
 PARAMETERS: Final = tuple(
@@ -235,6 +245,13 @@ def resolve(policy: Policy) -> Policy:
     return msgspec.structs.replace(
         policy, delta_for_claims=_text(budget.delta_for_claims), odometers=odometers
     )
+
+
+def sees_only_own(policy: Policy) -> bool:
+    """Tell whether an analyst sees no decisions of others."""
+    if policy.visibility is UNSET:
+        return policy.access == "members"
+    return policy.visibility == "own"
 
 
 def horizon_seconds(policy: Policy) -> int | None:

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from accountant.records.partition_rows import (
-    NextOffsets,
-    PartitionRow,
-    decode_partition_row,
-    partition_row_key,
-)
 from accountant.records.records import (
     DECODE_ERRORS,
     FIRST_RULES,
     NO_REQUEST,
     RULES,
     VERSION,
-    AdminRecord,
-    Amend,
-    Body,
-    Close,
     Decision,
     FieldError,
     First,
     Genesis,
-    MechanismRequest,
-    Open,
     Origin,
     Snapshot,
-    Source,
-    Version,
     check_maker,
     decode_decision,
     decode_policy,
     decode_snapshot,
     encode,
     keeps_fractions,
+)
+from accountant.records.requests import (
+    AdminRecord,
+    Amend,
+    Body,
+    Close,
+    MechanismRequest,
+    Open,
+    SetMember,
+    Source,
+    Version,
+)
+from accountant.records.state_rows import (
+    NextOffsets,
+    PartitionRow,
+    decode_partition_row,
+    partition_row_key,
 )
 
 __all__ = [
@@ -55,6 +58,7 @@ __all__ = [
     "Open",
     "Origin",
     "PartitionRow",
+    "SetMember",
     "Snapshot",
     "Source",
     "Version",

@@ -6,54 +6,46 @@ Whatever the bytes are, the answer is a value or one of two errors; nothing else
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
-from functools import lru_cache
 from typing import Final, NoReturn
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.claims import CheckedClaim, checked
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_alerts, check_horizon, check_ratio, resolve
 from accountant.policy.compiled import open_plan
 from accountant.records import (
-    FIRST_RULES,
     RULES,
+    AdminRecord,
     Amend,
     Body,
     Close,
     MechanismRequest,
     Open,
+    SetMember,
     Source,
 )
-from accountant.records.older_rules import NoRequest, check_claim, check_fields, check_filter
+from accountant.records.members import MOST_OWNERS_NAMED
+from accountant.records.names import check_name
+from accountant.records.older_rules import NoRequest, check_fields, check_filter, check_request
 from accountant.records.outcomes import Reason
 from accountant.records.translate import translate
-from accountant.times import issued_at
+from accountant.times import from_iso, iso, issued_at
 
 MOST_BYTES: Final = 65_536
 _UTF_8_SINCE: Final = 3  # rules
 MOST_NESTED: Final = 16
 MOST_PURPOSE: Final = 200
 
-# No `/`, which joins names to keys, and nothing that JSON, URLs or Prometheus would escape.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}")
-_NAME_RULE: Final = (
-    "must be 1 to 100 letters, digits, '.', '_', '-', '@' or ':', the first a letter or digit"
-)
-_FIRST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_FIRST_NAME_RULE: Final = "must be 1 to 100 letters, digits, '.', '_' or '-'"
-"""The names of the first rules, and what an `invalid` of theirs says."""
-_LONGEST_NAME: Final = 100
 _SPACE: Final = b" \t\r\n"
 
 
 _DECODERS: Final = {
     "requests": msgspec.json.Decoder(MechanismRequest | NoRequest).decode,
-    "admin": msgspec.json.Decoder(Open | Amend | Close).decode,
+    "admin": msgspec.json.Decoder(Open | Amend | Close | SetMember).decode,
 }
-_REQUEST_KEYS: Final = 8  # without `purpose`, which may be left out
+_REQUEST_KEYS: Final = 8  # without `purpose` and `via`, which may be left out
 
 
 class Undecodable(BudgetError):
@@ -138,7 +130,7 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
     """
     try:
         if rules < RULES:
-            (check_fields if source == "admin" else check_claim)(body, rules)
+            (check_fields if source == "admin" else check_request)(body, rules)
         decoded = _DECODERS[source](body)
         if isinstance(decoded, MechanismRequest):
             return _check_request(decoded, body, rules)
@@ -167,6 +159,9 @@ def _check_request(request: MechanismRequest, body: bytes, rules: int) -> Checke
         if len(request.purpose) > MOST_PURPOSE:
             rule = f"must be at most {MOST_PURPOSE} characters"
             raise RequestInvalid("purpose", rule, request.purpose)
+    if request.via is not UNSET:
+        keys += 1
+        check_name("via", request.via, rules)
     # Each key takes a colon, so as many colons as there are fields leave none for a second
     # key of the same name; where other text holds colons too, the slow parser looks.
     colons = body.count(b":")
@@ -177,15 +172,20 @@ def _check_request(request: MechanismRequest, body: bytes, rules: int) -> Checke
 
 def _colons_in_names(request: MechanismRequest) -> int:
     """Return how many colons of a body its names take, where no backslash hides one."""
-    return request.dataset.count(":") + request.analyst.count(":")
+    colons = request.dataset.count(":") + request.analyst.count(":")
+    return colons if request.via is UNSET else colons + request.via.count(":")
 
 
-def _check_admin(record: Open | Amend | Close, body: bytes, rules: int) -> Checked:
+def _check_admin(record: AdminRecord, body: bytes, rules: int) -> Checked:
     issued = _check_names(record, "by", record.by, rules)
     if len(record.reason) > MOST_PURPOSE:
         rule = f"must be at most {MOST_PURPOSE} characters"
         raise RequestInvalid("reason", rule, record.reason)
-    if isinstance(record, Open):
+    if isinstance(record, SetMember):
+        _check_member(record)
+    elif isinstance(record, Open):
+        if record.owners is not UNSET:
+            _check_owners(record.owners)
         _check_policy(record.policy, rules)
     elif isinstance(record, Amend):
         if record.alert_at is not None:
@@ -204,11 +204,46 @@ def _check_admin(record: Open | Amend | Close, body: bytes, rules: int) -> Check
 def _check_policy(policy: Policy, rules: int) -> None:
     if rules < RULES:
         check_filter(policy, rules)
+    if policy.population is not UNSET:
+        check_name("policy.population", policy.population)
     open_plan(resolve(policy))
 
 
+def _check_owners(owners: tuple[str, ...]) -> None:
+    for i, name in enumerate(owners):
+        check_name(f"owners[{i}]", name)
+    if not 1 <= len(owners) <= MOST_OWNERS_NAMED or len(set(owners)) < len(owners):
+        rule = f"must be 1 to {MOST_OWNERS_NAMED} names, each once"
+        raise RequestInvalid("owners", rule, f"{len(owners)} names")
+
+
+def _check_member(record: SetMember) -> None:
+    check_name("member", record.member)
+    if len(set(record.roles)) < len(record.roles):
+        raise RequestInvalid("roles", "must name each role once", ", ".join(record.roles))
+    if record.team is not None:
+        check_name("team", record.team)
+    if record.until is not None:
+        _check_until(record.until)
+    for field, value in (("team", record.team), ("until", record.until)):
+        if value is not None and not record.roles:
+            raise RequestInvalid(field, "must be left out where roles is empty", value)
+    if record.until is not None and "owner" in record.roles:
+        rule = "must be left out where roles has owner: an owner stays until removed"
+        raise RequestInvalid("until", rule, record.until)
+
+
+def _check_until(text: str) -> None:
+    try:
+        sound = iso(from_iso(text)) == text
+    except (ValueError, OverflowError):
+        sound = False
+    if not sound:
+        raise RequestInvalid("until", "must be a time such as 2026-11-21T10:00:00.012Z", text)
+
+
 def _check_lower(record: Amend) -> None:
-    for field in ("alert_at", "horizon", "most_per_request"):
+    for field in ("alert_at", "horizon", "most_per_request", "access", "visibility"):
         value = getattr(record, field)
         if value is not None:
             raise RequestInvalid(field, "must be left out where policy is given", value)
@@ -222,41 +257,6 @@ def _check_names(body: Body, who_field: str, who: str, rules: int) -> int:
     check_name("dataset", body.dataset, rules)
     check_name(who_field, who, rules)
     return issued
-
-
-def check_name(field: str, text: str, rules: int = RULES) -> None:
-    """Check what may name a dataset, an analyst or an owner.
-
-    Raises: RequestInvalid.
-    """
-    if rules == FIRST_RULES:
-        if _FIRST_NAME.fullmatch(text) is None:
-            raise RequestInvalid(field, _FIRST_NAME_RULE, text)
-    # No cache of long texts.
-    elif len(text) > _LONGEST_NAME or not is_name(text):
-        raise RequestInvalid(field, _NAME_RULE, text, hint=lambda: _name_to_use(text))
-
-
-def _name_to_use(text: str) -> str:
-    """Return what a person can take instead of a name that breaks the rule, "" if nothing."""
-    if len(text) > _LONGEST_NAME:
-        return ""
-    plain = unicodedata.normalize("NFKD", text.strip())
-    plain = "".join(each for each in plain if not unicodedata.combining(each))
-    # What joins a schema to a table keeps them apart.
-    joined = re.sub(r"[^A-Za-z0-9._@:-]+", "_", re.sub(r"\s*[/\\][/\\\s]*", ":", plain))
-    name = joined.strip("._@:-")
-    return f"use {name}" if len(name) <= _LONGEST_NAME and is_name(name) else ""
-
-
-NAME_PATTERN: Final = _NAME.pattern
-"""The grammar of names, for those who state it elsewhere."""
-
-
-@lru_cache(maxsize=65_536)
-def is_name(text: str) -> bool:
-    """Tell whether a text may name a dataset, an analyst or an owner."""
-    return _NAME.fullmatch(text) is not None
 
 
 def _parse(body: bytes, rules: int = RULES) -> object:

@@ -18,14 +18,21 @@ from accountant.claims import AllOf, Claim, Interactive, Repeat
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Policy
-from accountant.records.records import Amend, Close, MechanismRequest, Open
+from accountant.records.requests import Amend, Close, MechanismRequest, Open
 
 _FIELDS_SINCE: Final[dict[type[msgspec.Struct], dict[str, int]]] = {
-    Policy: {"most_per_request": 2, "beside": 3, "epsilon_each": 3},
-    Open: {},
-    Amend: {"follows": 2, "most_per_request": 2, "policy": 2},
+    Policy: {
+        "most_per_request": 2,
+        "beside": 3,
+        "epsilon_each": 3,
+        "access": 4,
+        "visibility": 4,
+        "population": 4,
+    },
+    Open: {"owners": 4},
+    Amend: {"follows": 2, "most_per_request": 2, "policy": 2, "access": 4, "visibility": 4},
     Close: {"follows": 2},
-    MechanismRequest: {},
+    MechanismRequest: {"via": 4},
 }
 """The fields that came after rules 1, each with the first rules that know it."""
 
@@ -57,16 +64,18 @@ _Claim: Any = reduce(
 )
 
 
-def check_claim(body: bytes, rules: int) -> None:
-    """Raise msgspec.ValidationError where a request has a kind of claim that came later."""
-    # Escaped, a kind would hide here.
-    if rules < _KNOWN_SINCE and (b"\\" in body or any(kind in body for kind in _NEW_KINDS)):
+def check_request(body: bytes, rules: int) -> None:
+    """Raise msgspec.ValidationError where a request has a field or a claim that came later."""
+    # Escaped, a field or a kind would hide here.
+    newer = b"\\" in body or b'"via"' in body
+    if newer or (rules < _KNOWN_SINCE and any(kind in body for kind in _NEW_KINDS)):
         _request_decoder(rules)(body)
 
 
 @cache
 def _request_decoder(rules: int) -> Callable[[bytes], Any]:
-    kinds: Any = _older(MechanismRequest, rules, claim=_Claim)
+    claim = _Claim if rules < _KNOWN_SINCE else Claim
+    kinds: Any = _older(MechanismRequest, rules, claim=claim)
     return msgspec.json.Decoder(kinds | NoRequest).decode
 
 

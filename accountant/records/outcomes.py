@@ -23,6 +23,8 @@ class Outcome(StrEnum):
     SEALED = "sealed"
     ROLLED_BACK = "rolled_back"
     KEY_CHANGED = "key_changed"
+    MEMBER_SET = "member_set"
+    MEMBER_REMOVED = "member_removed"
 
 
 OPERATED: Final = frozenset(
@@ -30,6 +32,9 @@ OPERATED: Final = frozenset(
 )
 """Outcomes of decisions that a command writes which owns the partition: no input asks for them, and
 they belong to no dataset."""
+
+SETS_MEMBERS: Final = frozenset({Outcome.OPENED, Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED})
+"""Outcomes of decisions that say who may do what on a dataset."""
 
 
 class Reason(StrEnum):
@@ -43,8 +48,12 @@ class Reason(StrEnum):
     OVERLOADED = "overloaded"
     UNKNOWN_DATASET = "unknown_dataset"
     ALREADY_OPENED = "already_opened"
+    NOT_PERMITTED = "not_permitted"
     CLOSED = "closed"
     OUT_OF_DATE = "out_of_date"
+    UNKNOWN_MEMBER = "unknown_member"
+    LAST_OWNER = "last_owner"
+    TOO_MANY_MEMBERS = "too_many_members"
     ALREADY_GRANTED = "already_granted"
     NOT_LOWER = "not_lower"
     HALTED = "halted"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-from accountant.claims import Claim
 from accountant.errors import MadeByNewer
 from accountant.html_table import table_of
-from accountant.policy import Neighbours, Policy
-from accountant.records.key_changes import KeyChange
+from accountant.policy import Policy
+from accountant.records.members import Member
+from accountant.records.operated.key_changes import KeyChange
+from accountant.records.operated.rollbacks import Rollback
+from accountant.records.operated.seals import Seal
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.rollbacks import Rollback
-from accountant.records.seals import Seal
 
 VERSION: Final = 1
-RULES: Final = 3
+RULES: Final = 4
 """Number of the newest rules of adjudication; each decision carries the number that made it."""
 FIRST_RULES: Final = 1
 """The rules of a record that names none."""
@@ -25,78 +25,6 @@ FRACTIONS_SINCE: Final = 3
 
 NO_REQUEST: Final = msgspec.Raw(b"")
 """The `request` of a decision that repeats none; it is never written."""
-
-Version = Literal[1]
-Source = Literal["requests", "admin"]
-"""The two inputs of a partition."""
-
-
-class MechanismRequest(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="request"
-):
-    """An analyst asks to run one mechanism, or one batch of them.
-
-    Attributes:
-        request_id: UUIDv7; its time is the time of issue.
-        analyst: opaque id of the analyst.
-        claim: what the mechanism promises, for `unit` and `neighbours`.
-        purpose: at most 200 characters, for people.
-    """
-
-    version: Version
-    request_id: str
-    analyst: str
-    dataset: str
-    claim: Claim
-    unit: str
-    neighbours: Neighbours
-    purpose: str = ""
-
-
-class _Admin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    version: Version
-    request_id: str
-    dataset: str
-    by: str
-
-
-class Open(_Admin, frozen=True, tag="open"):
-    """An owner opens a dataset under a policy."""
-
-    policy: Policy
-    reason: str = ""
-
-
-class Amend(_Admin, frozen=True, tag="amend"):
-    """An owner changes thresholds, horizon or cap, or lowers the budget before any grant.
-
-    Attributes:
-        follows: number of the dataset's decision that this follows; any other one is refused.
-        policy: the whole policy, with a budget that is lower and the same filter, unit and
-            neighbours; without the fields beside it.
-    """
-
-    alert_at: tuple[str, ...] | None = None
-    horizon: str | None = None
-    reason: str = ""
-    follows: int | None = None
-    most_per_request: str | None = None
-    policy: Policy | None = None
-
-
-class Close(_Admin, frozen=True, tag="close"):
-    """An owner closes a dataset: nothing more is granted.
-
-    Attributes:
-        follows: as of `Amend`.
-    """
-
-    reason: str = ""
-    follows: int | None = None
-
-
-AdminRecord = Open | Amend | Close
-Body = MechanismRequest | AdminRecord
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -187,6 +115,9 @@ class Decision(
         seal: what stands for the beginning of the log, of an outcome `sealed`.
         rollback: what was lost, of an outcome `rolled_back`.
         key_change: which key signs checkpoints, of an outcome `key_changed`.
+        owners: of an opening, who may decide about the dataset from then on.
+        member: of a `member_set` or `member_removed`: who, with what they may do from then on.
+        administrator: of those: it was an administrator's help, not an owner's word.
         note: why somebody had a command write it, for people; see `outcomes.OPERATED`.
     """
 
@@ -221,6 +152,9 @@ class Decision(
     seal: Seal | None = None
     rollback: Rollback | None = None
     key_change: KeyChange | None = None
+    owners: tuple[str, ...] = ()
+    member: Member | None = None
+    administrator: bool = False
 
     @property
     def granted(self) -> bool:
@@ -237,7 +171,8 @@ class Decision(
 
 _SHOWN: Final = (
     *("outcome", "reason", "error", "dataset", "cost", "asked", "fits", "left", "odometers"),
-    *("crossed", "first", "policy", "budget", "decided_at", "partition_sequence", "note"),
+    *("crossed", "first", "policy", "budget", "owners", "member", "decided_at"),
+    *("partition_sequence", "note"),
 )
 
 
@@ -248,6 +183,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
         rounded_up: as of `Decision`.
         halted: true, or left out.
         exact: the dataset keeps fractions (`keeps_fractions` of its opening); true, or left out.
+        owners, members: how many owners, and rows of members, the dataset has.
+        granted_at: milliseconds of the first grant, kept of datasets with a `population`.
     """
 
     version: int = VERSION
@@ -266,6 +203,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     changed_at: int
     halted: bool | msgspec.UnsetType = msgspec.UNSET
     exact: bool | msgspec.UnsetType = msgspec.UNSET
+    owners: int | msgspec.UnsetType = msgspec.UNSET
+    members: int | msgspec.UnsetType = msgspec.UNSET
+    granted_at: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def keeps_fractions(rules: int) -> bool:

@@ -17,10 +17,19 @@ from accountant.partition.ids import Remembered, decode_identity, id_key
 from accountant.policy.compiled import stored_plan
 from accountant.records import Decision, Source, keeps_fractions
 from accountant.records.outcomes import Outcome, Reason
+from accountant.replay.enrolled import take_members
 from accountant.times import from_iso, issued_at
 
 _REMEMBERED: Final = frozenset(
-    {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
+    {
+        Outcome.GRANTED,
+        Outcome.REFUSED,
+        Outcome.OPENED,
+        Outcome.AMENDED,
+        Outcome.CLOSED,
+        Outcome.MEMBER_SET,
+        Outcome.MEMBER_REMOVED,
+    }
 )
 
 
@@ -53,7 +62,13 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
             f"decision {decision.partition_sequence} is number {decision.sequence} of dataset "
             f"{decision.dataset}, which needs {expected}"
         )
-    partition.ledgers[decision.dataset] = _after(ledger, decision, partition.decided_at)
+    after = _after(ledger, decision, partition.decided_at)
+    if decision.owners or decision.member is not None:
+        owners, members = take_members(partition, decision)
+        after = msgspec.structs.replace(
+            after, owners=after.owners + owners, members=after.members + members
+        )
+    partition.ledgers[decision.dataset] = after
 
 
 def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
@@ -96,6 +111,7 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         readings=ledger.readings if totals == ledger.totals else plan.readings(totals),
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
         fractional=bool(decision.rounded_up),
+        granted_at=ledger.granted_at or (at if mechanisms and plan.dates_grants else 0),
     )
 
 

@@ -26,9 +26,9 @@ from accountant.records import (
     decode_decision,
     encode,
 )
-from accountant.records.key_changes import Changed
+from accountant.records.operated.key_changes import Changed
+from accountant.records.operated.rollbacks import Accepted
 from accountant.records.outcomes import Outcome
-from accountant.records.rollbacks import Accepted
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
 from accountant.replay.for_ever import accepted, changed

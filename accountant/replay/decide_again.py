@@ -35,6 +35,9 @@ _DECIDED: Final = (
     "first",
     "policy",
     "budget",
+    "owners",
+    "member",
+    "administrator",
     "decided_at",
     "floor",
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from accountant.partition import Partition
 from accountant.records import Decision
-from accountant.records.key_changes import Changed, KeyChange
-from accountant.records.rollbacks import Accepted, Rollback
+from accountant.records.operated.key_changes import Changed, KeyChange
+from accountant.records.operated.rollbacks import Accepted, Rollback
 
 
 def accepted(decision: Decision, rollback: Rollback) -> Accepted:

@@ -27,8 +27,10 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
+from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember, source_named
+from accountant.replay.enrolled import members_set, miscounted, take_member_row
 from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.times import from_iso
 
@@ -103,6 +105,8 @@ class Refold:
         try:
             if key == partition_row_key(self._genesis.partition):
                 self._row = decode_partition_row(value or b"")
+            elif is_member_row_key(key):
+                take_member_row(partition, key, value)
             elif value is None:
                 name = key.decode(errors="replace")  # a key that is no UTF-8 names no ledger
                 partition.ledgers.pop(name, None)
@@ -134,15 +138,20 @@ class Refold:
             return None
         if row.genesis.settings != self._genesis.settings:
             raise StateMismatch(f"state belongs to {row.genesis}, not to {self._genesis}")
-        if row.datasets != len(self._partition.ledgers):
-            raise StateMismatch(
-                f"state holds {len(self._partition.ledgers)} datasets, its row says {row.datasets}"
-            )
+        for what, held, said in (
+            ("datasets", len(self._partition.ledgers), row.datasets),
+            ("members", self._partition.members.count, row.members or 0),
+        ):
+            if held != said:
+                raise StateMismatch(f"state holds {held} {what}, its row says {said}")
+        wrong = miscounted(self._partition)
+        if wrong is not None:
+            raise StateMismatch(wrong)
         checksum = text_of(self._partition.checksum.total)
         if row.checksum is not msgspec.UNSET and row.checksum != checksum:
             raise StateMismatch(
-                f"the rows of datasets have the checksum {checksum}, the partition's row says "
-                f"{row.checksum}: one of them is older than it, or was changed"
+                f"the rows of datasets and members have the checksum {checksum}, the partition's "
+                f"row says {row.checksum}: one of them is older than it, or was changed"
             )
         return max(0, row.floor - self._genesis.skew_ms)
 
@@ -299,12 +308,27 @@ def _compare(partition: Partition, decision: Decision) -> None:
             f"the row of dataset {decision.dataset} is older than decision "
             f"{decision.partition_sequence}"
         )
+    if decision.owners or decision.member is not None:
+        _compare_members(partition, decision)
     stated = decision.totals, decision.rounded_up
     if stated != (totals_wire(ledger), rounded_up_wire(ledger)):
         raise StateMismatch(
             f"the row of dataset {decision.dataset} does not have the totals of decision "
             f"{decision.partition_sequence}"
         )
+
+
+def _compare_members(partition: Partition, decision: Decision) -> None:
+    """Check the rows of members that a dataset's last decision has set.
+
+    Raises: StateMismatch: they are other ones.
+    """
+    for name, due in members_set(decision):
+        if partition.members.get(str(decision.dataset), name) != due:
+            raise StateMismatch(
+                f"the row of member {name} of dataset {decision.dataset} is not as decision "
+                f"{decision.partition_sequence} has set it"
+            )
 
 
 def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
@@ -315,5 +339,8 @@ def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
     rows = [
         (name.encode(), encode(snapshot(ledger)))
         for name, ledger in sorted(partition.ledgers.items())
+    ]
+    rows += [
+        (member_row_key(each.dataset, each.member), encode(each)) for each in partition.members
     ]
     return [*rows, (partition_row_key(partition.genesis.partition), encode(partition.row()))]

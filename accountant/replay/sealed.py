@@ -29,12 +29,12 @@ from accountant.records import (
     PartitionRow,
     decode_decision,
     decode_partition_row,
-    decode_snapshot,
     encode,
     partition_row_key,
 )
+from accountant.records.operated.seals import Seal
 from accountant.records.outcomes import Outcome
-from accountant.records.seals import Seal
+from accountant.records.state_rows import decode_row, key_of_row
 from accountant.replay.refold import Refold, StateMismatch, check_genesis
 from accountant.views.tallies import Counted, Tallies, Tally
 
@@ -46,7 +46,7 @@ class Sealed(NamedTuple):
     """The snapshot of a seal.
 
     Attributes:
-        state: the rows of datasets, then the partition's, as `sealed_state` returns them.
+        state: the rows of datasets, of members, then the partition's: see `sealed_state`.
         usage: as `sealed_usage` returns it.
     """
 
@@ -87,13 +87,14 @@ def hash_of_lines(lines: Iterable[bytes]) -> str:
 
 
 def sealed_state(partition: Partition) -> list[bytes]:
-    """Return the rows of a partition, its own last; equal states give equal bytes everywhere.
+    """Return the rows of datasets, of members and of the partition; equal states, equal bytes.
 
     Without the readings of odometers, and the checksum of rows that have them: they are floats,
     and another machine may have another last digit.
     """
     ledgers = (ledger for _, ledger in sorted(partition.ledgers.items()))
     rows = [encode(msgspec.structs.replace(snapshot(each), odometers={})) for each in ledgers]
+    rows += [encode(each) for each in partition.members]
     own = msgspec.structs.replace(partition.row(), checksum=msgspec.UNSET)
     return [*rows, encode(own)]
 
@@ -192,7 +193,7 @@ class SealedStart:
         refold = Refold(self._genesis, most_ids=self._most_ids)
         try:
             for value in sealed.state[:-1]:
-                refold.take_row(decode_snapshot(value).dataset.encode(), value)
+                refold.take_row(key_of_row(decode_row(value)), value)
             refold.take_row(partition_row_key(self._genesis.partition), sealed.state[-1])
             _ = refold.start  # looks at the rows as a whole
         except (*DECODE_ERRORS, StateMismatch) as error:

@@ -27,7 +27,15 @@ ROUNDING: Final = Decimal("1e-9")
 machines in the last place. Everything else is exact."""
 
 _NUMBERED: Final = frozenset(
-    {Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED, Outcome.GRANTED, Outcome.REFUSED}
+    {
+        Outcome.OPENED,
+        Outcome.AMENDED,
+        Outcome.CLOSED,
+        Outcome.MEMBER_SET,
+        Outcome.MEMBER_REMOVED,
+        Outcome.GRANTED,
+        Outcome.REFUSED,
+    }
 )
 _NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED})
 _WITHOUT_REQUEST: Final = frozenset(
@@ -63,6 +71,7 @@ def check_record(partition: Partition, decision: Decision) -> Findings:
     yield from same("seal", None, decision.seal)
     yield from same("rollback", None, decision.rollback)
     yield from same("key_change", None, decision.key_change)
+    yield from _check_members(decision)
     numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
     if numbered:
         ledger = partition.ledgers.get(str(decision.dataset))
@@ -103,6 +112,7 @@ def _check_operated(partition: Partition, decision: Decision) -> Findings:
     for field in ("dataset", "reason", "error", "first", "fits", "budget", "source"):
         yield from same(field, None, getattr(decision, field))
     yield from same("request", b"", bytes(decision.request))
+    yield from _check_members(decision)
 
 
 def _check_rollback(partition: Partition, decision: Decision) -> Findings:
@@ -129,6 +139,19 @@ def _check_key_change(partition: Partition, decision: Decision) -> Findings:
         yield from same("key_change.by", partition.key, change.by)
     if change.key == change.by:
         yield Finding("key_change.key", "another key", change.key)
+
+
+def _check_members(decision: Decision) -> Findings:
+    """Yield where members are set by a decision that is not about them."""
+    if decision.outcome is not Outcome.OPENED:
+        yield from same("owners", (), decision.owners)
+    if decision.outcome in {Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED}:
+        has_roles = decision.member is not None and bool(decision.member.roles)
+        if decision.member is None or has_roles != (decision.outcome is Outcome.MEMBER_SET):
+            yield Finding("member", "the member that it is about", str(decision.member))
+        return
+    yield from same("member", None, decision.member)
+    yield from same("administrator", False, decision.administrator)
 
 
 def _check_order(partition: Partition, decision: Decision) -> Findings:

@@ -50,6 +50,7 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
             granted.
         outcomes, reasons: how many decisions of each kind this view was given.
         horizon_ends_at: the day until which the budget is meant to last.
+        granted_at: of the first grant, where the policy names a population.
     """
 
     dataset: str
@@ -73,6 +74,7 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     reasons: dict[str, int] = {}
     rounded_up: dict[str, str] = {}
     exact: bool = False
+    granted_at: str | None = None
 
     def _repr_html_(self) -> str:
         """Return the table that notebooks show."""
@@ -136,6 +138,7 @@ def view_of_ledger(ledger: Ledger) -> DatasetView:
         halted=ledger.halted,
         rounded_up=rounded_up_wire(ledger) or {},
         exact=plan.exact,
+        granted_at=iso(ledger.granted_at) if ledger.granted_at else None,
     )
 
 
@@ -224,6 +227,8 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
         or decision.reason is Reason.HALTED
         or (halts and decision.reason is Reason.EXHAUSTED),
     }
+    if plan.dates_grants and view.granted_at is None and decision.totals["mechanisms"]:
+        moved["granted_at"] = decision.decided_at
     if decision.policy is not None:
         moved["policy"] = plan.policy
         moved["budget"] = budget

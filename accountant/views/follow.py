@@ -175,7 +175,10 @@ def _is_special(view: DatasetView, each: CountedDecision) -> bool:
     if each.outcome is Outcome.REFUSED:
         # The first that do not fit may exhaust the dataset, or halt it.
         return each.reason is Reason.EXHAUSTED and not view.exhausted
-    return each.sequence is not None and each.outcome is not Outcome.GRANTED
+    if each.outcome is Outcome.GRANTED:
+        # The first of a population dates what may still be opened beside it.
+        return view.policy.population is not msgspec.UNSET and view.granted_at is None
+    return each.sequence is not None
 
 
 def _fold_plain(view: DatasetView, plain: Run) -> DatasetView:

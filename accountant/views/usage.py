@@ -18,7 +18,7 @@ MOST_ROWS: Final = 1_000_000
 """The most rows of all datasets together; a row takes about 280 bytes."""
 
 OTHERS: Final = "(others)"
-"""The name of one row for all later analysts; `inputs.is_name` keeps analysts from taking it."""
+"""The name of one row for all later analysts; `names.is_name` keeps analysts from taking it."""
 
 
 class UsageView(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,12 +7,15 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Final
 
+from accountant.partition import hash_of
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.alerts.delivered_ids import Delivered
-from streams.alerts.webhook import Answer, Trying, Webhook
+from streams.alerts.webhook import Answer, Trying, Webhook, webhook_of
+from streams.settings import Settings
 
 MOST_WAITING: Final = 10_000
 _LAST_S: Final = 2.0
@@ -148,3 +151,28 @@ class Outbox:
         await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         for task in waits:
             task.cancel()
+
+
+def outbox_of(
+    path: Path,
+    first: Callable[[], bytes | None],
+    settings: Settings,
+    counts: AlertCounts,
+    crossed: Callable[[], list[Alert]],
+) -> Outbox | None:
+    """Return the outbox of the ledger in a file, None without a webhook.
+
+    Args:
+        first: returns decision 0.
+        crossed: returns the alerts of all thresholds that are crossed.
+    """
+    webhook = webhook_of(settings)
+    if webhook is None:
+        return None
+    return Outbox(
+        webhook,
+        Delivered(path, hash_of(first() or b"")),
+        counts,
+        crossed=crossed,
+        patience=settings.alert_webhook_patience_seconds,
+    )

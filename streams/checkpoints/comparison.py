@@ -10,8 +10,8 @@ import msgspec
 
 from accountant.errors import BudgetError
 from accountant.records import DECODE_ERRORS
+from accountant.records.operated.rollbacks import Rollback
 from accountant.records.receipts import Receipt
-from accountant.records.rollbacks import Rollback
 from accountant.replay.audit import AuditReport
 from accountant.times import iso
 from accountant.views.heads import ledger_of

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from accountant.partition import Partition
-from accountant.records.key_changes import Changed, KeyChange
+from accountant.records.operated.key_changes import Changed, KeyChange
 from streams.checkpoints.keys import SigningKey, Verifier
 from streams.checkpoints.note import origin_of
 from streams.errors import Refused

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from accountant.partition import Partition
-from accountant.records.rollbacks import Accepted, Rollback
+from accountant.records.operated.rollbacks import Accepted, Rollback
 from streams.checkpoints.keys import SigningKey, Verifier
 from streams.checkpoints.note import Checkpoint, origin_of
 

@@ -75,7 +75,7 @@ def open_(
     """
     from accountant.policy import resolve
     from accountant.policy.compiled import open_plan
-    from accountant.records.inputs import check_name
+    from accountant.records.names import check_name
     from streams.client import Accountant
 
     with explained():

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.serve import Bind, Port, say_where
+from streams.cli.serve import Bind, Port, say_where, settings_of_door
 
 
 def gateway(
@@ -24,12 +24,11 @@ def gateway(
     from streams.address import ledger_url
     from streams.gateway.server import serve_kafka
     from streams.logs import configure
-    from streams.settings import load
 
     with explained():
         if ledger_url(url).kind != "kafka":
             hint = "`accountant serve` serves an embedded ledger; else --url kafka://HOST:PORT"
             fail(Exit.USAGE, f"a gateway needs Kafka, and {url} is not", hint=hint)
-        settings = load(url=url, unauthenticated_bind=bind, port=port)
+        settings = settings_of_door(url, bind, port)
         configure(settings)
         serve_kafka(settings, listening=say_where)

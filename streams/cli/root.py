@@ -24,6 +24,7 @@ from streams.cli import (
     new_id,
     plan,
     serve,
+    token,
     topics,
     usage,
     watch,
@@ -109,6 +110,7 @@ app.command("gateway", rich_help_panel=_RUN)(gateway.gateway)
 app.command("worker", rich_help_panel=_RUN)(worker.worker)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 app.add_typer(key.app, name="key", rich_help_panel=_RUN)
+app.add_typer(token.app, name="token", rich_help_panel=_RUN)
 app.add_typer(clock.app, name="clock", rich_help_panel=_RUN)
 app.command("accept-rollback", rich_help_panel=_RUN)(accept_rollback.accept_rollback)
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import DEFAULT_URL
 
+if TYPE_CHECKING:
+    from streams.settings import Settings
+
 Bind = Annotated[
     str | None,
     typer.Option(
-        envvar="ACCOUNTANT_UNAUTHENTICATED_BIND",
-        help="Address to listen at; whoever reaches it is the owner. Default 127.0.0.1.",
+        help="Address to listen at. Without authentication whoever reaches it is the owner "
+        "(ACCOUNTANT_UNAUTHENTICATED_BIND); with it, others need TLS or a proxy (ACCOUNTANT_BIND). "
+        "Default 127.0.0.1.",
     ),
 ]
 Port = Annotated[
@@ -43,15 +47,25 @@ def serve(
     from streams.address import ledger_url
     from streams.gateway.server import serve as serve_ledger
     from streams.logs import configure
-    from streams.settings import load
 
     with explained():
         if ledger_url(url).kind != "sqlite":
             hint = "`accountant gateway` serves a ledger on Kafka; else --url sqlite:///FILE"
             fail(Exit.USAGE, f"an embedded ledger is a file, and {url} is none", hint=hint)
-        settings = load(url=url, unauthenticated_bind=bind, port=port)
+        settings = settings_of_door(url, bind, port)
         configure(settings)
         serve_ledger(settings, listening=say_where)
+
+
+def settings_of_door(url: str, bind: str | None, port: int | None) -> Settings:
+    """Return the settings of a door: which address `--bind` is depends on authentication."""
+    from streams.settings import load
+
+    settings = load(url=url, port=port)
+    if bind is None:
+        return settings
+    field = "bind" if settings.authenticates else "unauthenticated_bind"
+    return load(url=url, port=port, **{field: bind})
 
 
 def say_where(address: str) -> None:

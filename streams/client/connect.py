@@ -10,6 +10,7 @@ from typing import Final
 
 from accountant.advice.preview import Preview
 from accountant.records import Decision, Source
+from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
@@ -76,6 +77,9 @@ class AbsentLedger:
         raise self._missing
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        raise self._missing
+
+    async def members(self, dataset: str) -> list[Member]:
         raise self._missing
 
     async def heads(self) -> list[Head]:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final, Self
 
 from accountant.advice.preview import Preview, preview
-from accountant.partition import Partition, hash_of
+from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
+from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
@@ -20,9 +21,7 @@ from accountant.views.heads import Head
 from accountant.views.own_alerts import OwnAlerts, crossed
 from accountant.views.usage import UsageView
 from streams.alerts.counts import AlertCounts
-from streams.alerts.delivered_ids import Delivered
-from streams.alerts.webhook import webhook_of
-from streams.alerts.webhook_outbox import Outbox
+from streams.alerts.webhook_outbox import outbox_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
@@ -68,7 +67,13 @@ class EmbeddedService:
         self._crossings = OwnAlerts()
         self._reader = DecisionReader(file.path)
         self.alert_counts = AlertCounts()
-        self._outbox = self._make_outbox(settings)
+        self._outbox = outbox_of(
+            file.path,
+            lambda: self._reader.decision(0),
+            settings,
+            self.alert_counts,
+            self._crossed,
+        )
         self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
         self.checkpoint_places = senders_of(settings)
         self._heads = own_heads(file, settings, clock, self.checkpoint_places)
@@ -101,19 +106,6 @@ class EmbeddedService:
             CheckedClock(clock, settings.most_ahead_ms),
             begun=self._begun,
             publish=self._publish,
-        )
-
-    def _make_outbox(self, settings: Settings) -> Outbox | None:
-        webhook = webhook_of(settings)
-        if webhook is None:
-            return None
-        head = hash_of(self._reader.decision(0) or b"")
-        return Outbox(
-            webhook,
-            Delivered(self._path, head),
-            self.alert_counts,
-            crossed=self._crossed,
-            patience=settings.alert_webhook_patience_seconds,
         )
 
     @classmethod
@@ -190,9 +182,7 @@ class EmbeddedService:
         issued = issued_at(request_id)
         if issued is None:
             return None
-        partition = self._writer.partition
-        if partition is None:
-            raise Unavailable("; ".join(self._writer.reasons) or "refolding")
+        partition = self._held()
         for source in _SOURCES:
             known = partition.ids.get(issued, id_key(source, dataset, who, request_id))
             if known is not None:
@@ -265,6 +255,14 @@ class EmbeddedService:
     async def heads(self) -> list[Head]:
         return await heads_of(self)
 
+    def member(self, dataset: str, name: str) -> MemberRow | None:
+        """As `LedgerService.member`."""
+        return self._held().members.get(dataset, name)
+
+    async def members(self, dataset: str) -> list[Member]:
+        rows = self._held().members.of(dataset).copy()
+        return [row.told for _, row in sorted(rows.items())]
+
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()
 
@@ -311,10 +309,13 @@ class EmbeddedService:
 
     def _check_readable(self) -> int:
         """Return the number of the last decision that readers see."""
+        return self._held().sequence
+
+    def _held(self) -> Partition:
         partition = self._writer.partition
         if partition is None:
-            raise Unavailable("; ".join(self._writer.reasons))
-        return partition.sequence
+            raise Unavailable("; ".join(self._writer.reasons) or "refolding")
+        return partition
 
     def _begun(self, partition: Partition) -> None:
         if self._heads is not None:

@@ -8,6 +8,8 @@ from litestar import Litestar
 from litestar.datastructures import State
 from prometheus_client import CollectorRegistry
 
+from streams.gateway.access import guarded, make_authenticator, proxies_of
+from streams.gateway.access.me import show_me
 from streams.gateway.context import Context
 from streams.gateway.contract.methods import answer_head
 from streams.gateway.contract.openapi import openapi_config
@@ -43,6 +45,7 @@ _ROUTES: Final = [
     list_requests,
     show_decision,
     show_head,
+    show_me,
     stream_events,
     page,
 ]
@@ -55,19 +58,22 @@ def create_app(
 
     Args:
         registry: what /metrics shows; without it, only the process itself.
+    Raises: Refused: who asks could not be known, though the settings say that it must.
     """
     context = Context(service, settings)
     shown = registry or make_registry(None)
+    authenticator = make_authenticator(settings, shown)
     app = Litestar(
         route_handlers=[
             *_ROUTES,
             *monitoring(shown, service.readiness),
         ],
         state=State({"context": context}),
-        before_request=host_check(settings.unauthenticated_bind),
+        before_request=host_check(settings),
         exception_handlers=HANDLERS,
-        openapi_config=openapi_config(version()),
+        openapi_config=openapi_config(version(), authenticates=settings.authenticates),
         request_max_body_size=settings.most_body,
         logging_config=None,
     )
+    guarded(app, authenticator, proxies_of(settings))
     return answer_head(limited(app, settings, shown))

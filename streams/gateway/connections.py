@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import ssl
 import time
+from asyncio.sslproto import SSLProtocol
 from typing import Any, Final, NamedTuple, cast
 
 import uvicorn
@@ -24,6 +26,7 @@ UNREAD_S: Final = 60.0
 
 _MOST_FILES: Final = 2_048  # reckoned with, however many a process may have
 _OWN_FILES: Final = 64
+_SHUTDOWN_S: Final = 5
 _TICKS_A_SECOND: Final = 10  # of uvicorn's
 
 
@@ -56,6 +59,7 @@ class _State(ServerState):
         super().__init__()
         self.most = most
         self.turned_away = 0
+        self.encrypted = set[_Encrypted]()
 
 
 class _Connection(H11Protocol):
@@ -67,6 +71,37 @@ class _Connection(H11Protocol):
         if len(self.connections) > state.most:
             state.turned_away += 1
             transport.abort()
+
+
+class _Encrypted(SSLProtocol):
+    """TLS below a connection, whose handshake counts among the connections and has an end.
+
+    asyncio's own way has a connection first appear once its handshake is over, within a minute:
+    whoever connects and is silent would take files that nothing counts.
+    """
+
+    def __init__(self, inner: _Connection, context: ssl.SSLContext) -> None:
+        super().__init__(
+            asyncio.get_running_loop(),
+            inner,
+            context,
+            cast("asyncio.Future[Any]", None),  # nobody waits for the handshake
+            server_side=True,
+            ssl_handshake_timeout=int(REQUEST_S),
+            ssl_shutdown_timeout=_SHUTDOWN_S,
+        )
+        self._shared = cast("_State", inner.server_state)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._shared.encrypted.add(self)
+        super().connection_made(transport)
+        if len(self._shared.encrypted) > self._shared.most:
+            self._shared.turned_away += 1
+            cast("asyncio.Transport", transport).abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._shared.encrypted.discard(self)
+        super().connection_lost(exc)
 
 
 class _Waiting(NamedTuple):
@@ -98,6 +133,7 @@ class BoundedServer(uvicorn.Server):
 
     Args:
         app: what answers.
+        tls: what connections are encrypted with, None if they are not.
         most: connections to keep open; what the process has room for if not given.
         request_s, unread_s: see `REQUEST_S`, `UNREAD_S`.
         options: as of `uvicorn.Config`.
@@ -107,6 +143,7 @@ class BoundedServer(uvicorn.Server):
         self,
         app: Litestar,
         *,
+        tls: ssl.SSLContext | None = None,
         most: int | None = None,
         request_s: float = REQUEST_S,
         unread_s: float = UNREAD_S,
@@ -114,10 +151,15 @@ class BoundedServer(uvicorn.Server):
     ) -> None:
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         found = room(files)
+
         # By name: "auto" takes whatever parser is installed, and others have no bound on headers.
+        def connection(**parts: Any) -> asyncio.Protocol:
+            made = _Connection(**parts)
+            return made if tls is None else cast("asyncio.Protocol", _Encrypted(made, tls))
+
         config = uvicorn.Config(
             app,
-            http=_Connection,
+            http=cast("type[asyncio.Protocol]", connection),
             ws="none",
             log_config=None,
             access_log=False,

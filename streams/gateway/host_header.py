@@ -9,6 +9,7 @@ from litestar import Request, Response
 from litestar.datastructures import State
 
 from streams.gateway.problems import problem
+from streams.settings import Settings
 
 Check = Callable[[Request[None, None, State]], Awaitable[Response[bytes] | None]]
 
@@ -21,9 +22,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def host_check(bind: str) -> Check | None:
-    """Return what looks at each request first, None where other machines may ask, too."""
-    return _check_host if is_loopback(bind) else None
+def host_check(settings: Settings) -> Check | None:
+    """Return what looks at each request first, None where other machines may ask, too.
+
+    Nor behind a proxy or with a certificate, where the door has a name of its own, if it knows who
+    asks: a page of another site has no token.
+    """
+    is_named = settings.authenticates and settings.is_private
+    return _check_host if is_loopback(settings.listens_at) and not is_named else None
 
 
 async def _check_host(request: Request[None, None, State]) -> Response[bytes] | None:

@@ -68,7 +68,7 @@ def limited(
     now: Monotonic = time.monotonic,
 ) -> Litestar:
     """Return the application, which answers an address that asks too often with 429."""
-    alone = is_loopback(settings.unauthenticated_bind) and settings.limit_by is None
+    alone = is_loopback(settings.listens_at) and settings.limit_by is None
     if settings.limit_per_second and not alone:
         limit = Limit(settings.limit_per_second, now)
         app.asgi_handler = cast(

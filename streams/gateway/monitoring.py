@@ -10,6 +10,8 @@ from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from accountant.records import encode
+from streams.gateway.access.principal import authenticates, known
+from streams.gateway.access.refusal import not_permitted
 from streams.gateway.problems import JSON
 from streams.metrics.registry import exposition
 from streams.service import Readiness
@@ -32,21 +34,27 @@ def monitoring(
     """
 
     @get("/readyz", tags=["monitoring"])
-    async def readyz() -> Response[bytes]:
+    async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
         """Tell whether requests are being decided, and if not (503), why.
 
         Of a ledger on Kafka: whether this gateway follows the decisions, whoever makes them.
+        Where a door knows who asks, strangers are told `ready` alone.
         """
         state = readiness()
-        told: dict[str, object] = {"ready": state.ready, "reasons": list(state.reasons)}
-        if state.notes:
-            told["notes"] = list(state.notes)
+        told: dict[str, object] = {"ready": state.ready}
+        if not authenticates(request) or known(request) is not None:
+            told["reasons"] = list(state.reasons)
+            if state.notes:
+                told["notes"] = list(state.notes)
         body = encode(told)
         return Response(body, media_type=JSON, status_code=200 if state.ready else 503)
 
     @get("/metrics", tags=["monitoring"], sync_to_thread=True)
     def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
         """Return every metric for Prometheus."""
+        authenticator = request.app.state.get("authenticator")
+        if authenticator is not None and not authenticator.may_read_metrics(known(request)):
+            return not_permitted("metrics are for administrators and those named by a setting")
         text, content_type = exposition(registry, request.headers.get("accept", ""))
         # As a header: Litestar would put a second charset behind a media type's own.
         return Response(text, headers={"Content-Type": content_type})

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import explained
 from streams.errors import Refused
+from streams.gateway.access import believes_headers, check_access, tls_of
 from streams.gateway.app import create_app
 from streams.gateway.connections import BoundedServer
 from streams.gateway.context import Context
@@ -29,6 +30,7 @@ from streams.metrics.registry import make_registry
 from streams.processing.garbage import collect_less
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
+from streams.settings.access import listed
 
 _log = get_logger(__name__)
 _GRACE_S: Final = 5
@@ -47,8 +49,16 @@ class GatewayServer(BoundedServer):
     uvicorn would raise the signal that stopped it once more, before anything is closed.
     """
 
-    def __init__(self, app: Litestar, *, on_started: Callable[[], None]) -> None:
-        super().__init__(app, server_header=False, timeout_graceful_shutdown=_GRACE_S)
+    def __init__(
+        self, app: Litestar, settings: Settings, *, on_started: Callable[[], None]
+    ) -> None:
+        super().__init__(
+            app,
+            tls=tls_of(settings),
+            proxy_headers=believes_headers(settings),
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
         context = app.state.context
         assert isinstance(context, Context)
         self._stopping = context.stopping
@@ -83,7 +93,7 @@ def bind(settings: Settings) -> socket.socket:
 
     Raises: Refused: the address is taken or not this machine's.
     """
-    host, port = settings.unauthenticated_bind.strip("[]"), settings.port
+    host, port = settings.listens_at.strip("[]"), settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Unless it is told to be TCP, asyncio leaves Nagle's algorithm on: 40 ms an answer.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -93,21 +103,35 @@ def bind(settings: Settings) -> socket.socket:
     except OSError as error:
         made.close()
         what = f"cannot listen at {host} port {port}: {error.strerror or error}"
-        options = f"--port ({PREFIX}PORT) or --bind ({PREFIX}UNAUTHENTICATED_BIND)"
+        variable = "BIND" if settings.authenticates else "UNAUTHENTICATED_BIND"
+        options = f"--port ({PREFIX}PORT) or --bind ({PREFIX}{variable})"
         raise Refused(f"{what}; choose another by {options}") from error
     return made
 
 
-def address_of(listening: socket.socket) -> str:
+def address_of(listening: socket.socket, *, tls: bool = False) -> str:
     """Return the URL at which this machine reaches a socket."""
     host, port = listening.getsockname()[:2]
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - recognised, not bound to
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def warn_of_no_authentication(settings: Settings, address: str) -> None:
-    """Say on start-up who is taken for the owner."""
+def say_who_is_known(settings: Settings, address: str) -> None:
+    """Say on start-up whom the door lets in, or who is taken for the owner."""
+    if settings.authenticates:
+        _log.info(
+            "authentication_is_on",
+            address=address,
+            bound_to=settings.bind,
+            tokens=None if settings.tokens is None else str(settings.tokens),
+            provider=settings.oidc_issuer,
+            administrators=len(listed(settings.administrators)),
+            tls=settings.tls_certificate is not None,
+            trusted_proxy=settings.trusted_proxy or None,
+        )
+        return
     alone = is_loopback(settings.unauthenticated_bind)
     _log.warning(
         "no_authentication_yet",
@@ -133,14 +157,14 @@ async def run_gateway(
     Raises: Refused: the address cannot be listened at.
     """
     with bind(settings) as bound:
-        address = address_of(bound)
+        address = address_of(bound, tls=settings.tls_certificate is not None)
 
         def started() -> None:
-            warn_of_no_authentication(settings, address)
+            say_who_is_known(settings, address)
             listening(address)
 
         app = create_app(service, settings, registry=registry)
-        server = GatewayServer(app, on_started=started)
+        server = GatewayServer(app, settings, on_started=started)
         if made is not None:
             made(server)
         await server.serve(sockets=[bound])
@@ -156,6 +180,7 @@ def serve(settings: Settings, *, listening: Listening = _silent) -> None:
     kind, target = settings.ledger
     if kind != "sqlite":
         raise Refused(f"serve needs a ledger in a file, {PREFIX}URL is {settings.url}")
+    check_access(settings)  # before the ledger is opened, or made
     service = EmbeddedService.open(Path(target), settings)
     # The writer lets go of the interpreter at each step of SQLite, and waits this long for
     # it to come back while the door is busy; the default is 5 ms.
@@ -199,6 +224,7 @@ def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
     """
     if settings.ledger.kind != "kafka":
         raise Refused(f"gateway needs kafka://HOST:PORT, {PREFIX}URL is {settings.url}")
+    check_access(settings)
 
     async def run() -> None:
         service = await connect_kafka(settings)

@@ -11,11 +11,13 @@ from accountant.advice.preview import Preview, preview
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
-from accountant.records.outcomes import Outcome
+from accountant.records.members import Member, MemberRow
+from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.heads import Head
+from accountant.views.members import MemberViews
 from accountant.views.usage import UsageView
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
@@ -63,12 +65,13 @@ class KafkaService:
         self._views: dict[str, DatasetView] = {}
         self.usage_index = KafkaUsage(deployment, index)
         self._views_of = ViewFolder(self._views, {})
+        self._members = MemberViews()
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended](_MOST_BATCHES)
         self._alerts = Broadcast[Alert]()
         self._tail = Tail(
             deployment,
-            on_snapshot=self._take_snapshot,
+            on_row=self._take_row,
             on_decisions=self._take_decisions,
             history_ms=deployment.window_ms,
             pause=self._until_wanted,
@@ -257,12 +260,24 @@ class KafkaService:
             if not future.done():
                 future.set_exception(Unavailable("closing: retry with the same bytes"))
 
-    async def _take_snapshot(self, _partition: int, row: Snapshot) -> None:
-        self._views_of.take_row(row)
+    async def _take_row(self, _partition: int, row: Snapshot | MemberRow) -> None:
+        if isinstance(row, MemberRow):
+            self._members.take_row(row)
+        else:
+            self._views_of.take_row(row)
+
+    def member(self, dataset: str, name: str) -> MemberRow | None:
+        """As `LedgerService.member`."""
+        return self._members.get(dataset, name)
+
+    async def members(self, dataset: str) -> list[Member]:
+        return [row.told for row in self._members.of(dataset)]
 
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
         lines = [decode_line(value) for value in values]
         for line, value in zip(lines, values, strict=True):
+            if line.outcome in SETS_MEMBERS:
+                self._members.take_decision(decode_decision(value))
             if line.outcome in _BRANCHES:
                 self._tail.take_branch(partition, _branch_of(value))
             if line.source is None:

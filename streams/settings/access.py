@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings
 
-from accountant.records.inputs import is_name
+from accountant.records.names import is_name
 
 EVERYBODY: Final = "*"
 ALGORITHMS: Final = frozenset(
@@ -151,6 +151,11 @@ class AccessSettings(BaseSettings):
         None, description="the token that a client shows; never shown"
     )
     token_file: Path | None = Field(None, description="file that holds the client's token")
+
+    @property
+    def is_private(self) -> bool:
+        """Whether connections are encrypted up to this machine, or to the proxy before it."""
+        return self.tls_certificate is not None or bool(self.trusted_proxy)
 
     @property
     def authenticates(self) -> bool:

@@ -27,6 +27,7 @@ PREFIX: Final = "ACCOUNTANT_"
 LEAST_LIMIT: Final = 0.001  # requests a second of one address
 _ALIKE: Final = 0.87  # of 1: two letters in twenty may differ
 DEFAULT_URL: Final = "sqlite:///accountant.db"
+_READ_ELSEWHERE: Final = {f"{PREFIX}{name}" for name in ("ANALYST", "OWNER", "ANSWERS")}
 _APPLICATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -247,6 +248,11 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         return self.clock_ahead_days * DAY_MS
 
     @property
+    def listens_at(self) -> str:
+        """The address that doors listen at."""
+        return self.bind if self.authenticates else self.unauthenticated_bind
+
+    @property
     def ledger(self) -> LedgerUrl:
         """Where the ledger is, taken apart."""
         return ledger_url(self.url)
@@ -273,6 +279,10 @@ def load(**given: object) -> Settings:
 def misspelt(names: Iterable[str]) -> dict[str, str]:
     """Map each misspelt `ACCOUNTANT_` variable to the setting that it resembles."""
     known = [f"{PREFIX}{field.upper()}" for field in Settings.model_fields]
-    unknown = [name for name in names if name.startswith(PREFIX) and name not in known]
+    unknown = [
+        name
+        for name in names
+        if name.startswith(PREFIX) and name not in known and name not in _READ_ELSEWHERE
+    ]
     nearest = {name: get_close_matches(name, known, 1, _ALIKE) for name in unknown}
     return {name: found[0] for name, found in nearest.items() if found}

@@ -135,8 +135,7 @@ def build(settings: Settings) -> App:
     app.settings_of_worker = settings
     counts = AlertCounts()
     door = WorkerDoor(
-        settings.unauthenticated_bind,
-        settings.metrics_port,
+        settings,
         source=live_ledgers,
         readiness=lambda: _with_notes(app.worker.status.readiness(), heads),
         more=[counts, *(() if heads is None else heads.collectors)],

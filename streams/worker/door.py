@@ -15,15 +15,26 @@ from accountant.records import encode
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import Rows, views_of
 from streams.errors import Refused
+from streams.gateway.access import (
+    believes_headers,
+    guarded,
+    make_authenticator,
+    not_permitted,
+    principal_of,
+    proxies_of,
+    tls_of,
+)
 from streams.gateway.connections import BoundedServer
+from streams.gateway.context import HttpRequest
 from streams.gateway.contract.methods import answer_head
 from streams.gateway.host_header import host_check
 from streams.gateway.monitoring import monitoring
-from streams.gateway.problems import JSON, problem
+from streams.gateway.problems import HANDLERS, JSON, Told, problem
 from streams.logs import get_logger
 from streams.metrics.registry import make_registry
 from streams.metrics.snapshot import MetricsSource
 from streams.service import Readiness
+from streams.settings import Settings
 
 _log = get_logger(__name__)
 
@@ -34,6 +45,16 @@ def _listed(views: list[tuple[str, DatasetView]]) -> bytes:
 
 def _shown(view: DatasetView, rows: Rows) -> bytes:
     return encode({"dataset": view, "usage": views_of(view.dataset, rows)})
+
+
+def _check_administrator(request: HttpRequest) -> None:
+    """Check that who asks may see every dataset.
+
+    Raises: Told: somebody who is known, and is no administrator.
+    """
+    who = principal_of(request)
+    if who is not None and not who.administrator:
+        raise Told(not_permitted("a worker's tables are for administrators"))
 
 
 class _Server(BoundedServer):
@@ -48,28 +69,31 @@ class WorkerDoor:
     """Serves what Prometheus and a supervisor ask of a worker.
 
     Args:
-        host, port: where to listen; port 0 picks a free one.
+        settings: where to listen, and who is known there.
         source: read at each scrape.
         readiness: asked by /readyz.
     """
 
     def __init__(
         self,
-        host: str,
-        port: int,
+        settings: Settings,
         *,
         source: MetricsSource,
         readiness: Callable[[], Readiness],
         more: Sequence[Collector] = (),
     ) -> None:
+        registry = make_registry(source, *more)
+
         # This loop decides: it copies what is asked for, and a thread does the rest.
         @get("/datasets")
-        async def datasets() -> Response[bytes]:
+        async def datasets(request: HttpRequest) -> Response[bytes]:
+            _check_administrator(request)
             listed = await asyncio.to_thread(_listed, list(self._budgets.items()))
             return Response(listed, media_type=JSON)
 
         @get("/datasets/{name:str}")
-        async def dataset(name: FromPath[str]) -> Response[bytes]:
+        async def dataset(request: HttpRequest, name: FromPath[str]) -> Response[bytes]:
+            _check_administrator(request)
             view = self._budgets.get(name)
             if view is None:
                 return problem(404, "unknown_dataset", f"no dataset {name[:100]} was seen here")
@@ -77,14 +101,21 @@ class WorkerDoor:
             shown = await asyncio.to_thread(_shown, view, rows)
             return Response(shown, media_type=JSON)
 
-        app = answer_head(
-            Litestar(
-                [*monitoring(make_registry(source, *more), readiness), datasets, dataset],
-                before_request=host_check(host),
-                openapi_config=None,
-            )
+        app = Litestar(
+            [*monitoring(registry, readiness), datasets, dataset],
+            before_request=host_check(settings),
+            exception_handlers={Told: HANDLERS[Told]},
+            openapi_config=None,
         )
-        self._server = _Server(app, host=host, port=port)
+        guarded(app, make_authenticator(settings, registry), proxies_of(settings))
+        host, port = settings.listens_at.strip("[]"), settings.metrics_port
+        self._server = _Server(
+            answer_head(app),
+            tls=tls_of(settings),
+            proxy_headers=believes_headers(settings),
+            host=host,
+            port=port,
+        )
         self._where = f"{host}:{port}"
         self._task: asyncio.Task[None] | None = None
         self._budgets: Mapping[str, DatasetView] = {}

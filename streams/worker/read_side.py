@@ -16,6 +16,7 @@ from mode import Service
 
 from accountant.records import Snapshot
 from accountant.records.decided import CountedDecision
+from accountant.records.members import MemberRow
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted, decode_line, runs
 from accountant.views.usage import Rows
@@ -108,7 +109,7 @@ class ReadSide:
         self._following = ViewFolder(self.budgets, self.usage)
         self._tail = Tail(
             deployment,
-            on_snapshot=self._on_snapshot,
+            on_row=self._on_row,
             on_decisions=self._on_decisions,
             read_on=own.read_on,
             history_ms=deployment.window_ms,
@@ -153,7 +154,9 @@ class ReadSide:
                 await read_side._topic.known()
                 await read_side._publisher.run()
 
-    async def _on_snapshot(self, partition: int, row: Snapshot) -> None:
+    async def _on_row(self, partition: int, row: Snapshot | MemberRow) -> None:
+        if isinstance(row, MemberRow):
+            return  # the tables have no members
         await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:

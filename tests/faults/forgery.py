@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tests.faults.fed_ledger import FedLedger
 from tests.faults.oracle import Contents, Given
+from tests.faults.oracle.texts import at_text
 from tests.streams.bodies import request_id
 
 Decision = dict[str, Any]
@@ -50,12 +51,25 @@ class History:
         self.send(name, "admin", {**head, "dataset": dataset, "by": "owner", **fields})
 
     def ask(
-        self, name: str, dataset: str, epsilon: str, *, issued: int = 0, later: int = 1000
+        self,
+        name: str,
+        dataset: str,
+        epsilon: str,
+        *,
+        issued: int = 0,
+        later: int = 1000,
+        **more: str,
     ) -> None:
-        self.claim(name, dataset, {"type": "pure", "epsilon": epsilon}, issued, later)
+        self.claim(name, dataset, {"type": "pure", "epsilon": epsilon}, issued, later, **more)
 
     def claim(
-        self, name: str, dataset: str, claim: Decision, issued: int = 0, later: int = 1000
+        self,
+        name: str,
+        dataset: str,
+        claim: Decision,
+        issued: int = 0,
+        later: int = 1000,
+        **more: str,
     ) -> None:
         body = {
             "version": 1,
@@ -67,7 +81,7 @@ class History:
             "unit": "person",
             "neighbours": "add_remove",
         }
-        self.send(name, "requests", body, later)
+        self.send(name, "requests", body | more, later)
 
     def again(self, name: str, of: str, later: int = 1000, **changed: str) -> None:
         body = {**json.loads(self.bodies[of]), **changed}
@@ -108,6 +122,7 @@ def sound(file: Path) -> Sound:
         for name in ("a third", "two thirds", "the whole", "one third too many"):
             told.claim(name, "thirds", third)
         _beside(told)
+        _members(told)
         told.owner("close", "close", "lowered")
         told.ask("closed", "lowered", "0.001")
         told.ask("aged", "ds", "0.001")
@@ -115,6 +130,7 @@ def sound(file: Path) -> Sound:
         told.ask("later", "ds", "0.001", later=WINDOW - 1000)
         told.again("last repeat", "aged", issued + WINDOW - 1 - ledger.clock.now())
         told.again("first expired", "aged", later=1)
+        told.ask("after its end", "circle", "0.001")
         told.ask("last", "ds", "0.001")
         return Sound(ledger.inputs, ledger.found(), told.places)
 
@@ -132,6 +148,30 @@ def _beside(told: History) -> None:
     told.claim("noise after the end", "both", noise)
     told.claim("noise", "noisy", noise)
     told.ask("refused by the filter", "noisy", "0.4")
+
+
+def _members(told: History) -> None:
+    """Open a dataset to its members, and let some come, go, and ask without being any."""
+    policy = {**_BASIC, "epsilon": "1", "access": "members", "population": "city"}
+    told.owner("open circle", "open", "circle", policy=policy, owners=["owner", "olga"])
+    ends = at_text(told.ledger.clock.now() + WINDOW // 2)
+    for name, roles, more in (
+        ("ana", ["analyst"], {"team": "blue", "until": ends}),
+        ("engine-1", ["engine"], {}),
+        ("ben", ["auditor", "analyst"], {"as": "administrator", "by": "admin"}),
+    ):
+        told.owner(f"enrol {name}", "member", "circle", member=name, roles=roles, **more)
+    told.ask("by a member", "circle", "0.01")
+    told.ask("through an engine", "circle", "0.01", via="engine-1")
+    told.ask("by a stranger", "circle", "0.01", analyst="eve")
+    told.ask("through a stranger", "circle", "0.01", via="eve")
+    told.owner("remove engine-1", "member", "circle", member="engine-1", roles=[])
+    told.ask("through a former engine", "circle", "0.01", via="engine-1")
+    told.owner("remove nobody", "member", "circle", member="eve", roles=[])
+    told.owner("enrol by a stranger", "member", "circle", by="eve", member="eve", roles=["owner"])
+    told.owner("remove an owner", "member", "circle", member="olga", roles=[])
+    told.owner("remove the last", "member", "circle", member="owner", roles=["analyst"])
+    told.owner("close by a stranger", "close", "circle", by="eve")
 
 
 class Forger:

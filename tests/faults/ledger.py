@@ -41,6 +41,7 @@ def request(
     request_id: str | None = None,
     purpose: str = "",
     claim: dict[str, Any] | None = None,
+    **more: str,
 ) -> bytes:
     """Return the body of a mechanism request, by default for a pure claim."""
     body = {
@@ -53,6 +54,7 @@ def request(
         "unit": "person",
         "neighbours": "add_remove",
         "purpose": purpose,
+        **more,
     }
     return json.dumps(body).encode()
 

@@ -8,6 +8,8 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from tests.faults.people import ANALYSTS, OWNER, People
+
 Body = dict[str, Any]
 _WINDOW: Final = 3_600_000
 _SKEW: Final = 300_000
@@ -117,6 +119,7 @@ class Load:
     ) -> None:
         self.chance = random.Random(seed)
         self._wraps = random.Random(seed + 1)
+        self._people = People(seed + 2)
         self.now = start
         self.window, self.skew = window, skew
         self._jump = window // 100
@@ -127,10 +130,16 @@ class Load:
         self._shown = [claim for claim in self._claims if claim["type"] == "ex_post"]
 
     def steps(self, count: int) -> Iterator[Sent]:
-        """Yield so many inputs, the datasets' openings first."""
-        first = self._names[:count]
-        for i, name in enumerate(first):
-            yield self._send("admin", self._opening(name, POLICIES[i % len(POLICIES)]))
+        """Yield so many inputs, the datasets' openings first, and whom they need as members."""
+        first = [
+            self._opening(name, POLICIES[i % len(POLICIES)]) for i, name in enumerate(self._names)
+        ]
+        for body in list(first):
+            if body["policy"].get("access") == "members":
+                each = self._people.enrolments()
+                first += [{**self._owner("member", body["dataset"]), **more} for more in each]
+        for body in first[:count]:
+            yield self._send("admin", body)
         yield from self.more(count - len(first))
 
     def more(self, count: int) -> Iterator[Sent]:
@@ -151,9 +160,11 @@ class Load:
             return self._again()
         if draw < 0.21:
             return self._at_the_edge()
-        if draw < 0.27:
+        if draw < 0.24:
+            return self._member()
+        if draw < 0.29:
             return self._owners()
-        if draw < 0.33:
+        if draw < 0.35:
             return self._bad()
         body = self._request()
         if draw > 0.97:
@@ -215,12 +226,13 @@ class Load:
             "version": 1,
             "type": "request",
             "request_id": id_at(self.now if at is None else at, self.chance),
-            "analyst": f"analyst-{self.chance.randrange(5)}@example.org",
+            "analyst": self.chance.choice(ANALYSTS),
             "dataset": name if odd > 0.02 else "never-opened",
             "claim": self.chance.choice(self._shown if shown else self._claims),
             "unit": policy.get("unit", "person") if odd < 0.97 else "other",
             "neighbours": policy.get("neighbours", "add_remove"),
             "purpose": self.chance.choice(["", "weekly", 'é "quoted" ☃']),
+            **self._people.via(),
         }
 
     def _owner(self, kind: str, name: str) -> Body:
@@ -229,11 +241,17 @@ class Load:
             "type": kind,
             "request_id": id_at(self.now, self.chance),
             "dataset": name,
-            "by": "owner-1",
+            "by": OWNER,
         }
 
     def _opening(self, name: str, policy: Body) -> Body:
-        return {**self._owner("open", name), "policy": policy}
+        fields, more = self._people.opened(int(name.rpartition("-")[2]))
+        return {**self._owner("open", name), "policy": {**policy, **more}, **fields}
+
+    def _member(self) -> Sent:
+        name = self.chance.choice(self._names)
+        body = {**self._owner("member", name), **self._people.member(self.now)}
+        return self._send("admin", body)
 
     def _owners(self) -> Sent:
         name = self.chance.choice(self._names)
@@ -247,15 +265,17 @@ class Load:
             return self._send("admin", self._opening(self._names[-1], chosen))
         if draw < 0.33:
             return self._send("admin", self._owner("close", name))
-        body = self._owner("amend", name)
+        body = {**self._owner("amend", name), **self._people.by()}
         if self.chance.random() < 0.3:
             body["follows"] = self.chance.randrange(1, 60)
         if draw < 0.6:
-            lowered = dict(policy)
+            name = self.chance.choice(self._names[-3:])
+            policy = POLICIES[self._names.index(name) % len(POLICIES)]
+            lowered = dict(self._opening(name, policy)["policy"])
             field = "rho" if "rho" in policy else "epsilon"
             lowered[field] = self.chance.choice(["0.04", "0.25", "3"])
             body["policy"] = lowered
-            body["dataset"] = self.chance.choice(self._names[-3:])
+            body["dataset"] = name
         else:
             change = self.chance.choice(
                 [
@@ -264,6 +284,8 @@ class Load:
                     {"horizon": "P400D"},
                     {"most_per_request": "0.4"},
                     {"most_per_request": "1"},
+                    {"access": "members"},
+                    {"access": "anyone", "visibility": "own"},
                     {"alert_at": None, "horizon": None},
                 ]
             )
@@ -271,7 +293,7 @@ class Load:
         return self._send("admin", body)
 
     def _bad(self) -> Sent:
-        draw = self.chance.randrange(9)
+        draw = self.chance.randrange(12)
         body = self._request()
         if draw == 0:
             return self._send("requests", self.chance.choice([b"{", b"\xff", b"", b"[1]", b"null"]))
@@ -280,8 +302,16 @@ class Load:
         if draw == 2:
             body["purpose"] = "x" * self.chance.choice([201, 70_000])
             return self._send("requests", json.dumps(body).encode())
+        if draw == 9:
+            body = {**self._owner("member", "ds-1"), **self._people.broken_member(self.now)}
+            return self._send("admin", json.dumps(body).encode())
+        if draw == 10:
+            fields, policy = self._people.broken_opening()
+            body = {**self._opening("broken-1", {**POLICIES[0], **policy}), **fields}
+            body["policy"] |= policy
+            return self._send("admin", json.dumps(body).encode())
         if draw == 3:
-            return self._send("admin", self._opening("broken", self.chance.choice(BROKEN)))
+            return self._send("admin", self._opening("broken-1", self.chance.choice(BROKEN)))
         if draw == 4:
             del body[self.chance.choice(["analyst", "claim", "unit", "version", "dataset"])]
         elif draw == 5:
@@ -303,6 +333,8 @@ class Load:
             body["dataset"] = self.chance.choice(["a/b", "", "x" * 101, "a b"])
         elif draw == 7:
             body["request_id"] = "00000000-0000-4000-8000-000000000000"
+        elif draw == 11:
+            body |= self._people.broken_via()
         else:
             body["extra"] = 1
         return self._send("requests", json.dumps(body).encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.faults import oracle
 from tests.faults.ledger import Ledger, opening, request, until
 from tests.faults.worker_process import WorkerProcess, running
 from tests.nightly import rounds
+from tests.streams.bodies import enrolment
 
 pytestmark = pytest.mark.faults
 
@@ -24,6 +26,9 @@ REQUESTS = rounds(8_000, 20_000)
 KILLS = rounds(4, 10)
 EDGES = 400
 PAUSES = rounds(3, 10)
+MEMBERS = 200
+CIRCLES = [f"circle-{number}" for number in range(10)]
+"""Datasets of which only members may ask."""
 BASIC = {"epsilon": "0.05", "filter": "basic"}
 
 
@@ -43,12 +48,35 @@ async def open_half_basic(ledger: Ledger, count: int) -> list[str]:
     return names
 
 
+def enrolments(draw: random.Random, count: int) -> list[bytes]:
+    """Return records on members of the circles: some come, some go, none is there at first."""
+    return [
+        enrolment(
+            draw.choice(CIRCLES),
+            time.time_ns() // 1_000_000,
+            draw.getrandbits(59),
+            f"analyst-{draw.randrange(20)}",
+            *draw.choice([["analyst"], ["analyst"], ["analyst", "engine"], []]),
+        )
+        for _ in range(count)
+    ]
+
+
+def any_request(draw: random.Random, names: Sequence[str]) -> bytes:
+    """Return a request, some through an engine that an owner may have named."""
+    more = {"via": f"analyst-{draw.randrange(20)}"} if draw.random() < 0.02 else {}
+    return request(draw.choice(names), analyst=f"analyst-{draw.randrange(20)}", **more)
+
+
 async def test_each_request_is_decided_once_whatever_is_killed(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     draw = random.Random(20_000)
     async with Ledger(broker.bootstrap, application) as ledger:
         names = await open_half_basic(ledger, 200)
+        for_members = {"epsilon": "1", "delta": "1e-6", "access": "members"}
+        await ledger.send_all((opening(name, **for_members) for name in CIRCLES), topic="admin")
+        names += CIRCLES
         sent: list[bytes] = []
         with processes(ledger, tmp_path, "w1") as (worker,):
             await ledger.settle()  # else requests may be read before what opens their datasets
@@ -56,16 +84,17 @@ async def test_each_request_is_decided_once_whatever_is_killed(
             for number in range(KILLS):
                 bodies = [
                     # Some are sent again, across the kills: they must not be charged again.
-                    draw.choice(sent)
-                    if sent and draw.random() < 0.05
-                    else request(draw.choice(names), analyst=f"analyst-{draw.randrange(20)}")
+                    draw.choice(sent) if sent and draw.random() < 0.05 else any_request(draw, names)
                     for _ in range(REQUESTS // KILLS)
                 ]
                 sent += bodies
                 bodies += edges.take(EDGES // KILLS)
                 draw.shuffle(bodies)
                 before = await asyncio.to_thread(ledger.visible)
-                loading = asyncio.create_task(ledger.send_all(bodies))
+                coming = enrolments(draw, MEMBERS // KILLS)
+                loading = asyncio.gather(
+                    ledger.send_all(bodies), ledger.send_all(coming, topic="admin")
+                )
                 if number % 2:
                     await asyncio.sleep(draw.uniform(0, 4))  # while it starts or refolds, mostly
                 else:
@@ -81,10 +110,12 @@ async def test_each_request_is_decided_once_whatever_is_killed(
             await until(lambda: refolded(worker, since) == {0, 1, 2, 3}, "it serves again")
             assert worker.stop() == 0
         verdict = await ledger.judged()
-        assert len(verdict.decisions) == REQUESTS + EDGES + len(names)
-        assert set(verdict.plain) == {"opened", "granted", "refused", "repeated"}
+        assert len(verdict.decisions) == REQUESTS + EDGES + MEMBERS + len(names)
+        requested = {"granted", "refused", "repeated"}
+        assert set(verdict.plain) == {"opened", "member_set", "member_removed", *requested}
         assert verdict.plain["repeated"] == REQUESTS - len(set(sent))
-        assert set(verdict.reasons) == {"exhausted", "issued_in_future"}
+        refused = {"exhausted", "not_permitted", "unknown_member"}
+        assert set(verdict.reasons) == {*refused, "issued_in_future"}
         assert verdict.outcomes["expired"] > EDGES / 10
 
 

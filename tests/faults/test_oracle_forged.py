@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from typing import Any
 
 import pytest
@@ -145,6 +146,41 @@ def in_row_of_totals(key: bytes, **totals: str) -> Plant:
     return lambda forger: in_row(key, totals={**row_of(forger, key)["totals"], **totals})(forger)
 
 
+def carried_out(name: str, like: str) -> Plant:
+    """Carry an owner's record out, as another one was."""
+
+    def plant(forger: Forger) -> None:
+        decision = forger[name]
+        del decision["reason"]
+        body = decision["request"]
+        member = {"member": body["member"], "roles": body["roles"]}
+        decision.update(outcome=forger[like]["outcome"], member=member)
+
+    return plant
+
+
+def member_key(name: str) -> bytes:
+    return f'{{"dataset":"circle","member":"{name}"}}'.encode()
+
+
+def in_row_of(name: str, **fields: Any) -> Plant:
+    """Change a member's row, or make one: written as rows are."""
+
+    def plant(forger: Forger) -> None:
+        like = row_of(forger, member_key("ana"))
+        row = row_of(forger, member_key(name)) if member_key(name) in forger.rows else like
+        text = json.dumps({**row, **fields}, separators=(",", ":"))
+        forger.rows[member_key(name)] = text.encode()
+
+    return plant
+
+
+def sums_datasets_alone(forger: Forger) -> None:
+    datasets = [value for key, value in forger.rows.items() if not key.startswith(b"{")]
+    total = sum(map(zlib.crc32, datasets)) % 2**64
+    in_row(PARTITION, checksum=f"{total:016x}")(forger)
+
+
 def forgets_what_is_beside(forger: Forger) -> None:
     del forger["open both"]["policy"]["beside"]
 
@@ -224,7 +260,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "a field made up": (changed("grant", note="by hand"), "note", "None"),
     "an error of another field": (
         changed("dead", error={"field": "", "rule": ""}), "error", "one of"),
-    "older rules": (changed("grant", rules=1), "rules", "3"),
+    "older rules": (changed("grant", rules=3), "rules", "4"),
     "a dead letter lost": (a_letter_lost, "dead_letters", "undecodable"),
     "a dead letter of other bytes": (a_letter_of_another, "dead_letters", "undecodable"),
     "a row with less spent": (spends_less_in_its_row, "state", "0.0"),
@@ -272,6 +308,66 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "a policy that keeps nothing beside its filter": (
         forgets_what_is_beside, "policy", "basic"),
     "a row lost": (lambda forger: forger.rows.pop(b"ds"), "state", "'ds'"),
+    "a stranger's request is granted": (
+        granted("by a stranger"), "outcome", "refused not_permitted"),
+    "a member's request is not": (refused("by a member", "not_permitted"), "outcome", "granted"),
+    "a request through a stranger is granted": (
+        granted("through a stranger"), "outcome", "refused not_permitted"),
+    "a request through a former engine is granted": (
+        granted("through a former engine"), "outcome", "refused not_permitted"),
+    "a membership goes on behind its end": (
+        granted("after its end"), "outcome", "refused not_permitted"),
+    "what is not permitted has a price": (
+        changed("by a stranger", asked={"epsilon": "0.01", "delta": "0"}), "asked", "None"),
+    "another reason than that it is not permitted": (
+        refused("close by a stranger", "closed"), "reason", "not_permitted"),
+    "owners changed": (changed("open circle", owners=["owner"]), "owners", "olga"),
+    "owners in another order": (
+        changed("open circle", owners=["olga", "owner"]), "owners", "['owner', 'olga']"),
+    "owners left out": (without("open circle", "owners"), "owners", "olga"),
+    "an owner who is not named": (changed("open", owners=["owner", "eve"]), "owners", "['owner']"),
+    "a member without a role": (
+        set_in("enrol ana", "member", roles=[]), "member", "['analyst']"),
+    "a member with one role more": (
+        set_in("enrol ana", "member", roles=["analyst", "engine"]), "member", "['analyst']"),
+    "roles in the record's order": (
+        set_in("enrol ben", "member", roles=["auditor", "analyst"]), "member",
+        "['analyst', 'auditor']"),
+    "an `until` changed": (
+        set_in("enrol ana", "member", until="2027-09-21T15:00:00.000Z"), "member", "2026-"),
+    "a team changed": (set_in("enrol ana", "member", team="red"), "member", "blue"),
+    "a decision on a member that does not say on whom": (
+        without("enrol ana", "member"), "member", "'ana'"),
+    "an administrator's help that is not told": (
+        without("enrol ben", "administrator"), "administrator", "True"),
+    "an owner's record told as an administrator's": (
+        changed("enrol ana", administrator=True), "administrator", "None"),
+    "a removal dropped": (dropped("remove engine-1"), "inputs", "2"),
+    "a removal not carried out": (
+        refused("remove engine-1", "unknown_member"), "outcome", "member_removed"),
+    "a stranger's record is carried out": (
+        carried_out("enrol by a stranger", "enrol ana"), "outcome", "refused not_permitted"),
+    "somebody is removed who was no member": (
+        carried_out("remove nobody", "remove engine-1"), "outcome", "refused unknown_member"),
+    "the last owner leaves": (
+        carried_out("remove the last", "enrol ana"), "outcome", "refused last_owner"),
+    "a member's row lost": (
+        lambda forger: forger.rows.pop(member_key("ana")), "state", '"member":"ana"'),
+    "a removed member's row": (
+        in_row_of("engine-1", member="engine-1", roles=["engine"]), "state", '"member":"ben"'),
+    "a member's row with one role more": (
+        in_row_of("ana", roles=["owner", "analyst"]), "state", '"roles":["analyst"]'),
+    "a member's row that ends later": (
+        in_row_of("ana", until=1_900_000_000_000), "state", '"until":179'),
+    "a member's row of another decision": (in_row_of("ana", sequence=9), "state", '"sequence":2'),
+    "a row of the partition with fewer members": (
+        in_row(PARTITION, members=1), "state", "'members': 11"),
+    "a row of a dataset with fewer members": (
+        in_row(b"circle", members=1), "state", "'members': 3"),
+    "a row of a dataset with one owner more": (in_row(b"circle", owners=2), "state", "'owners': 1"),
+    "a row that was first granted of later": (
+        in_row(b"circle", granted_at=1_900_000_000_000), "state", "179"),
+    "a checksum without the rows of members": (sums_datasets_alone, "state", "checksum"),
 }  # fmt: skip
 
 

@@ -29,8 +29,8 @@ EACH: Final = 2_500
 SEEDS: Final = rounds(2, 300)
 """In the night 750,000 decisions, as many as its hour holds beside the other tests."""
 DAY_MS: Final = 86_400_000
-NEVER_IN_A_LOAD: Final = {"wrong_partition", "overloaded", "internal_error"}
-"""An embedded ledger has one partition, and a load less than a million ids."""
+NEVER_IN_A_LOAD: Final = {"wrong_partition", "overloaded", "internal_error", "too_many_members"}
+"""An embedded ledger has one partition, and a load less than a million ids or 10,000 members."""
 
 
 def fed(ledger: FedLedger, load: Load, count: int) -> None:
@@ -145,7 +145,7 @@ def test_bounded_range_alone_and_in_batches_is_predicted_to_its_refusal(tmp_path
 def check_reach(partition: Partition) -> None:
     """Check that a load meets each rule of the documents often enough to say something."""
     found = outcomes(partition)
-    for name in ("repeated", "conflict", "expired"):
+    for name in ("repeated", "conflict", "expired", "member_set", "member_removed"):
         assert found[name, None] > EACH / 200, name
     met = {reason for _, reason in found if reason}
     assert met >= REASONS - NEVER_IN_A_LOAD, REASONS - NEVER_IN_A_LOAD - met
@@ -164,6 +164,7 @@ REASONS: Final = {
     *("overloaded", "unknown_dataset", "already_opened", "closed", "out_of_date"),
     *("already_granted", "not_lower", "halted", "unit_mismatch", "claim_not_accepted"),
     *("above_cap", "exhausted", "internal_error"),
+    *("not_permitted", "unknown_member", "last_owner", "too_many_members"),
 }
 
 

@@ -17,10 +17,12 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from accountant.records import Source
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.faults.edges import edge_time
+from tests.faults.oracle.texts import at_text
 from tests.faults.sqlite_life import (
     Disk,
     DiskFile,
@@ -32,7 +34,7 @@ from tests.faults.sqlite_life import (
     verdict,
 )
 from tests.nightly import rounds
-from tests.streams.bodies import asking, opening
+from tests.streams.bodies import asking, enrolment, opening
 from tests.streams.model import repeated_body
 from tests.streams.processing.contract import Player, SqliteHarness
 
@@ -74,13 +76,25 @@ class Plan(NamedTuple):
         return [
             opening("census", self.born, 0, epsilon="0.5"),
             opening("tight", self.born, 0, **tight),
+            opening("circle", self.born, 0, access="members"),
         ]
 
     def body(self, number: int) -> bytes:
-        """Return a request; each third one's id expires, or becomes due, while the test runs."""
+        """Return an input; each third one's id expires, or becomes due, while the test runs."""
         at = self.born + (number // 100 * LIFE_MS * self.pace if self.pace > 1 else 0)
         if not number % 3:
             at = edge_time(at, number)
+        if number % 8 == 5:
+            member = ("ana", "engine-1")[number % 3 % 2]
+            role = {"ana": "analyst"}.get(member, "engine")
+            ends = at_text(at + 2_000 * self.pace)
+            kept = {"until": ends} if number % 5 else {"team": "blue"}
+            gone = number % 7 == 0
+            return enrolment("circle", at, number, member, *([] if gone else [role]),
+                             **({} if gone else kept))  # fmt: skip
+        if number % 4 == 2:
+            more = {"via": "engine-1"} if number % 8 == 2 else {}
+            return asking("circle", at, number, epsilon=COSTS[number % 7 % 3], **more)
         name = ("census", "census", "tight")[number % 5 % 3]
         return asking(name, at, number, epsilon=COSTS[number % 7 % 3])
 
@@ -91,6 +105,10 @@ class Plan(NamedTuple):
             return body in self.openings
         digits = found["request_id"].replace("-", "")
         return body == self.body(int(digits[17:], 16))
+
+
+def source_of(body: bytes) -> Source:
+    return "admin" if b'"type": "member"' in body else "requests"
 
 
 def live(file: Path, plan: Plan, life: int, answers: int) -> None:
@@ -112,7 +130,8 @@ def live(file: Path, plan: Plan, life: int, answers: int) -> None:
 
     async def together() -> None:
         asked = [
-            service.submit("requests", pick(), wait=10) for _ in range(chance.randrange(2, 20))
+            service.submit(source_of(body), body, wait=10)
+            for body in [pick() for _ in range(chance.randrange(2, 20))]
         ]
         for answer in await asyncio.gather(*asked):
             tell(answer.decision)
@@ -121,7 +140,8 @@ def live(file: Path, plan: Plan, life: int, answers: int) -> None:
         if chance.random() < 0.2:
             asyncio.run(together())
         else:
-            tell(service.submit_sync("requests", pick(), 10).decision)
+            body = pick()
+            tell(service.submit_sync(source_of(body), body, 10).decision)
 
 
 def killed_at(disk: Disk, nth: int, torn: bool) -> None:
@@ -197,7 +217,8 @@ def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path)
     assert answered > 50
     outcomes = Counter(each["outcome"] for each in judged.decisions)
     assert outcomes["granted"] > 10
-    assert outcomes.keys() >= {"repeated", "expired"}
+    assert outcomes.keys() >= {"repeated", "expired", "member_set"}
+    assert any(each.get("reason") == "not_permitted" for each in judged.decisions)
     assert plan.pace > 1 or outcomes["invalid"] > 0  # issued in the future
 
 

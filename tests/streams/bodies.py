@@ -44,6 +44,7 @@ def asking(
     analyst: str = "ana",
     purpose: str = "",
     unit: str = "person",
+    **more: str,
 ) -> bytes:
     """Return a request for one pure release."""
     return _bytes(
@@ -56,6 +57,23 @@ def asking(
         unit=unit,
         neighbours="add_remove",
         purpose=purpose,
+        **more,
+    )
+
+
+def enrolment(
+    dataset: str, at: int, number: int, member: str, *roles: str, **more: object
+) -> bytes:
+    """Return an owner's record on a member; without a role it is a removal."""
+    return _bytes(
+        version=1,
+        type="member",
+        request_id=request_id(at, number),
+        dataset=dataset,
+        by="owner",
+        member=member,
+        roles=roles,
+        **more,
     )
 
 

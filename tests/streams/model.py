@@ -218,6 +218,13 @@ def _same_rows(
     row = parsed.pop(b'{"partition":0}')
     assert (row["partition_sequence"], row["head"]) == (last, head)
     assert row["next"] == following
+    members = {key for key in parsed if key.startswith(b"{")}
+    # Nothing here sets a member, so the members are the owners that the openings named.
+    assert row.get("members", 0) == len(members) == len(model.accounts)
+    for key in members:
+        owner = parsed.pop(key)
+        assert (owner["roles"], owner["sequence"]) == (["owner"], 1)
+        assert owner["dataset"] in model.accounts
     assert row["datasets"] == len(parsed)
     assert {key.decode() for key in parsed} == model.accounts.keys()
     for key, snapshot in parsed.items():

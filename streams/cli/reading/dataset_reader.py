@@ -12,7 +12,7 @@ import msgspec
 from accountant.claims import Claim
 from accountant.errors import LogDamaged
 from accountant.records import decode_snapshot
-from accountant.records.inputs import is_name
+from accountant.records.names import is_name
 from accountant.records.outcomes import Outcome
 from accountant.views.datasets import DatasetView, view_of_snapshot
 from accountant.views.follow import counted, decode_line, fold_run, runs

@@ -14,6 +14,7 @@ from accountant.advice.preview import Preview, decode_preview
 from accountant.errors import RequestInvalid
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.inputs import Undecodable
+from accountant.records.members import Member
 from accountant.records.outcomes import Reason
 from accountant.records.previews import PreviewRequest
 from accountant.records.served import as_logged
@@ -31,10 +32,13 @@ _AGAIN: Final = frozenset({_TOO_MANY, 502, 503, 504})
 # What a gateway says of a name or an id; any other 404 is of some other server.
 _NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "request_id")})
 
+_PATHS: Final = {"amend": "amend", "close": "close", "member": "members"}
+
 T = TypeVar("T")
 
 _decode_datasets = msgspec.json.Decoder(list[DatasetView]).decode
 _decode_heads = msgspec.json.Decoder(list[Head]).decode
+_decode_members = msgspec.json.Decoder(list[Member]).decode
 _decode_usage = msgspec.json.Decoder(list[UsageView]).decode
 
 
@@ -84,8 +88,8 @@ class HttpService:
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
         place = _decode_place(body)
         path = "/requests" if source == "requests" else "/datasets"
-        if place.type in {"amend", "close"}:
-            path = f"/datasets/{quote(place.dataset, safe='')}/{place.type}"
+        if place.type in _PATHS:
+            path = f"/datasets/{quote(place.dataset, safe='')}/{_PATHS[place.type]}"
         seconds = max(0, math.ceil(wait))
         response = await self._send(
             "POST",
@@ -142,6 +146,10 @@ class HttpService:
         if found is None:
             return []
         return [self._logged(each) for each in self._decoded(found, _decode_page).decisions]
+
+    async def members(self, dataset: str) -> list[Member]:
+        found = await self._get(f"/datasets/{quote(dataset, safe='')}/members")
+        return [] if found is None else self._decoded(found, _decode_members)
 
     async def heads(self) -> list[Head]:
         found = await self._get("/head")

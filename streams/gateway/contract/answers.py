@@ -76,6 +76,20 @@ _SUBMITTED: Final = {
         Retry_After=_AGAIN,
     ),
 }
+# Of every operation that is not open to strangers, where a door knows who asks.
+_KNOWN: Final = {
+    "401": _problem(
+        "no token that this door knows, whatever is wrong with it",
+        WWW_Authenticate="the kind of token: Bearer",
+    ),
+    "403": _problem("who asks is known, and may not"),
+    "503": _problem(
+        "who asks cannot be established now, or what is asked for cannot be answered",
+        Retry_After=_AGAIN,
+    ),
+}
+_SCHEME: Final = "bearer"
+_TOKENS: Final = "of `accountant token create`, or of the OpenID provider"
 _READY: Final = reference("Readiness")
 
 
@@ -149,6 +163,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "422": _BROKEN,
         "503": _BUSY,
     },
+    "show_me": {"200": _found("who asks", "Me")},
     "healthz": {"200": _found("the process answers", "Alive")},
     "readyz": {
         "200": Answer("ready", _READY),
@@ -184,16 +199,24 @@ _LAST_EVENT_ID: Final = {
 }
 
 
-def described(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document that Litestar makes of the handlers, with what they take and answer."""
+def described(document: dict[str, Any], *, authenticates: bool) -> dict[str, Any]:
+    """Return the document that Litestar makes of the handlers, with what they take and answer.
+
+    Args:
+        authenticates: the door knows who asks.
+    """
     document["components"] = {"schemas": components()}
     for item in document["paths"].values():
         for operation in item.values():
-            _describe(operation)
+            _describe(operation, authenticates=authenticates)
+    if authenticates:
+        schemes = {_SCHEME: {"type": "http", "scheme": "bearer", "description": _TOKENS}}
+        document["components"]["securitySchemes"] = schemes
+        document["security"] = [{_SCHEME: []}]
     return document
 
 
-def _describe(operation: dict[str, Any]) -> None:
+def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
     name = operation["operationId"]
     text = inspect.cleandoc(operation.get("description", ""))
     operation["summary"] = text.partition("\n")[0].rstrip(".") or name
@@ -211,10 +234,12 @@ def _describe(operation: dict[str, Any]) -> None:
     if answers is None:
         # An operation that is not described here keeps what its handler says of it.
         return
-    operation["responses"] = {
-        status: _response(answer)
-        for status, answer in sorted((answers | _ALWAYS | _limited(name)).items())
-    }
+    told = answers | _ALWAYS | _limited(name)
+    if authenticates:
+        # A token shows more of health, and is not needed there.
+        told = told if name in OF_SUPERVISORS else _KNOWN | told | {"503": _KNOWN["503"]}
+        operation["security"] = [{}, {_SCHEME: []}] if name in OF_SUPERVISORS else [{_SCHEME: []}]
+    operation["responses"] = {status: _response(told[status]) for status in sorted(told)}
 
 
 def _limited(operation: str) -> dict[str, Answer]:

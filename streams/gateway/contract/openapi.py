@@ -62,9 +62,13 @@ class _Document(JsonRenderPlugin):
 
     _made: bytes | None = None
 
+    def __init__(self, *, path: str, authenticates: bool) -> None:
+        super().__init__(path=path)
+        self._authenticates = authenticates
+
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
         if self._made is None:
-            self._made = encode(described(openapi_schema))
+            self._made = encode(described(openapi_schema, authenticates=self._authenticates))
         return self._made
 
 
@@ -73,7 +77,7 @@ def _operation_id(handler: HTTPRouteHandler, _method: object, _path: object) -> 
     return handler.handler_name
 
 
-def openapi_config(version: str) -> OpenAPIConfig:
+def openapi_config(version: str, *, authenticates: bool) -> OpenAPIConfig:
     """Return the configuration of the document at /schema/openapi.json."""
     # Pages that render it load scripts from elsewhere, so there is only the document.
     return OpenAPIConfig(
@@ -81,7 +85,7 @@ def openapi_config(version: str) -> OpenAPIConfig:
         version=version,
         description="Decides differentially private requests, each exactly once.",
         path="/schema",
-        render_plugins=[_Document(path="/openapi.json")],
+        render_plugins=[_Document(path="/openapi.json", authenticates=authenticates)],
         operation_id_creator=_operation_id,
         use_handler_docstrings=True,
     )

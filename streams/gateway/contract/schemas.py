@@ -28,13 +28,15 @@ from accountant.odometers.base import LEAST_PARAMETER
 from accountant.odometers.combined import MOST_PARTS
 from accountant.policy.policy import HORIZON_PATTERN, MOST_ALERTS, MOST_ODOMETERS, UNIT_PATTERN
 from accountant.records import Amend, Close, Decision, MechanismRequest, Open
-from accountant.records.inputs import MOST_PURPOSE, NAME_PATTERN
+from accountant.records.inputs import MOST_PURPOSE
+from accountant.records.names import NAME_PATTERN
 from accountant.records.previews import PreviewRequest
 from accountant.records.records import First
 from accountant.times import ID_PATTERN
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.usage import OTHERS, UsageView
+from streams.gateway.access.me import Me
 from streams.gateway.problems import Problem
 from streams.service import Readiness
 
@@ -260,6 +262,7 @@ _ANSWERS: Final = (
     _PROBLEM,
     Readiness,
     Alive,
+    Me,
     Pending,
 )
 USAGE_BY: Final[dict[str, JsonSchema]] = {

@@ -12,7 +12,7 @@ from litestar.response.streaming import ASGIStreamingResponse
 from litestar.types import Receive, Scope, Send
 
 from accountant.errors import RequestInvalid
-from accountant.records.inputs import is_name
+from accountant.records.names import is_name
 from streams.errors import Gone, Unavailable
 from streams.gateway.context import Context, HttpRequest, context_of
 from streams.gateway.events.happened import Wanted

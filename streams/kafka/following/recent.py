@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Final
 
 from accountant.partition.ids import decode_identity
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.times import issued_at
 from accountant.views.follow import LogLine
 from streams.clock import Clock
@@ -14,7 +14,7 @@ from streams.clock import Clock
 _RECENT: Final = 20_000
 _MOST_INDEXED: Final = 200_000
 _FINAL: Final = frozenset(
-    {Outcome.GRANTED, Outcome.REFUSED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED}
+    {Outcome.GRANTED, Outcome.REFUSED, Outcome.AMENDED, Outcome.CLOSED, *SETS_MEMBERS}
 )
 Place = tuple[int, str, int]
 """Partition, input, offset."""

@@ -15,9 +15,10 @@ from accountant.records import (
     PartitionRow,
     Snapshot,
     decode_partition_row,
-    decode_snapshot,
     partition_row_key,
 )
+from accountant.records.members import MemberRow
+from accountant.records.state_rows import decode_row
 from streams.errors import JournalFault
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.reader import StableReader
@@ -26,21 +27,21 @@ from streams.logs import get_logger
 _log = get_logger(__name__)
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds; the last one repeats
 
-OnSnapshot = Callable[[int, Snapshot], Awaitable[None]]
-"""Takes a partition and a row of one of its datasets; it may get a row twice."""
+OnRow = Callable[[int, Snapshot | MemberRow], Awaitable[None]]
+"""Takes a partition and a row of one of its datasets or members; it may get a row twice."""
 
 
 class StateRows:
-    """Hands over the row of every dataset, and reads a partition again if rows may be missing.
+    """Hands over the rows of datasets and members; reads a partition again if some may be missing.
 
     An owner that finds `state` lost or wrong writes it anew, in several transactions, the
     partition's row last. A reader meanwhile gets some of the rows, or none. If the decisions it
     reads begin after a dataset's opening, that dataset would stay unknown to it.
     """
 
-    def __init__(self, deployment: Deployment, on_snapshot: OnSnapshot) -> None:
+    def __init__(self, deployment: Deployment, on_row: OnRow) -> None:
         self._bootstrap = deployment.bootstrap
-        self._on_snapshot = on_snapshot
+        self._on_row = on_row
         topic = deployment.topics.state
         self.branches: dict[int, int] = {}
         self._missing = [TopicPartition(topic, i) for i in range(deployment.partitions)]
@@ -67,7 +68,7 @@ class StateRows:
     ) -> None:
         try:
             for value in rows.values():
-                await self._on_snapshot(tp.partition, decode_snapshot(value))
+                await self._on_row(tp.partition, decode_row(value))
             if own is None:
                 return
             partition = decode_partition_row(own)
@@ -100,8 +101,8 @@ class StateRows:
 
 
 def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
-    """Return whether these are all the rows of datasets that the partition's row counts."""
+    """Return whether these are all the rows of others that the partition's row counts."""
     sums = [crc_of_row(row) for row in rows]
     # Earlier versions wrote the partition's row without a checksum.
     same = partition.checksum in (msgspec.UNSET, text_of(sum(sums)))
-    return same and partition.datasets == len(sums)
+    return same and partition.datasets + (partition.members or 0) == len(sums)

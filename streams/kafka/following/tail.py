@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.state_rows import OnSnapshot, StateRows
+from streams.kafka.following.state_rows import OnRow, StateRows
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import consumer, stop
 from streams.logs import get_logger
@@ -47,7 +47,7 @@ class Tail:
         self,
         deployment: Deployment,
         *,
-        on_snapshot: OnSnapshot,
+        on_row: OnRow,
         on_decisions: OnDecisions,
         read_on: ReadOn = _nothing_to_read_on,
         history_ms: int = 0,
@@ -55,7 +55,7 @@ class Tail:
         clock: Clock | None = None,
     ) -> None:
         self._deployment = deployment
-        self._rows = StateRows(deployment, on_snapshot)
+        self._rows = StateRows(deployment, on_row)
         self._on_decisions = on_decisions
         self._read_on = read_on
         self._history_ms = history_ms

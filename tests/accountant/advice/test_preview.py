@@ -132,7 +132,9 @@ def test_the_ledger_of_a_view_is_the_ledger(name: str) -> None:
     for claim in ("pure:0.3", "gaussian:sigma=3,sensitivity=1", "pure:9", "pure:0.2"):
         world.ask(claim)
         found = ledger_of(view_of_ledger(world.ledger()))
-        assert snapshot(found) == snapshot(world.ledger())
+        # A view does not count members.
+        live = msgspec.structs.replace(world.ledger(), owners=0, members=0)
+        assert snapshot(found) == snapshot(live)
         assert found.readings == world.ledger().readings
 
 

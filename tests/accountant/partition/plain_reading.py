@@ -42,13 +42,15 @@ LEAD, SPARED = 300_000, 60_000
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "request": (
         {"analyst", "claim", "unit", "neighbours"},
-        {"purpose"},
+        {"purpose", "via"},
     ),
-    "open": ({"by", "policy"}, {"reason"}),
+    "open": ({"by", "policy"}, {"reason", "owners"}),
     "amend": (
         {"by"},
-        {"alert_at", "horizon", "reason", "follows", "most_per_request", "policy"},
+        {"alert_at", "horizon", "reason", "follows", "most_per_request", "policy"}
+        | {"access", "visibility"},
     ),
+    "member": ({"by", "member", "roles"}, {"team", "until", "reason", "follows", "as"}),
     "close": ({"by"}, {"reason", "follows"}),
 }
 """Of each type: what must be there beside the four of all, and what may be."""
@@ -130,7 +132,7 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
     if not isinstance(found, dict):
         raise bad
     kind = found.get("type")
-    if kind not in ({"request"} if source == "requests" else {"open", "amend", "close"}):
+    if kind not in ({"request"} if source == "requests" else {"open", "amend", "close", "member"}):
         raise bad
     needed, allowed = FIELDS[kind]
     needed = needed | {"version", "type", "request_id", "dataset"}
@@ -139,9 +141,9 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
     if isinstance(found["version"], bool):
         raise bad
     who = found["analyst"] if kind == "request" else found["by"]
-    for name in (found["dataset"], who):
-        if not isinstance(name, str) or re.fullmatch(NAME, name) is None:
-            raise bad
+    names = [found["dataset"], who, *([found["via"]] if "via" in found else [])]
+    if not all(isinstance(name, str) and re.fullmatch(NAME, name) for name in names):
+        raise bad
     if not isinstance(found["request_id"], str) or not re.fullmatch(ID, found["request_id"]):
         raise bad
     for free in ("purpose", "reason"):
@@ -156,15 +158,30 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
                 raise bad
             return found, CheckedClaim(msgspec.convert(found["claim"], Claim))
         if kind == "open":
+            owners = found.get("owners", [who])
+            if not isinstance(owners, list) or not 1 <= len(owners) <= 100:
+                raise bad
+            if not all(isinstance(each, str) and re.fullmatch(NAME, each) for each in owners):
+                raise bad
+            if len(set(owners)) < len(owners):
+                raise bad
             return found, open_plan(resolve(decode_policy(text(found["policy"]).encode())))
         if found.get("follows") is not None:
             msgspec.json.decode(text(found["follows"]).encode(), type=int)
+        if kind == "member":
+            return found, enrolment(found, bad)
         if kind == "amend":
+            for field, words in (
+                ("access", ("members", "anyone")),
+                ("visibility", ("own", "members")),
+            ):
+                if found.get(field) is not None and found[field] not in words:
+                    raise bad
             if found.get("most_per_request") is not None:
                 ratio = msgspec.convert(found["most_per_request"], str)
                 check_ratio(ratio, field="most_per_request")
             if found.get("policy") is not None:
-                beside = ("alert_at", "horizon", "most_per_request")
+                beside = ("alert_at", "horizon", "most_per_request", "access", "visibility")
                 if any(found.get(field) is not None for field in beside):
                     raise bad
                 return found, open_plan(resolve(decode_policy(text(found["policy"]).encode())))
@@ -176,6 +193,37 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
     except (RequestInvalid, msgspec.ValidationError):
         raise bad from None
     return found, None
+
+
+def enrolment(found: dict[str, Any], bad: Bad) -> dict[str, Any]:
+    """Return who gets which roles, as a decision tells it."""
+    roles, team, until = found["roles"], found.get("team"), found.get("until")
+    known = ("owner", "analyst", "engine", "auditor")
+    if not isinstance(roles, list) or any(each not in known for each in roles):
+        raise bad
+    if len(set(roles)) < len(roles) or found.get("as") not in (None, "administrator"):
+        raise bad
+    for name in (found["member"], *([] if team is None else [team])):
+        if not isinstance(name, str) or re.fullmatch(NAME, name) is None:
+            raise bad
+    if not roles and (team is not None or until is not None):
+        raise bad
+    if until is not None:
+        if not isinstance(until, str) or "owner" in roles:
+            raise bad
+        try:
+            milliseconds(until)
+        except ValueError:
+            raise bad from None
+    told = {"member": found["member"], "roles": [each for each in known if each in roles]}
+    return told | {n: v for n, v in (("team", team), ("until", until)) if v is not None}
+
+
+def milliseconds(until: str) -> int:
+    if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", until) is None:
+        raise ValueError(until)
+    moment = datetime.strptime(until, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    return round((moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
 
 
 class Plain:
@@ -201,7 +249,9 @@ class Plain:
     def copy(self) -> Plain:
         twin = copy.copy(self)
         twin.next = dict(self.next)
-        twin.datasets = {name: dict(each) for name, each in self.datasets.items()}
+        twin.datasets = {
+            name: each | {"members": dict(each["members"])} for name, each in self.datasets.items()
+        }
         twin.ids = dict(self.ids)
         return twin
 
@@ -351,13 +401,20 @@ class Plain:
                 "halted": False,
                 "opened_at": self.decided_at,
             }
-            outcome, fields = "opened", self.written(plan)
+            owners = found.get("owners", [found["by"]])
+            told = ({"member": name, "roles": ["owner"], "at": 1} for name in owners)
+            ledger["members"] = {each["member"]: each for each in told}
+            outcome, fields = "opened", {**self.written(plan), "owners": owners}
         elif kind == "open":
             outcome, fields = "refused", {"reason": "already_opened"}
-        elif ledger["closed"]:
+        elif not self.may(ledger, found):
+            outcome, fields = "refused", {"reason": "not_permitted"}
+        elif ledger["closed"] and kind != "member":
             outcome, fields = "refused", {"reason": "closed"}
         elif kind != "request" and found.get("follows") not in (None, ledger["sequence"]):
             outcome, fields = "refused", {"reason": "out_of_date"}
+        elif kind == "member":
+            outcome, fields = self.enrolled(ledger, found, worth)
         elif kind == "amend" and found.get("policy") is not None:
             outcome, fields = self.lowered(ledger, worth)
         elif kind == "close":
@@ -371,6 +428,38 @@ class Plain:
         ledger["changed_at"] = self.decided_at
         return outcome, {**fields, **self.standing(ledger)}
 
+    def has(self, ledger: dict[str, Any], name: str, role: str) -> bool:
+        member = ledger["members"].get(name, {"roles": []})
+        over = "until" in member and self.decided_at >= milliseconds(member["until"])
+        return role in member["roles"] and not over
+
+    def may(self, ledger: dict[str, Any], found: dict[str, Any]) -> bool:
+        if found["type"] == "request":
+            if "via" in found and not self.has(ledger, found["via"], "engine"):
+                return False
+            closed_shop = ledger["plan"].policy.access == "members"
+            return not closed_shop or self.has(ledger, found["analyst"], "analyst")
+        owned = any("owner" in each["roles"] for each in ledger["members"].values())
+        helped = found["type"] == "member" and found.get("as") is not None
+        return not owned or helped or self.has(ledger, found["by"], "owner")
+
+    @staticmethod
+    def enrolled(
+        ledger: dict[str, Any], found: dict[str, Any], told: dict[str, Any]
+    ) -> tuple[str, dict[str, Any]]:
+        members, name = ledger["members"], told["member"]
+        after = {each: row for each, row in members.items() if each != name}
+        owned = any("owner" in each["roles"] for each in members.values())
+        if told["roles"]:
+            after[name] = told | {"at": ledger["sequence"] + 1}
+        elif name not in members:
+            return "refused", {"reason": "unknown_member"}
+        if owned and not any("owner" in each["roles"] for each in after.values()):
+            return "refused", {"reason": "last_owner"}
+        ledger["members"] = after
+        helped = {"administrator": True} if found.get("as") else {}
+        return f"member_{'set' if told['roles'] else 'removed'}", {"member": told, **helped}
+
     def amended(self, ledger: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         plan: CompiledPolicy = ledger["plan"]
         changes: dict[str, Any] = {}
@@ -378,8 +467,9 @@ class Plain:
             changes["alert_at"] = tuple(found["alert_at"])
         if found.get("horizon") is not None:
             changes["horizon"] = found["horizon"]
-        if found.get("most_per_request") is not None:
-            changes["most_per_request"] = found["most_per_request"]
+        for field in ("most_per_request", "access", "visibility"):
+            if found.get(field) is not None:
+                changes[field] = found[field]
         plan = CompiledPolicy(msgspec.structs.replace(plan.policy, **changes), plan.capacity)
         ledger["plan"] = plan
         ledger["crossed"] = (
@@ -531,7 +621,7 @@ class Plain:
             "previous": self.head,
             "decided_at": at_text(self.decided_at),
             "floor": at_text(self.floor),
-            "rules": 3,
+            "rules": 4,
             "outcome": outcome,
         }
         order = "reason dataset generation sequence cost asked fits totals rounded_up left "
@@ -547,8 +637,8 @@ class Plain:
                 "offset": origin[1],
             }
             pieces.append(f'"source":{text(source)}')
-        if "note" in fields:
-            pieces.append(f'"note":{text(fields["note"])}')
+        ending = [n for n in ("note", "owners", "member", "administrator") if n in fields]
+        pieces += [f"{text(name)}:{text(fields[name])}" for name in ending]
         value = f"{{{','.join(pieces)}}}".encode()
         self.head = "sha256:" + hashlib.sha256(value).hexdigest()
         return value
@@ -574,4 +664,24 @@ class Plain:
             "changed_at": ledger["changed_at"],
             **({"halted": True} if ledger["halted"] else {}),
             "exact": True,
+            **{n: count for n, count in self.counts(ledger).items() if count},
         }
+
+    @staticmethod
+    def counts(ledger: dict[str, Any]) -> dict[str, int]:
+        rows = ledger["members"].values()
+        return {"owners": sum("owner" in each["roles"] for each in rows), "members": len(rows)}
+
+    def member_rows(self) -> dict[str, dict[str, Any]]:
+        """Return the rows of members by their keys, as plain values."""
+        rows = {}
+        for name, ledger in self.datasets.items():
+            for each in ledger["members"].values():
+                row = {"type": "member", "version": 1, "dataset": name, "member": each["member"]}
+                row |= {field: each[field] for field in ("roles", "team") if field in each}
+                if "until" in each:
+                    row["until"] = milliseconds(each["until"])
+                rows[text({"dataset": name, "member": each["member"]})] = row | {
+                    "sequence": each["at"]
+                }
+        return rows

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from accountant.partition.draft import Draft
 from accountant.records import decode_decision, decode_snapshot, encode
+from accountant.records.members import is_member_row_key
 from tests.accountant.histories import play, steps
 from tests.accountant.strategies import POLICIES
 from tests.accountant.world import World
@@ -29,6 +30,9 @@ def test_rows_are_those_of_the_codec(history: list[tuple[Any, ...]], policy: Any
     world.send("admin", world.admin("open", dataset="census", policy=policy))
     play(world, history)
     for key, value in world.draft.rows()[:-1]:
+        assert value is not None
+        if is_member_row_key(key):
+            continue
         row = decode_snapshot(value)
         assert encode(row) == value
         assert row.dataset.encode() == key

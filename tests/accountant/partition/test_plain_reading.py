@@ -17,7 +17,7 @@ from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
 from accountant.replay.refold import state_rows
 from accountant.times import uuid7
-from tests.accountant.partition.plain_reading import Plain
+from tests.accountant.partition.plain_reading import Plain, at_text
 
 START = 1_795_255_200_000
 MOST_IDS = 6
@@ -28,7 +28,7 @@ POLICIES: tuple[dict[str, Any], ...] = (
     {"filter": "basic", "epsilon": "1", "odometers": [{"type": "basic"}]},
     {"filter": "basic", "epsilon": "0.3", "delta": "1e-6", "halt_on_refusal": True},
     {"filter": "zcdp", "rho": "0.05", "delta": "1e-7", "alert_at": ["0.1", "1"]},
-    {"filter": "basic", "epsilon": "1", "neighbours": "replace"},
+    {"filter": "basic", "epsilon": "1", "neighbours": "replace", "access": "members"},
     {"filter": "basic", "epsilon": "-1"},
 )
 CLAIMS: tuple[Any, ...] = (
@@ -64,6 +64,23 @@ SOMETIMES: tuple[dict[str, Any], ...] = (
     {"dataset": ""},
     {"unheard": None},
     {"purpose": "\x00\x1f"},
+    {"via": "bob"},
+    {"via": "bob"},
+    {"via": "a:b", "purpose": ":"},
+    {"via": ""},
+    {"via": None},
+)
+MEMBERSHIPS: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {},
+    {"team": "blue"},
+    {"until": at_text(START + 1_000)},
+    {"until": at_text(START + 20_000), "team": "blue"},
+    {"until": "2027-01-01"},
+    {"as": "administrator"},
+    {"as": "owner"},
+    {"follows": 2},
 )
 AGES = (-70_000, -61_000, -1_000, -1, 0, 1, 999, 1_000, 4_999, 5_001, 20_000, 62_000)
 IDS = st.builds(
@@ -106,19 +123,33 @@ REQUESTS = st.builds(
     FORMS,
 )
 ADMIN = st.builds(
-    lambda kind, request_id, dataset, more, form: whole(
-        {"version": 1, "type": kind, "request_id": request_id, "dataset": dataset, "by": "owner"}
+    lambda kind, request_id, dataset, by, more, form: whole(
+        {"version": 1, "type": kind, "request_id": request_id, "dataset": dataset, "by": by}
         | more[kind],
         form,
     ),
-    st.sampled_from(["open", "open", "open", "amend", "close"]),
+    st.sampled_from(["open", "open", "open", "amend", "close", "member", "member", "member"]),
     IDS,
     st.sampled_from(DATASETS),
+    st.sampled_from(["owner", "owner", "owner", "ana"]),
     st.fixed_dictionaries(
         {
-            "open": st.fixed_dictionaries({"policy": st.sampled_from(POLICIES)}),
+            "open": st.builds(
+                lambda policy, owners: {"policy": policy} | owners,
+                st.sampled_from(POLICIES),
+                st.sampled_from([{}, {}, {"owners": ["owner", "bob"]}, {"owners": []}]),
+            ),
+            "member": st.builds(
+                lambda member, roles, more: {"member": member, "roles": roles} | more,
+                st.sampled_from(["ana", "bob", "owner"]),
+                st.sampled_from([["analyst"], ["analyst"], ["engine", "analyst"], ["owner"], []]),
+                st.sampled_from(MEMBERSHIPS),
+            ),
             "amend": st.sampled_from(
-                [{"alert_at": ["0.02", "0.9"]}, {"horizon": "P3D"}, {"alert_at": ["2"]}, {}]
+                [
+                    *({"alert_at": ["0.02", "0.9"]}, {"horizon": "P3D"}, {"alert_at": ["2"]}, {}),
+                    *({"access": "members"}, {"access": "anyone", "visibility": "own"}),
+                ]
             ),
             "close": st.sampled_from([{}, {"reason": "over"}]),
         }
@@ -230,17 +261,20 @@ class Pair:
         draft.absorb()
         self.check(rows)
 
-    def check(self, rows: list[tuple[bytes, bytes]]) -> None:
+    def check(self, rows: list[tuple[bytes, bytes | None]]) -> None:
         """Check that what was absorbed, and its rows, are what the plain reading has come to."""
         state, plain = self.state, self.plain
         assert (state.sequence, state.head) == (plain.sequence, plain.head)
         assert (state.decided_at, state.floor) == (plain.decided_at, plain.floor)
         assert state.next == plain.next
         kept = dict(state_rows(state))
-        assert len(kept) == len(plain.datasets) + 1
+        members = plain.member_rows()
+        assert len(kept) == len(plain.datasets) + len(members) + 1
         for name in plain.datasets:
             assert json.loads(kept[name.encode()]) == plain.row(name)
-        assert all(kept[key] == value for key, value in rows)
+        for key, row in members.items():
+            assert json.loads(kept[key.encode()]) == row
+        assert all(kept.get(key) == value for key, value in rows)
         alive = 0
         for (source, dataset, who, request_id), (issued, digest, _) in plain.ids.items():
             if issued > plain.floor:

@@ -27,7 +27,8 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.inputs import _NAME, MOST_BYTES, Undecodable, check, check_name, is_name
+from accountant.records.inputs import MOST_BYTES, Undecodable, check
+from accountant.records.names import _NAME, check_name, is_name
 from accountant.replay.audit import audit
 from accountant.replay.refold import state_rows
 from accountant.views.datasets import alerts, view_of_ledger

@@ -140,13 +140,13 @@ def test_a_log_that_has_lost_its_end_is_damaged_not_refolded() -> None:
 def test_a_row_with_other_totals_than_the_log_is_noticed() -> None:
     world = opened()
     world.ask()
-    (key, value), partition_row = world.rows()
+    (key, value), owner, partition_row = world.rows()
     forged = value.replace(b'"mechanisms":1', b'"mechanisms":0')
     assert forged != value
     with pytest.raises(StateMismatch, match="checksum"):
-        from_rows(world, rows=[(key, forged), partition_row])
+        from_rows(world, rows=[(key, forged), owner, partition_row])
     with pytest.raises(StateMismatch, match="totals"):  # written before there was a checksum
-        from_rows(world, rows=[(key, forged), without_checksum(partition_row)])
+        from_rows(world, rows=[(key, forged), owner, without_checksum(partition_row)])
 
 
 def without_checksum(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
@@ -219,19 +219,23 @@ def test_rows_of_a_version_without_checksum_are_read_and_get_one() -> None:
 def test_rows_without_checksum_that_do_not_fit_are_noticed() -> None:
     world = opened()
     world.ask("pure:0.1")
-    (key, old), _ = world.rows()
+    (key, old), owner, _ = world.rows()
     world.ask("pure:5")  # refused: totals stay as they are
-    (_, value), last = world.rows()
+    (_, value), _, last = world.rows()
     last = without_checksum(last)
     ghost = key[:-1] + b"x", value.replace(key, key[:-1] + b"x")
+    ghosts = owner[0].replace(key, ghost[0]), owner[1].replace(key, ghost[0])
     row = decode_partition_row(last[1])
     foreign = msgspec.structs.replace(row.genesis, application="another")
     theirs = msgspec.json.encode(msgspec.structs.replace(row, genesis=foreign))
     for rows, what in (
         ([last], "holds 0 datasets, its row says 1"),
-        ([(key, old), last], "is older than decision"),
-        ([ghost, last], "is older than decision"),
-        ([(key, value), (last[0], theirs)], "belongs to"),
+        ([(key, old), last], "holds 0 members, its row says 1"),
+        ([(key, old), ghosts, last], "holds 0 owners and 0 members of dataset census"),
+        ([(key, value), owner, ghosts, last], "holds 2 members, its row says 1"),
+        ([(key, old), owner, last], "is older than decision"),
+        ([ghost, ghosts, last], "is older than decision"),
+        ([(key, value), owner, (last[0], theirs)], "belongs to"),
     ):
         with pytest.raises(StateMismatch, match=what):
             from_rows(world, rows=rows)

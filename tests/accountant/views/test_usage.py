@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gc
 
-from accountant.records.inputs import is_name
+from accountant.records.names import is_name
 from accountant.views.usage import OTHERS, Rows, Usage, Vacancies, row_of, views_of
 
 

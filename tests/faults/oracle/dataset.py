@@ -19,7 +19,8 @@ from tests.faults.oracle.amounts import (
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, Readings, Within
 from tests.faults.oracle.fits import Fits
-from tests.faults.oracle.policies import PARAMETERS, resolved
+from tests.faults.oracle.members import Members
+from tests.faults.oracle.policies import PARAMETERS, promises_more, resolved
 from tests.faults.oracle.wire import mechanisms
 from tests.faults.oracle.worth import atoms, price
 
@@ -27,6 +28,7 @@ Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
 """Outcome, reason, and the fields that only such a decision has."""
 _NEARLY = Fraction(19, 20)
+_AMENDED = ("alert_at", "horizon", "most_per_request", "access", "visibility")
 
 
 class Dataset:
@@ -36,6 +38,7 @@ class Dataset:
         totals: in units, by name, exactly.
         written: the policy as the log has it.
         crossed: how many thresholds are crossed.
+        granted_at: time of the first grant, milliseconds since 1970.
     """
 
     def __init__(self, name: str, policy: Fields, said: Fields, at: int) -> None:
@@ -45,6 +48,8 @@ class Dataset:
         self.crossed = 0
         self.exhausted = self.closed = self.halted = False
         self.opened_at = self.changed_at = at
+        self.granted_at: int | None = None
+        self.members = Members()
         self.written = policy
         self.take_policy(resolved(policy), said)
 
@@ -101,28 +106,37 @@ class Dataset:
             for each in self.policy["odometers"]
         }
 
-    def owners(self, record: Fields, said: Fields) -> Verdict:
+    def governed(self, record: Fields, said: Fields, at: int) -> Verdict:
         """Decide an owner's record on a dataset that was opened before."""
         kind = record["type"]
         if kind == "open":
             return "refused", "already_opened", {}
-        if self.closed:
+        if not self.members.may_govern(record, at):
+            return "refused", "not_permitted", {}
+        if self.closed and kind != "member":
             return "refused", "closed", {}
         if record.get("follows") not in (None, self.sequence):
             return "refused", "out_of_date", {}
+        if kind == "member":
+            return self._member(record)
         if kind == "close":
             self.closed = True
             return "closed", None, {}
         if record.get("policy") is not None:
             return self._lower(resolved(record["policy"]), said)
-        changed = {
-            name: record[name]
-            for name in ("alert_at", "horizon", "most_per_request")
-            if record.get(name) is not None
-        }
+        changed = {name: record[name] for name in _AMENDED if record.get(name) is not None}
         self.policy = {**self.policy, **changed}
         self.crossed = self.crossed_now()
         return "amended", None, self.terms()
+
+    def _member(self, record: Fields) -> Verdict:
+        reason = self.members.refusal(record)
+        if reason is not None:
+            return "refused", reason, {}
+        fields: Fields = {"member": self.members.take(record, self.sequence + 1)}
+        if record.get("as") == "administrator":
+            fields["administrator"] = True
+        return "member_set" if record["roles"] else "member_removed", None, fields
 
     def terms(self) -> Fields:
         """Return what an opening or an amendment repeats."""
@@ -135,9 +149,9 @@ class Dataset:
             return "refused", "already_granted", {}
         same = all(
             before.get(name) == wanted.get(name)
-            for name in ("filter", "beside", "unit", "neighbours", *PARAMETERS)
+            for name in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
         )
-        if not same or _is_larger(_guarantee(wanted), _guarantee(before)):
+        if not same or promises_more(wanted, before):
             return "refused", "not_lower", {}
         limits = self.capacity.values()
         if any(
@@ -153,9 +167,11 @@ class Dataset:
         self.crossed = self.crossed_now()
         return "amended", None, self.terms()
 
-    def asked(self, request: Fields, said: Fields) -> Verdict:
+    def asked(self, request: Fields, said: Fields, at: int) -> Verdict:
         """Decide a request, with the cost that the ledger says where that is a right one."""
         claim, policy = request["claim"], self.policy
+        if not self.members.may_ask(request, policy.get("access", "anyone"), at):
+            return "refused", "not_permitted", {}
         if self.closed or self.halted:
             return "refused", "closed" if self.closed else "halted", {}
         if (request["unit"], request["neighbours"]) != (policy["unit"], policy["neighbours"]):
@@ -174,6 +190,8 @@ class Dataset:
         charged = self._charged(claim, cost, said)
         if charged is None:
             return "refused", "exhausted", {**asked, **self._exhaust(fits, said)}
+        if self.granted_at is None:
+            self.granted_at = at
         return "granted", None, self._grant(claim, charged, said)
 
     def _charged(
@@ -276,14 +294,3 @@ def _taken(said: Fields, name: str, spent: Any, span: Range) -> Any:
     else:
         amount = span[0]
     return amount if span[0] <= amount <= span[1] else span[0]
-
-
-def _guarantee(policy: Fields) -> tuple[str, Fraction, Fraction]:
-    name = "rho" if policy["epsilon"] is None else "epsilon"
-    more = Fraction(policy.get("epsilon_ex_post", 0))
-    delta = Fraction(policy["delta"]) + Fraction(policy.get("delta_ex_post", 0))
-    return name, Fraction(policy[name]) + more, delta
-
-
-def _is_larger(now: tuple[str, Fraction, Fraction], was: tuple[str, Fraction, Fraction]) -> bool:
-    return now[0] != was[0] or now[1] > was[1] or now[2] > was[2]

@@ -258,11 +258,13 @@ class Partition:
                 return outcome, reason, more
             dataset = Dataset(name, fields["policy"], said.get("budget", {}), self.at)
             self.datasets[name] = dataset
-            more = dataset.terms()
+            named = fields.get("owners", [fields["by"]])
+            dataset.members.open(named)
+            more = {**dataset.terms(), "owners": named}
         elif source == "requests":
-            outcome, reason, more = dataset.asked(fields, said)
+            outcome, reason, more = dataset.asked(fields, said, self.at)
         else:
-            outcome, reason, more = dataset.owners(fields, said)
+            outcome, reason, more = dataset.governed(fields, said, self.at)
         dataset.sequence += 1
         dataset.changed_at = self.at
         dataset.written = said.get("policy", dataset.written)

@@ -11,7 +11,8 @@ from typing import Any, Final
 from tests.faults.oracle import filters
 from tests.faults.oracle.amounts import UNIT, as_text, mp, real
 from tests.faults.oracle.halves import WITHOUT_AN_EPSILON
-from tests.faults.oracle.texts import amount, is_delta, is_unit, within
+from tests.faults.oracle.members import MAY_BE_IN_A_POLICY, is_access, is_visibility
+from tests.faults.oracle.texts import amount, is_delta, is_name, is_unit, within
 
 Policy = dict[str, Any]
 
@@ -19,6 +20,7 @@ _FIELDS: Final = {
     *("filter", "epsilon", "rho", "delta", "delta_for_claims", "unit", "neighbours"),
     *("odometers", "alert_at", "horizon", "halt_on_refusal", "order", "orders", "weights"),
     *("epsilon_ex_post", "delta_ex_post", "most_per_request", "epsilon_each", "beside"),
+    *MAY_BE_IN_A_POLICY,
 }
 _OF_FILTER: Final = {
     "order": {"renyi"},
@@ -170,6 +172,8 @@ def _rest_is_broken(policy: Policy) -> bool:
         return True
     if "most_per_request" in policy and not is_ratio(policy["most_per_request"]):
         return True
+    if _of_people_is_broken(policy):
+        return True
     odometers = policy.get("odometers")
     if odometers is None:
         return False
@@ -178,6 +182,11 @@ def _rest_is_broken(policy: Policy) -> bool:
     if any(map(_odometer_is_broken, odometers)):
         return True
     return len({each["type"] for each in odometers}) < len(odometers)
+
+
+def _of_people_is_broken(policy: Policy) -> bool:
+    rules = zip(MAY_BE_IN_A_POLICY, (is_access, is_visibility, is_name), strict=True)
+    return any(name in policy and not rule(policy[name]) for name, rule in rules)
 
 
 def _odometer_is_broken(odometer: Any, *, part: bool = False) -> bool:
@@ -238,10 +247,24 @@ def resolved(policy: Policy) -> Policy:
         "horizon": policy.get("horizon"),
     }
     full |= {name: policy[name] for name in ("halt_on_refusal", *PARAMETERS) if name in policy}
-    full |= {name: policy[name] for name in ("most_per_request", "beside") if name in policy}
+    more = ("most_per_request", "beside", *MAY_BE_IN_A_POLICY)
+    full |= {name: policy[name] for name in more if name in policy}
     if full["odometers"] is None:
         full["odometers"] = _default_odometers(full)
     return full
+
+
+def promises_more(now: Policy, was: Policy) -> bool:
+    """Tell whether a policy's guarantee is somewhere larger than another's."""
+    (name, amount_now, delta), (before, amount_was, delta_was) = _guarantee(now), _guarantee(was)
+    return name != before or amount_now > amount_was or delta > delta_was
+
+
+def _guarantee(policy: Policy) -> tuple[str, Fraction, Fraction]:
+    name = "rho" if policy["epsilon"] is None else "epsilon"
+    more = Fraction(policy.get("epsilon_ex_post", 0))
+    delta = Fraction(policy["delta"]) + Fraction(policy.get("delta_ex_post", 0))
+    return name, Fraction(policy[name]) + more, delta
 
 
 def _default_odometers(policy: Policy) -> list[dict[str, Any]]:

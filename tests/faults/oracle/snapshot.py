@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields, Readings
 
-RULES: Final = 3
+RULES: Final = 4
 
 
 class Standing(Protocol):
@@ -47,7 +47,10 @@ def dataset_row(dataset: Dataset) -> Fields:
     }
     if dataset.halted:
         row["halted"] = True
-    return {**row, "exact": True}
+    row |= {"exact": True, **dataset.members.counts()}
+    if "population" in dataset.policy and dataset.granted_at is not None:
+        row["granted_at"] = dataset.granted_at
+    return row
 
 
 def partition_row(partition: Standing) -> Fields:
@@ -66,7 +69,18 @@ def partition_row(partition: Standing) -> Fields:
     }
     if partition.branch:
         row["branch"] = partition.branch
-    return {**row, "key": partition.key} if partition.key else row
+    if partition.key:
+        row["key"] = partition.key
+    members = sum(len(dataset.members.all) for dataset in partition.datasets.values())
+    return {**row, "members": members} if members else row
+
+
+def member_rows(partition: Standing) -> dict[bytes, Fields]:
+    """Return the rows of all members, by their keys."""
+    rows: dict[bytes, Fields] = {}
+    for dataset in partition.datasets.values():
+        rows |= dataset.members.rows(dataset.name)
+    return rows
 
 
 def sealed_state(partition: Standing) -> str:
@@ -76,9 +90,11 @@ def sealed_state(partition: Standing) -> str:
         {**dataset_row(dataset), "policy": dataset.written, "odometers": {}}
         for _, dataset in sorted(partition.datasets.items())
     ]
-    lines = [_line(row) for row in (*rows, partition_row(partition))]
+    members = [row for _, row in sorted(member_rows(partition).items())]
+    lines = [line(row) for row in (*rows, *members, partition_row(partition))]
     return f"sha256:{hashlib.sha256(b''.join(lines)).hexdigest()}"
 
 
-def _line(row: Mapping[str, Any]) -> bytes:
+def line(row: Mapping[str, Any]) -> bytes:
+    """Return a row as it is written, with a line's end."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

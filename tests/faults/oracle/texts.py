@@ -35,8 +35,19 @@ def is_delta(value: Fraction | None) -> bool:
 
 
 def is_name(text: Any) -> bool:
-    """Tell whether a text may name a dataset, an analyst or an owner."""
+    """Tell whether a text may name a dataset, a person, a program, a team or a population."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def is_time(text: Any) -> bool:
+    """Tell whether a text is a time of the log, of a day that there is."""
+    if not isinstance(text, str) or _TIME.fullmatch(text) is None:
+        return False
+    try:
+        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z")
+    except ValueError:
+        return False
+    return True
 
 
 def is_unit(text: Any) -> bool:

@@ -7,6 +7,13 @@ import re
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from tests.faults.oracle.members import (
+    MEMBER_RULES,
+    are_owners,
+    contradicted,
+    is_access,
+    is_visibility,
+)
 from tests.faults.oracle.policies import broken_policy, is_horizon, is_ratio, ratios_are_broken
 from tests.faults.oracle.texts import amount, is_delta, is_name, within
 
@@ -16,14 +23,16 @@ _ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
 _SPACE: Final = b" \t\r\n"
 _ALL: Final = {"version", "type", "request_id", "dataset"}
+_AMENDED: Final = {"alert_at", "horizon", "most_per_request", "access", "visibility"}
 _FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
-    "request": (_ALL | {"analyst", "claim", "unit", "neighbours"}, {"purpose"}),
-    "open": (_ALL | {"by", "policy"}, {"reason"}),
+    "request": (_ALL | {"analyst", "claim", "unit", "neighbours"}, {"purpose", "via"}),
+    "open": (_ALL | {"by", "policy"}, {"reason", "owners"}),
     "amend": (
         _ALL | {"by"},
-        {"reason", "follows", "alert_at", "horizon", "most_per_request", "policy"},
+        {"reason", "follows", "policy", *_AMENDED},
     ),
     "close": (_ALL | {"by"}, {"reason", "follows"}),
+    "member": (_ALL | {"by", "member", "roles"}, {"reason", "follows", "team", "until", "as"}),
 }
 """Of each type: what must be there, and what may be."""
 _CLAIMS: Final[dict[str, tuple[set[str], set[str]]]] = {
@@ -145,6 +154,8 @@ def _broken(source: str, found: Any) -> set[str]:
     present = found.keys() - broken
     rules = _request_rules if kind == "request" else _owner_rules
     checks = {**_common_rules(), **rules(kind)}
+    if kind == "member":
+        broken |= contradicted(found)
     return broken | {name for name in present if name in checks and not checks[name](found[name])}
 
 
@@ -159,6 +170,7 @@ def _common_rules() -> dict[str, Any]:
 def _request_rules(_: str) -> dict[str, Any]:
     return {
         "analyst": is_name,
+        "via": is_name,
         "unit": lambda v: isinstance(v, str),
         "neighbours": lambda v: v in ("add_remove", "replace"),
         "purpose": _is_short,
@@ -178,6 +190,10 @@ def _owner_rules(kind: str) -> dict[str, Any]:
         "horizon": optional(is_horizon),
         "most_per_request": optional(is_ratio),
         "policy": optional(lambda v: not broken_policy(v)),
+        "access": optional(is_access),
+        "visibility": optional(is_visibility),
+        "owners": are_owners,
+        **MEMBER_RULES,
     }
 
 

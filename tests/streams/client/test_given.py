@@ -15,11 +15,13 @@ from accountant.errors import RequestInvalid
 from streams.client import Accountant
 from tests.streams.gateway.door import TestClock, new_id
 
+OWNER = "owner@lab"
+
 
 @pytest.fixture
 def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana@lab:3") as client:
-        client.open("schema:t", {"filter": "basic", "epsilon": 1}, by="owner@lab")
+        client.open("schema:t", {"filter": "basic", "epsilon": 1}, by=OWNER)
         yield client
 
 
@@ -31,8 +33,8 @@ def test_numbers_that_are_exact_are_taken(ledger: Accountant, clock: TestClock) 
     assert view.totals["epsilon"] == "0.61"
     mine = UUID(new_id(clock))
     assert ledger.ask("schema:t", "pure:0.01", request_id=mine).request_id == str(mine)
-    assert ledger.amend("schema:t", alert_at=[0.5, Decimal("0.9")], by="o").outcome == "amended"
-    assert ledger.amend("schema:t", most_per_request=0.5, by="o").outcome == "amended"
+    assert ledger.amend("schema:t", alert_at=[0.5, Decimal("0.9")], by=OWNER).outcome == "amended"
+    assert ledger.amend("schema:t", most_per_request=0.5, by=OWNER).outcome == "amended"
 
 
 def test_a_float_that_is_not_what_it_prints_as_is_refused_with_how_to_write_it(

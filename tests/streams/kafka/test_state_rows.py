@@ -21,7 +21,7 @@ def test_rows_are_all_only_with_every_row_as_it_was_written() -> None:
     world.ask({"type": "pure", "epsilon": "0.1"})
     *rows, own = [value for _, value in world.rows()]
     partition = decode_partition_row(own)
-    assert len(rows) == 2
+    assert len(rows) == 4  # two datasets and their owners
     assert are_all(partition, rows)
     assert are_all(partition, reversed(rows))
     assert not are_all(partition, rows[:1])

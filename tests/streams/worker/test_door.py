@@ -12,6 +12,7 @@ import pytest
 from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import MOST_ANALYSTS, OTHERS
 from streams.metrics.live_ledgers import LiveLedgers
+from streams.settings import Settings
 from streams.worker.door import WorkerDoor
 from streams.worker.status import Status
 from tests.accountant.world import World
@@ -37,7 +38,9 @@ def following() -> ViewFolder:
 async def served(following: ViewFolder) -> AsyncIterator[httpx.AsyncClient]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    door = WorkerDoor("127.0.0.1", port, source=LiveLedgers(), readiness=Status().readiness)
+    door = WorkerDoor(
+        Settings(metrics_port=port), source=LiveLedgers(), readiness=Status().readiness
+    )
     door.show(following.budgets, following.usage)
     await door.start()
     try:

@@ -20,7 +20,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters.renyi import parse_order
 from accountant.odometers.base import checked_delta, parameter
 from accountant.policy import Policy, check_alerts, resolve
-from accountant.records.inputs import is_name
+from accountant.records.names import is_name
 from accountant.times import issued_at
 from streams.gateway.contract.answers import ANSWERS
 from streams.gateway.contract.schemas import components

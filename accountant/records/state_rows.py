@@ -1,10 +1,11 @@
-"""One partition's row in `state`."""
+"""Rows of `state`: a partition's own, and what keys and forms the others have."""
 
 from __future__ import annotations
 
 import msgspec
 
-from accountant.records.records import VERSION, Genesis, check_maker
+from accountant.records.members import MemberRow, member_row_key
+from accountant.records.records import VERSION, Genesis, Snapshot, check_maker
 
 
 class NextOffsets(msgspec.Struct, frozen=True):
@@ -20,7 +21,8 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     Attributes:
         rules: of the last decision.
         datasets: number of rows of datasets in the partition.
-        checksum: checksum of those rows, see `accountant.partition.checksum`; rows of earlier
+        members: number of rows of members; left out while there is none.
+        checksum: checksum of all those rows, see `accountant.partition.checksum`; rows of earlier
             versions lack it.
         branch: how many rollbacks the log has accepted; left out while there is none.
         key: public half of the key that signs checkpoints, where the log has changed it.
@@ -38,6 +40,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     checksum: str | msgspec.UnsetType = msgspec.UNSET
     branch: int | msgspec.UnsetType = msgspec.UNSET
     key: str | msgspec.UnsetType = msgspec.UNSET
+    members: int | msgspec.UnsetType = msgspec.UNSET
 
 
 _decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
@@ -57,3 +60,13 @@ def decode_partition_row(value: bytes) -> PartitionRow:
 def partition_row_key(partition: int) -> bytes:
     """Return the key of a partition's row, outside the grammar of dataset names."""
     return b'{"partition":%d}' % partition
+
+
+decode_row = msgspec.json.Decoder(Snapshot | MemberRow).decode
+
+
+def key_of_row(row: Snapshot | MemberRow) -> bytes:
+    """Return the key of a dataset's or member's row."""
+    if isinstance(row, MemberRow):
+        return member_row_key(row.dataset, row.member)
+    return row.dataset.encode()

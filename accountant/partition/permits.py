@@ -1,0 +1,44 @@
+"""What a dataset's own records let somebody do; doors and `decide` ask the same questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import UNSET
+
+from accountant.ledger import Ledger
+from accountant.policy import Policy
+from accountant.records import AdminRecord, MechanismRequest, SetMember
+from accountant.records.members import MemberRow, Role
+
+Lookup = Callable[[str], MemberRow | None]
+"""Returns the row of a dataset's member."""
+
+
+def may_ask(policy: Policy, lookup: Lookup, request: MechanismRequest, at: int) -> bool:
+    """Tell whether a request may be adjudicated: who asks, and the engine that asks for them.
+
+    Args:
+        at: milliseconds since 1970.
+    """
+    # An engine needs its role whatever the access: its requests count as another's.
+    if request.via is not UNSET and not has_role(lookup, request.via, "engine", at):
+        return False
+    return policy.access != "members" or has_role(lookup, request.analyst, "analyst", at)
+
+
+def may_decide(ledger: Ledger, lookup: Lookup, record: AdminRecord, at: int) -> bool:
+    """Tell whether an owner's record may change a dataset.
+
+    Anybody may change one that has no owner: it was opened by rules that knew none. Doors let an
+    administrator's word through from administrators alone.
+    """
+    if not ledger.owners or has_role(lookup, record.by, "owner", at):
+        return True
+    return isinstance(record, SetMember) and record.as_ is not None
+
+
+def has_role(lookup: Lookup, name: str, role: Role, at: int) -> bool:
+    """Tell whether somebody has a role at a time, in milliseconds since 1970."""
+    row = lookup(name)
+    return row is not None and row.holds(role, at)

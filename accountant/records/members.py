@@ -1,0 +1,118 @@
+"""Who may do what on a dataset: roles, a membership as decisions tell it, its row in `state`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from accountant.times import from_iso, iso
+
+Role = Literal["owner", "analyst", "engine", "auditor"]
+"""What a member may do: decide about the dataset, ask for oneself, ask for others, read all."""
+
+ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor")
+MEMBERS_SINCE: Final = 4
+"""The first rules that know members; a dataset opened before has no owner until it gets one."""
+MOST_MEMBERS: Final = 10_000
+"""Of one dataset, those whose time is over among them."""
+MOST_OWNERS_NAMED: Final = 100
+"""By the record that opens a dataset."""
+
+
+class Member(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A membership as a decision has set it.
+
+    Attributes:
+        roles: in the order of `ROLES`; none of somebody who was removed.
+        team: the member's only team in this dataset.
+        until: the first moment at which it is over, as a time of the log; None for never.
+    """
+
+    member: str
+    roles: tuple[Role, ...]
+    team: str | None = None
+    until: str | None = None
+
+
+class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="member"):
+    """A member's row in `state`, and what a partition keeps of the member.
+
+    Attributes:
+        until: milliseconds since 1970.
+        sequence: number of the dataset's decision that has set it.
+    """
+
+    version: int = 1
+    dataset: str
+    member: str
+    roles: tuple[Role, ...]
+    team: str | UnsetType = UNSET
+    until: int | UnsetType = UNSET
+    sequence: int
+
+    def holds(self, role: Role, at: int) -> bool:
+        """Tell whether the member has a role at a time, in milliseconds since 1970."""
+        return role in self.roles and (self.until is UNSET or at < self.until)
+
+    @property
+    def told(self) -> Member:
+        """The membership as decisions and doors tell it."""
+        until = None if self.until is UNSET else iso(self.until)
+        return Member(self.member, self.roles, self.team or None, until)
+
+
+decode_member_row = msgspec.json.Decoder(MemberRow).decode
+_KEY: Final = b'{"dataset":"'
+
+
+def in_order(roles: Iterable[Role]) -> tuple[Role, ...]:
+    """Return roles in the order of `ROLES`, each once."""
+    given = frozenset(roles)
+    return tuple(role for role in ROLES if role in given)
+
+
+def member_row(dataset: str, sequence: int, member: Member) -> MemberRow:
+    """Return the row of a membership that the dataset's decision `sequence` has set."""
+    return MemberRow(
+        dataset=dataset,
+        member=member.member,
+        roles=member.roles,
+        team=member.team or UNSET,
+        until=UNSET if member.until is None else from_iso(member.until),
+        sequence=sequence,
+    )
+
+
+def owner_rows(dataset: str, sequence: int, owners: Iterable[str]) -> list[MemberRow]:
+    """Return the rows of the owners that an opening names."""
+    return [member_row(dataset, sequence, Member(name, ("owner",))) for name in owners]
+
+
+def member_row_key(dataset: str, member: str) -> bytes:
+    """Return the key of a member's row: no name of a dataset begins with a brace."""
+    return b'%s%s","member":"%s"}' % (_KEY, dataset.encode(), member.encode())
+
+
+def is_member_row_key(key: bytes) -> bool:
+    """Tell a member's key from those of datasets and of the partition."""
+    return key.startswith(_KEY)
+
+
+def named_in(key: bytes) -> tuple[str, str]:
+    """Return (dataset, member) of a member's key.
+
+    Raises: msgspec.MsgspecError, UnicodeDecodeError: it is none.
+    """
+    named = _decode_key(key)
+    return named.dataset, named.member
+
+
+class _Key(msgspec.Struct, forbid_unknown_fields=True):
+    dataset: str
+    member: str
+
+
+_decode_key = msgspec.json.Decoder(_Key).decode

@@ -1,0 +1,1 @@
+"""What decisions say that a command writes: a seal, an accepted loss, another key."""

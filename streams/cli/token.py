@@ -1,0 +1,144 @@
+"""`accountant token`: tokens by which a door knows people and programs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import Json
+
+if TYPE_CHECKING:
+    from streams.gateway.access.token_file import Row
+
+app = typer.Typer(help="Tokens by which a door knows people and programs.", no_args_is_help=True)
+
+Tokens = Annotated[
+    Path | None,
+    typer.Option(
+        "--tokens",
+        envvar="ACCOUNTANT_TOKENS",
+        help="The file of the tokens' hashes, as the door has it.",
+    ),
+]
+_DURATION: Final = re.compile(r"P(?:([1-9][0-9]{0,3})D|T([1-9][0-9]{0,3})H)")
+_HOUR_MS: Final = 3_600_000
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Option(help="Who shows it: the name in requests and records.")],
+    expires: Annotated[
+        str | None,
+        typer.Option(help="After how long it ends: P90D, or PT8H. Without it, it does not."),
+    ] = None,
+    another: Annotated[
+        bool, typer.Option("--another", help="A second one beside one that holds.")
+    ] = False,
+    tokens: Tokens = None,
+    json: Json = False,
+) -> None:
+    """Make a token and print it, once: only its hash is kept.
+
+    Makes the file (mode 0600) if it is not there. A running door knows the token at once.
+    """
+    from streams.cli.printing.output import print_json
+    from streams.clock import SystemClock
+    from streams.gateway.access.token_file import create as create_token
+
+    with explained():
+        now = SystemClock().now()
+        until = None if expires is None else now + _milliseconds(expires)
+        file = _named(tokens)
+        _check_prefix(name)
+        made = create_token(file, name, now=now, expires=until, another=another)
+        if json:
+            print_json({"token": made.token, **_fields(made.row, now)})
+            return
+        typer.echo(made.token)
+        ends = "does not expire" if made.row.expires is None else f"expires {made.row.expires}"
+        typer.echo(
+            f"token {made.row.id} of {name}, {ends}. It is shown this once: give it to {name}, "
+            "who sets ACCOUNTANT_TOKEN, or keeps it in a file (mode 0600) that "
+            "ACCOUNTANT_TOKEN_FILE names.",
+            err=True,
+        )
+
+
+@app.command("list")
+def list_tokens(tokens: Tokens = None, json: Json = False) -> None:
+    """List the tokens, without what would let anybody in."""
+    from streams.cli.printing.output import print_json, stdout
+    from streams.clock import SystemClock
+    from streams.gateway.access.token_file import read
+
+    with explained():
+        rows, _ = read(_named(tokens))
+        now = SystemClock().now()
+        if json:
+            for row in rows:
+                print_json(_fields(row, now))
+            return
+        from rich.table import Table
+
+        table = Table("id", "name", "state", "created", "expires", "revoked", box=None)
+        for row in rows:
+            times = (row.created, row.expires or "", row.revoked or "")
+            table.add_row(row.id, row.name, row.state(now), *times)
+        stdout().print(table)
+
+
+@app.command("revoke")
+def revoke(
+    which: Annotated[str, typer.Argument(help="A name, for all its tokens; or a token's id.")],
+    tokens: Tokens = None,
+    json: Json = False,
+) -> None:
+    """Revoke tokens: a running door refuses them at once. Exit code 1 if there is none."""
+    from streams.cli.printing.output import print_json
+    from streams.clock import SystemClock
+    from streams.gateway.access.token_file import revoke as revoke_tokens
+
+    with explained():
+        now = SystemClock().now()
+        revoked = revoke_tokens(_named(tokens), which, now=now)
+    for row in revoked:
+        if json:
+            print_json(_fields(row, now))
+        else:
+            typer.echo(f"revoked {row.id} of {row.name}")
+    if not revoked:
+        fail(Exit.FAILED, f"no token of {which[:100]} holds", hint="accountant token list")
+
+
+def _named(tokens: Path | None) -> Path:
+    if tokens is None:
+        hint = "--tokens FILE, or ACCOUNTANT_TOKENS as the door has it"
+        fail(Exit.USAGE, "name the file of the tokens", hint=hint)
+    return tokens
+
+
+def _check_prefix(name: str) -> None:
+    """Check a name against the prefix that doors want, where this environment has it."""
+    from streams.settings import load
+
+    prefix = load().token_prefix
+    if not name.startswith(prefix):
+        rule = f"must begin with {prefix} (ACCOUNTANT_TOKEN_PREFIX)"
+        fail(Exit.USAGE, f"the name {rule}, got {name[:100]}", hint=f"--name {prefix}{name[:50]}")
+
+
+def _milliseconds(duration: str) -> int:
+    match = _DURATION.fullmatch(duration)
+    if match is None:
+        fail(Exit.USAGE, f"--expires must be days or hours, P90D or PT8H, got {duration[:40]}")
+    days, hours = match.groups()
+    return _HOUR_MS * (int(days) * 24 if days else int(hours))
+
+
+def _fields(row: Row, now: int) -> dict[str, object]:
+    times = {"created": row.created, "expires": row.expires, "revoked": row.revoked}
+    return {"id": row.id, "name": row.name, "state": row.state(now), **times}

@@ -1,0 +1,141 @@
+"""Tokens of an OpenID provider: whose they are, if they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import jwt
+
+from accountant.records.names import is_name
+from streams.gateway.access.principal import Principal
+from streams.gateway.access.provider_keys import Away, ProviderKeys
+from streams.gateway.access.refusal import Refusal
+from streams.logs import get_logger
+
+if TYPE_CHECKING:
+    from jwt.types import Options
+
+_log = get_logger(__name__)
+MOST_REMEMBERED: Final = 10_000
+"""Tokens whose signature need not be checked again; the one longest unused is forgotten first."""
+
+_EVERYTHING: Final = {
+    f"verify_{claim}": True for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")
+}
+_WHY: Final = {
+    jwt.ExpiredSignatureError: "expired token",
+    jwt.ImmatureSignatureError: "token of later",
+    jwt.InvalidAudienceError: "other audience",
+    jwt.InvalidIssuerError: "other issuer",
+    jwt.InvalidAlgorithmError: "algorithm not allowed",
+    jwt.MissingRequiredClaimError: "claim missing",
+    jwt.InvalidSignatureError: "wrong signature",
+}
+
+
+class Accepts(NamedTuple):
+    """What a token must be to hold.
+
+    Attributes:
+        subject_field: the claim that names the person.
+        skew: seconds by which the provider's clock may differ.
+        not_prefix: what no name of the provider's may begin with, empty for nothing.
+    """
+
+    issuer: str
+    audience: str
+    algorithms: tuple[str, ...]
+    subject_field: str
+    skew: float
+    not_prefix: str
+
+
+class _Held(NamedTuple):
+    principal: Principal
+    until: float
+    generation: int
+
+
+class Provider:
+    """Tells whose token a text is, by the provider's keys.
+
+    Args:
+        principal: what a name is to this door.
+    """
+
+    def __init__(
+        self, accepts: Accepts, keys: ProviderKeys, principal: Callable[[str], Principal]
+    ) -> None:
+        self._accepts = accepts
+        self._keys = keys
+        self._principal = principal
+        self._held: OrderedDict[bytes, _Held] = OrderedDict()
+
+    async def find(self, token: str) -> Principal | Refusal:
+        """Return whose token a text is."""
+        digest = hashlib.sha256(token.encode()).digest()
+        held = self._held.get(digest)
+        # A token that held goes on only with the keys of then, as long as those are believed.
+        if held is not None and self._keys.are_known():
+            if held.generation == self._keys.generation and time.time() < held.until:
+                self._held.move_to_end(digest)
+                return held.principal
+            del self._held[digest]
+        try:
+            found = await self._verified(token)
+        except Away:
+            return Refusal(503, "provider away")
+        except jwt.PyJWTError as error:
+            return Refusal(401, _WHY.get(type(error), "malformed token"))
+        except Exception as error:
+            # Whatever a token can do to a parser, it lets nobody in.
+            _log.error("token_not_understood", error=type(error).__name__)
+            return Refusal(401, "malformed token")
+        if isinstance(found, Refusal):
+            return found
+        self._held[digest] = found
+        if len(self._held) > MOST_REMEMBERED:
+            self._held.popitem(last=False)
+        return found.principal
+
+    async def _verified(self, token: str) -> _Held | Refusal:
+        header = jwt.get_unverified_header(token)
+        algorithm, kid = header.get("alg"), header.get("kid")
+        if algorithm not in self._accepts.algorithms:
+            raise jwt.InvalidAlgorithmError
+        # First what needs no key: a token that has expired asks the provider for nothing.
+        self._claims(token, None)
+        key = await self._keys.find(kid, algorithm)
+        if key is None:
+            return Refusal(401, "unknown key")
+        generation = self._keys.generation
+        claims = self._claims(token, key)
+        name = claims.get(self._accepts.subject_field)
+        if not isinstance(name, str) or not is_name(name):
+            return Refusal(401, "subject is no name")
+        prefix = self._accepts.not_prefix
+        if prefix and name.startswith(prefix):
+            return Refusal(401, "subject with the prefix of static tokens")
+        return _Held(self._principal(name), int(claims["exp"]) + self._accepts.skew, generation)
+
+    def _claims(self, token: str, key: jwt.PyJWK | None) -> dict[str, Any]:
+        """Return what a token says; without a key it is not believed.
+
+        Raises: jwt.PyJWTError: it does not hold.
+        """
+        accepts = self._accepts
+        options: dict[str, Any] = {**_EVERYTHING, "require": ["exp", "iss", "aud"]}
+        options["verify_signature"] = key is not None
+        return jwt.decode(
+            token,
+            key="" if key is None else key,
+            algorithms=[*accepts.algorithms] if key is None else [key.algorithm_name],
+            options=cast("Options", options),
+            audience=accepts.audience,
+            issuer=accepts.issuer,
+            leeway=accepts.skew,
+        )

@@ -1,0 +1,41 @@
+"""What somebody is told who is not let in: that alone, whatever was wrong with the token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from litestar import Response
+
+from streams.gateway.problems import problem
+
+_UNAVAILABLE_S: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nobody is let in by a header.
+
+    Attributes:
+        status: 401 for want of a token that holds, 503 where that cannot be told now.
+        why: the reason in a word or two, for the door's log alone: an attacker learns nothing
+            of what was nearly right.
+    """
+
+    status: Literal[401, 503]
+    why: str
+
+
+def told(refusal: Refusal) -> Response[bytes]:
+    """Return the answer, the same for every reason."""
+    if refusal.status == 401:
+        what = "a token that this door knows is needed: `Authorization: Bearer TOKEN`"
+        return problem(401, "unauthenticated", what, headers={"WWW-Authenticate": "Bearer"})
+    what = "the door cannot establish who asks at present; its log says why"
+    headers = {"Retry-After": str(_UNAVAILABLE_S)}
+    return problem(503, "authentication_unavailable", what, headers=headers)
+
+
+def not_permitted(what: str, **more: Any) -> Response[bytes]:
+    """Return the answer to somebody who is known, and may not."""
+    return problem(403, "not_permitted", what, **more)

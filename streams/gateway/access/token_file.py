@@ -1,0 +1,245 @@
+"""The file of static tokens: their hashes, for whom they are and until when.
+
+A token is 256 random bits, so that one plain SHA-256 hides it: nobody can try them all.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from accountant.errors import RequestInvalid
+from accountant.records.names import is_name
+from accountant.times import from_iso, iso
+from streams.errors import Refused
+
+TOKEN_PREFIX: Final = "acct_"  # noqa: S105 (it tells tokens of ours from a provider's)
+MOST_TOKENS: Final = 10_000
+_RANDOM_BYTES: Final = 32
+_MOST_BYTES: Final = 8 * 1024 * 1024
+_ID: Final = re.compile(r"t-[0-9a-f]{12}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class Row(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """One token.
+
+    Attributes:
+        id: what `token revoke` takes; it is no secret.
+        name: who shows it.
+        sha256: of the token's text, in hex digits.
+        created, expires, revoked: times as of the log; the token holds before `expires`.
+    """
+
+    id: str
+    name: str
+    sha256: str
+    created: str
+    expires: str | None = None
+    revoked: str | None = None
+
+    def state(self, now: int) -> Literal["active", "expired", "revoked"]:
+        """Return what the token is worth at a time in milliseconds."""
+        if self.revoked is not None:
+            return "revoked"
+        if self.expires is not None and from_iso(self.expires) <= now:
+            return "expired"
+        return "active"
+
+    def __post_init__(self) -> None:
+        for time in (self.created, self.expires, self.revoked):
+            if time is not None:
+                from_iso(time)
+        if not is_name(self.name) or not _ID.fullmatch(self.id):
+            raise ValueError("id and name must be such")
+        if not _SHA256.fullmatch(self.sha256):
+            raise ValueError("sha256 must be 64 hex digits")
+
+
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: Literal[1]
+    tokens: tuple[Row, ...]
+
+
+_decode = msgspec.json.Decoder(_Content).decode
+
+
+class Seen(NamedTuple):
+    """What of a file changes with its content."""
+
+    inode: int
+    size: int
+    modified: int
+    changed: int
+    mode: int
+
+
+class Made(NamedTuple):
+    """A new token: its text is shown once, and kept nowhere."""
+
+    token: str
+    row: Row
+
+
+def seen(found: os.stat_result) -> Seen:
+    """Return what would tell that a file was changed."""
+    return Seen(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+
+
+def hash_of(token: str) -> bytes:
+    """Return what is kept of a token."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def read(path: Path) -> tuple[tuple[Row, ...], Seen]:
+    """Return the tokens of a file, and how it was seen.
+
+    Raises: Refused: it is not there, others may read or write it, or it holds no tokens.
+    """
+    try:
+        # A pipe in its place would be waited for.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise Refused(f"{path} is no file of tokens")
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                raise Refused(f"others may use {path}: chmod 600 it, and look who is in it")
+            content = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError as error:
+        made = f"accountant token create --name NAME --tokens {path}"
+        raise Refused(f"there is no file {path}: `{made}` makes the first token") from error
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror or error}") from error
+    return _parsed(path, content), seen(found)
+
+
+def _parsed(path: Path, content: bytes) -> tuple[Row, ...]:
+    try:
+        rows = _decode(content).tokens
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(f"{path} is no file of tokens, or a damaged one") from error
+    if len(content) > _MOST_BYTES or len(rows) > MOST_TOKENS:
+        raise Refused(f"{path} holds more than {MOST_TOKENS:,} tokens")
+    if len({row.id for row in rows}) != len(rows):
+        raise Refused(f"{path} holds two tokens of one id")
+    return rows
+
+
+def create(
+    path: Path, name: str, *, now: int, expires: int | None = None, another: bool = False
+) -> Made:
+    """Make a token, and the file where there is none.
+
+    Args:
+        now, expires: times in milliseconds since 1970.
+        another: a name may have two, so that the one takes over from the other.
+    Raises: RequestInvalid, Refused: it is no name, or one that has an active token; or the file
+        cannot be used.
+    """
+    if not is_name(name):
+        raise RequestInvalid("name", "must be a name", name[:100])
+    if _ID.fullmatch(name) is not None:
+        raise Refused(f"{name} has the form of a token's id: choose another name")
+    token = TOKEN_PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode(
+        "ascii"
+    ).rstrip("=")
+    row = Row(
+        id=f"t-{secrets.token_hex(6)}",
+        name=name,
+        sha256=hash_of(token).hex(),
+        created=iso(now),
+        expires=None if expires is None else iso(expires),
+    )
+    with _locked(path):
+        rows = read(path)[0] if path.exists() else ()
+        if not another and any(each.name == name and each.state(now) == "active" for each in rows):
+            raise Refused(
+                f"{name} has an active token: `accountant token revoke {name}` first, or "
+                "--another for a second one"
+            )
+        if len(rows) >= MOST_TOKENS:
+            raise Refused(f"{path} holds {MOST_TOKENS:,} tokens, which is the most")
+        _write(path, (*rows, row))
+    return Made(token, row)
+
+
+def revoke(path: Path, which: str, *, now: int) -> list[Row]:
+    """Revoke every active token of a name, or the one of an id; return them.
+
+    Raises: Refused: the file cannot be used.
+    """
+    with _locked(path):
+        rows = read(path)[0]
+        chosen = {
+            row.id: msgspec.structs.replace(row, revoked=iso(now))
+            for row in rows
+            if which in {row.id, row.name} and row.state(now) == "active"
+        }
+        if chosen:
+            _write(path, tuple(chosen.get(row.id, row) for row in rows))
+    return list(chosen.values())
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other commands from changing the file meanwhile; readers need no lock."""
+    try:
+        fd = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise Refused(f"{path} cannot be changed: {error.strerror or error}") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _write(path: Path, rows: tuple[Row, ...]) -> None:
+    """Replace the file as a whole: a door reads the old one or the new one."""
+    target = path.resolve()  # of a link the file behind it
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        partial.unlink(missing_ok=True)
+        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(_Content(1, rows))) + b"\n")
+            file.flush()
+            _keep_owner(fd, target)
+            os.fsync(fd)
+        partial.rename(target)
+        _sync(target.parent)
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _keep_owner(fd: int, target: Path) -> None:
+    """Leave a file that root changes to the user whose door reads it."""
+    with contextlib.suppress(FileNotFoundError):
+        owner = target.stat()
+        if owner.st_uid != os.geteuid():
+            os.fchown(fd, owner.st_uid, owner.st_gid)
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,185 @@
+"""What stands of members in decisions and rows of `state`, up to the last of 10,000."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from accountant.replay.refold import state_rows
+from tests.accountant.partition.circle import (
+    BASIC,
+    CIRCLE,
+    ask,
+    enrol,
+    member,
+    opened,
+    rows_of,
+    sound,
+    told,
+)
+from tests.accountant.partition.members_model import ROLES, text_of
+from tests.accountant.world import World, code
+from tests.faults import oracle
+from tests.faults.oracle import Contents, Given
+from tests.faults.oracle.texts import millis
+
+MOST = 10_000
+
+
+def test_a_refusal_makes_no_row_spends_nothing_and_its_id_is_remembered() -> None:
+    world = opened()
+    before = world.rows()
+    body = world.request("pure:0.001", via="engine-1")
+    refused = world.send("requests", body)
+    found = told(refused, world)
+    assert (code(refused), found["sequence"]) == ("not_permitted", 2)
+    assert {"totals", "left", "odometers"} <= found.keys()
+    assert not {"asked", "fits", "cost", "crossed"} & found.keys()
+    assert found["totals"]["mechanisms"] == 0
+    assert [key for key, _ in world.rows()] == [key for key, _ in before]
+    again = world.send("requests", body)
+    assert code(again) == "repeated"
+    assert again.first is not None
+    assert again.first.reason == "not_permitted"
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_in_one_batch_it_is_the_order_of_the_log_that_decides(batch: int) -> None:
+    world = opened(batch=batch)
+    enrol(world, "ana", "analyst")
+    assert ask(world) == "granted"
+    assert code(member(world, "ana")) == "member_removed"
+    assert ask(world) == "not_permitted"
+    enrol(world, "ana", "analyst")
+    assert ask(world) == "granted"
+    assert code(world.amend(access="anyone")) == "amended"
+    assert ask(world, analyst="eve") == "granted"
+    assert code(world.amend(access="members")) == "amended"
+    assert ask(world, analyst="eve") == "not_permitted"
+    assert sound(world)
+
+
+def test_one_who_comes_and_goes_within_a_batch_leaves_nothing() -> None:
+    world = opened(batch=100)
+    before = world.rows()
+    enrol(world, "ana", "analyst")
+    assert code(member(world, "ana")) == "member_removed"
+    written = dict(world.draft.rows())
+    assert not written.get(b'{"dataset":"census","member":"ana"}')
+    assert [key for key, _ in world.rows()] == [key for key, _ in before]
+
+
+def test_who_comes_again_within_a_batch_has_the_later_row() -> None:
+    world = opened()
+    enrol(world, "ana", "analyst", team="blue")
+    world.batch = 100
+    assert code(member(world, "ana")) == "member_removed"
+    enrol(world, "ana", "engine")
+    world.commit()
+    assert rows_of(world)['{"dataset":"census","member":"ana"}'] == {
+        "type": "member",
+        "version": 1,
+        "dataset": "census",
+        "member": "ana",
+        "roles": ["engine"],
+        "sequence": 4,
+    }
+    assert sound(world)
+
+
+def test_a_row_is_written_byte_for_byte_as_the_reference_has_it() -> None:
+    world = opened()
+    until = "2027-01-01T00:00:00.000Z"
+    enrol(world, "ana", "auditor", "analyst", team="blue", until=until)
+    enrol(world, "a:b@c.d_e-f", *reversed(ROLES))
+    rows = dict(world.rows())
+    assert rows[b'{"dataset":"census","member":"ana"}'] == (
+        b'{"type":"member","version":1,"dataset":"census","member":"ana",'
+        b'"roles":["analyst","auditor"],"team":"blue","until":1798761600000,"sequence":2}'
+    )
+    assert rows[b'{"dataset":"census","member":"a:b@c.d_e-f"}'] == (
+        b'{"type":"member","version":1,"dataset":"census","member":"a:b@c.d_e-f",'
+        b'"roles":["owner","analyst","engine","auditor"],"sequence":3}'
+    )
+    assert json.loads(rows[b"census"])["members"] == 3
+    assert json.loads(rows[b"census"])["owners"] == 2
+    assert json.loads(rows[b'{"partition":0}'])["members"] == 3
+
+
+def test_a_removal_is_a_tombstone_in_state() -> None:
+    world = opened()
+    enrol(world, "ana", "analyst")
+    world.batch = 100
+    assert code(member(world, "ana")) == "member_removed"
+    written = dict(world.draft.rows())
+    assert written[b'{"dataset":"census","member":"ana"}'] is None
+
+
+def test_the_fields_of_a_decision_stand_at_its_very_end() -> None:
+    world = World()
+    first = world.send("admin", world.admin("open", policy=BASIC, owners=["olga", "ana"]))
+    assert list(told(first, world))[-1] == "owners"
+    assert told(first, world)["owners"] == ["olga", "ana"]
+    fields = {"by": "admin", "as": "administrator", "team": "blue"}
+    until = text_of(world.now + 9)
+    found = told(member(world, "ana", "engine", "analyst", until=until, **fields), world)
+    assert list(found)[-2:] == ["member", "administrator"]
+    expected = {"member": "ana", "roles": ["analyst", "engine"], "team": "blue", "until": until}
+    assert list(found["member"].items()) == list(expected.items())
+    gone = told(member(world, "ana", by="olga"), world)
+    assert (gone["outcome"], gone["member"]) == ("member_removed", {"member": "ana", "roles": []})
+    assert {"sequence", "totals", "left", "odometers"} <= gone.keys()
+    assert not {"policy", "budget"} & gone.keys()
+
+
+def test_the_first_grant_is_kept_where_a_population_is_named() -> None:
+    world = opened({**BASIC, "population": "city"})
+    assert "granted_at" not in json.loads(dict(world.rows())[b"census"])
+    world.now += 5
+    first = world.now
+    assert ask(world) == "granted"
+    world.now += 5
+    assert ask(world) == "granted"
+    assert json.loads(dict(world.rows())[b"census"])["granted_at"] == first
+    assert sound(world)
+    other = opened(BASIC)
+    assert ask(other) == "granted"
+    assert "granted_at" not in json.loads(dict(other.rows())[b"census"])
+
+
+def test_10_000_members_are_the_most_and_one_leaves_for_another() -> None:
+    world = World(batch=1000)
+    first = [f"o-{number}" for number in range(100)]
+    world.send("admin", world.admin("open", policy=CIRCLE, owners=first))
+    for number in range(100, MOST):
+        until = {} if number % 3 else {"until": text_of(world.now)}
+        enrol(world, f"m-{number}", "analyst", by="o-0", **until)
+    over = member(world, "one-more", "analyst", by="o-0")
+    assert code(over) == "too_many_members"
+    helped = member(world, "one-more", "owner", by="admin", **{"as": "administrator"})
+    assert code(helped) == "too_many_members"
+    assert code(member(world, "nobody", by="o-0")) == "unknown_member"
+    enrol(world, "m-300", "engine", by="o-0")  # one of them, whose membership has ended
+    assert code(member(world, "m-303", by="o-0")) == "member_removed"
+    enrol(world, "one-more", "analyst", by="o-0")
+    assert ask(world, analyst="one-more", via="m-300") == "granted"
+    assert code(member(world, "m-303", "analyst", by="o-0")) == "too_many_members"
+    assert len(rows_of(world)) == MOST
+    assert json.loads(dict(world.rows())[b'{"partition":0}'])["members"] == MOST
+    assert state_rows(world.refolded()) == world.rows()
+    judge(world)
+
+
+def judge(world: World) -> None:
+    """Have the oracle judge a world by the bodies that its own log repeats."""
+    rows = dict(world.rows())
+    inputs: dict[str, list[Given]] = {source: [] for source in oracle.INPUTS}
+    for value in world.log[1:]:
+        decision = json.loads(value)
+        at = millis(decision["decided_at"])
+        body = json.dumps(decision["request"]).encode()
+        inputs[decision["source"]["topic"]].append(
+            Given(decision["source"]["offset"], None, body, (at, at))
+        )
+    oracle.judge_file(Contents(world.log, rows, []), inputs)

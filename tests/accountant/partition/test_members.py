@@ -1,0 +1,241 @@
+"""Who may what: to the millisecond, to the last owner, to the record in the log's order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.partition.draft import Draft
+from tests.accountant.partition.circle import (
+    BASIC,
+    CIRCLE,
+    ask,
+    enrol,
+    member,
+    opened,
+    rows_of,
+    sound,
+    told,
+)
+from tests.accountant.partition.members_model import ROLES, text_of
+from tests.accountant.world import code
+
+
+def test_a_membership_ends_to_the_millisecond() -> None:
+    world = opened()
+    end = world.now + 10_000
+    enrol(world, "ana", "analyst", until=text_of(end))
+    asked = []
+    for world.now in (end - 1, end, end + 1):
+        asked.append(ask(world))
+    assert asked == ["granted", "not_permitted", "not_permitted"]
+    assert rows_of(world)['{"dataset":"census","member":"ana"}']["until"] == end
+    assert sound(world)
+
+
+def test_an_engine_ends_to_the_millisecond() -> None:
+    world = opened(BASIC)
+    end = world.now + 10_000
+    enrol(world, "engine-1", "engine", until=text_of(end))
+    asked = []
+    for world.now in (end - 1, end):
+        asked.append(ask(world, via="engine-1"))
+    assert asked == ["granted", "not_permitted"]
+
+
+def test_it_is_the_time_of_the_decision_that_counts_not_that_of_the_record() -> None:
+    world = opened()
+    end = world.now + 10_000
+    enrol(world, "ana", "analyst", until=text_of(end))
+    body = world.request("pure:0.001")
+    world.now = end  # somebody else's record has moved the partition's clock on
+    ask(world, analyst="ben")
+    assert code(world.send("requests", body, append_time=end - 5_000)) == "not_permitted"
+
+
+def test_a_membership_that_has_ended_keeps_its_row_and_may_be_renewed_or_removed() -> None:
+    world = opened()
+    enrol(world, "ana", "analyst", until=text_of(world.now - 1))
+    assert ask(world) == "not_permitted"
+    assert len(rows_of(world)) == 2
+    enrol(world, "ana", "analyst")
+    assert ask(world) == "granted"
+    enrol(world, "ana", "analyst", until=text_of(world.now))
+    assert code(member(world, "ana")) == "member_removed"
+    assert code(member(world, "ana")) == "unknown_member"
+    assert list(rows_of(world)) == ['{"dataset":"census","member":"owner"}']
+    assert sound(world)
+
+
+def test_a_record_replaces_the_whole_membership() -> None:
+    world = opened()
+    enrol(world, "ana", "analyst", "engine", team="blue", until=text_of(world.now + 5))
+    enrol(world, "ana", "auditor")
+    row = rows_of(world)['{"dataset":"census","member":"ana"}']
+    assert (row["roles"], row.get("team"), row.get("until")) == (["auditor"], None, None)
+    assert ask(world) == "not_permitted"
+    assert ask(world, analyst="ben", via="ana") == "not_permitted"
+
+
+@pytest.mark.parametrize("roles", [[], ["analyst"], ["analyst", "engine", "auditor"]])
+@pytest.mark.parametrize("helped", [False, True])
+def test_the_last_owner_stays(roles: list[str], helped: bool) -> None:
+    world = opened()
+    fields = {"by": "admin", "as": "administrator"} if helped else {}
+    assert code(member(world, "owner", *roles, **fields)) == "last_owner"
+    enrol(world, "owner", "analyst", "owner")
+    enrol(world, "olga", "owner")
+    decision = member(world, "owner", *roles, **fields)
+    assert code(decision) == ("member_set" if roles else "member_removed")
+    assert code(world.amend(horizon="P3D")) == "not_permitted"
+    assert code(member(world, "olga", *roles, by="olga")) == "last_owner"
+    assert sound(world)
+
+
+def test_an_owner_who_leaves_may_not_come_back_alone() -> None:
+    world = opened(CIRCLE, "owner", "olga")
+    assert code(member(world, "owner")) == "member_removed"
+    assert code(member(world, "owner", "owner")) == "not_permitted"
+    enrol(world, "owner", "owner", by="olga")
+    assert code(world.amend(horizon="P3D")) == "amended"
+
+
+def test_who_opens_for_others_is_no_owner() -> None:
+    world = opened(CIRCLE, "olga")
+    assert code(world.amend(horizon="P3D")) == "not_permitted"
+    assert code(world.close()) == "not_permitted"
+    assert code(member(world, "ana", "analyst")) == "not_permitted"
+    assert code(world.amend(horizon="P3D", by="olga")) == "amended"
+
+
+@pytest.mark.parametrize("access", ["anyone", "members", None])
+def test_an_engine_needs_its_role_whatever_the_access(access: str | None) -> None:
+    policy = BASIC if access is None else {**BASIC, "access": access}
+    world = opened(policy)
+    enrol(world, "ana", "analyst")
+    enrol(world, "engine-1", "analyst", "auditor")
+    assert ask(world, via="engine-1") == "not_permitted"
+    assert ask(world, via="nobody") == "not_permitted"
+    assert ask(world, via="ana") == "not_permitted"
+    assert ask(world) == "granted"
+    enrol(world, "engine-1", "engine")
+    assert ask(world, via="engine-1") == "granted"
+    for_a_stranger = ask(world, analyst="eve", via="engine-1")
+    assert for_a_stranger == ("not_permitted" if access == "members" else "granted")
+    assert sound(world)
+
+
+def test_an_engine_may_be_an_analyst_too_and_ask_for_itself() -> None:
+    world = opened()
+    enrol(world, "engine-1", "engine")
+    assert ask(world, analyst="engine-1", via="engine-1") == "not_permitted"
+    assert ask(world, analyst="engine-1") == "not_permitted"
+    enrol(world, "engine-1", "engine", "analyst")
+    assert ask(world, analyst="engine-1", via="engine-1") == "granted"
+    assert ask(world, analyst="engine-1") == "granted"
+
+
+@pytest.mark.parametrize("role", ["owner", "auditor", "engine"])
+def test_no_other_role_asks(role: str) -> None:
+    world = opened()
+    enrol(world, "ana", role)
+    assert ask(world) == "not_permitted"
+
+
+@pytest.mark.parametrize("role", ["analyst", "auditor", "engine"])
+def test_no_other_role_governs(role: str) -> None:
+    world = opened()
+    enrol(world, "ana", role)
+    assert code(world.amend(horizon="P3D", by="ana")) == "not_permitted"
+    assert code(world.send("admin", world.admin("close", by="ana"))) == "not_permitted"
+    assert code(member(world, "ben", "analyst", by="ana")) == "not_permitted"
+    assert code(member(world, "ana", by="ana")) == "not_permitted"
+
+
+def test_an_administrator_helps_with_a_members_record_alone() -> None:
+    world = opened()
+    helped = member(world, "ana", "analyst", by="admin", **{"as": "administrator"})
+    assert told(helped, world)["administrator"] is True
+    assert "administrator" not in told(member(world, "ben", "analyst"), world)
+    refused = member(world, "eve", by="admin", **{"as": "administrator"})
+    assert code(refused) == "unknown_member"
+    assert "administrator" not in told(refused, world)
+    assert code(world.amend(horizon="P3D", by="admin", **{"as": "administrator"})) == (
+        "invalid_field"
+    )
+    assert sound(world)
+
+
+def test_a_member_may_come_and_go_on_a_closed_dataset_which_is_asked_nothing_more() -> None:
+    world = opened()
+    enrol(world, "ana", "analyst")
+    assert code(world.close()) == "closed"
+    enrol(world, "ben", "analyst", "owner")
+    assert code(member(world, "ana")) == "member_removed"
+    assert ask(world) == "not_permitted"
+    assert ask(world, analyst="ben") == "closed"
+    assert code(world.amend(horizon="P3D", by="eve")) == "not_permitted"
+    assert code(world.amend(horizon="P3D")) == "closed"
+    assert code(member(world, "nobody")) == "unknown_member"
+    assert sound(world)
+
+
+def test_what_is_not_permitted_is_told_before_all_that_a_price_would_tell() -> None:
+    world = opened({**CIRCLE, "halt_on_refusal": True})
+    enrol(world, "ben", "analyst")
+    for fields in ({"unit": "household"}, {"claim": {"type": "zcdp", "rho": "1"}},
+                   {"claim": {"type": "pure", "epsilon": "900"}}):  # fmt: skip
+        assert code(world.ask(**fields)) == "not_permitted"
+    assert ask(world, analyst="ben") == "granted"  # nothing of it has halted the dataset
+    world.ask("pure:900", analyst="ben")
+    assert ask(world, analyst="ben") == "halted"
+    assert ask(world) == "not_permitted"
+    enrol(world, "ana", "analyst")
+
+
+@pytest.mark.parametrize("rules", [1, 2, 3])
+def test_what_older_rules_opened_has_no_owner_until_a_record_gives_one(rules: int) -> None:
+    world = opened(BASIC, rules=rules)
+    assert not rows_of(world)
+    assert b'"members"' not in b"".join(value for _, value in world.rows())
+    world.commit()
+    world.rules = 4
+    world.draft = Draft(world.state, rules=4)
+    assert ask(world, analyst="eve") == "granted"
+    assert ask(world, via="engine-1") == "not_permitted"
+    assert code(world.amend(horizon="P3D", by="eve")) == "amended"
+    assert code(world.amend(access="members", by="ben")) == "amended"
+    assert ask(world, analyst="eve") == "not_permitted"
+    enrol(world, "eve", "analyst", by="ben")
+    assert ask(world, analyst="eve") == "granted"
+    assert code(member(world, "eve", by="ana")) == "member_removed"
+    enrol(world, "olga", "owner", by="admin", **{"as": "administrator"})
+    assert code(world.amend(horizon="P4D", by="ben")) == "not_permitted"
+    assert code(member(world, "ben", "owner", by="ben")) == "not_permitted"
+    assert code(member(world, "olga", by="olga")) == "last_owner"
+    assert code(world.amend(horizon="P4D", by="olga")) == "amended"
+    assert sound(world)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(ROLES), unique=True),
+    st.integers(-3, 3),
+    st.booleans(),
+    st.sampled_from(["anyone", "members"]),
+)
+def test_a_request_is_permitted_exactly_where_the_roles_say_so(
+    roles: list[str], off: int, through: bool, access: str
+) -> None:
+    world = opened({**BASIC, "access": access})
+    end = world.now + 1000
+    expires = {"until": text_of(end)} if roles and "owner" not in roles else {}
+    if roles:
+        enrol(world, "ana", *roles, **expires)
+    world.now = end + off
+    in_force = set(roles) if off < 0 or not expires else set()
+    fields = {"via": "ana"} if through else {}
+    permitted = access == "anyone" or "analyst" in in_force
+    permitted = permitted and (not through or "engine" in in_force)
+    assert ask(world, **fields) == ("granted" if permitted else "not_permitted")

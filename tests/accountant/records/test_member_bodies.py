@@ -1,0 +1,104 @@
+"""The fields of openings, amendments, requests and members' records that tell of people."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.accountant.partition.circle import BASIC, opened, rows_of, sound
+from tests.accountant.world import World, code
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"roles": [], "team": "blue"}, "team"),
+    ({"roles": [], "until": "2027-01-01T00:00:00.000Z"}, "until"),
+    ({"roles": ["owner"], "until": "2027-01-01T00:00:00.000Z"}, "until"),
+    ({"roles": ["analyst", "owner"], "until": "2027-01-01T00:00:00.000Z"}, "until"),
+    ({"until": "2027-01-01T00:00:00Z"}, "until"),
+    ({"until": "2027-01-01T00:00:00.0000Z"}, "until"),
+    ({"until": "2027-01-01T00:00:00.000+00:00"}, "until"),
+    ({"until": "2027-01-01 00:00:00.000Z"}, "until"),
+    ({"until": "2027-02-29T00:00:00.000Z"}, "until"),
+    ({"until": "2027-01-01T24:00:00.000Z"}, "until"),
+    ({"until": "2027-01-01T00:00:60.000Z"}, "until"),
+    ({"until": "٢027-01-01T00:00:00.000Z"}, "until"),
+    ({"until": ""}, "until"),
+    ({"until": 1_798_761_600_000}, "until"),
+    ({"team": ""}, "team"),
+    ({"team": "a/b"}, "team"),
+    ({"member": "x" * 101}, "member"),
+    ({"member": "a b"}, "member"),
+    ({"roles": ["analyst", "analyst"]}, "roles"),
+    ({"roles": ["Owner"]}, "roles"),
+    ({"roles": "owner"}, "roles"),
+    ({"as": "owner"}, "as"),
+    ({"as": ""}, "as"),
+    ({"reason": "x" * 201}, "reason"),
+    ({"policy": BASIC}, "policy"),
+    ({"analyst": "ana"}, "analyst"),
+]
+
+
+@pytest.mark.parametrize(("fields", "field"), WRONG)
+def test_a_field_that_breaks_its_rule_is_named(fields: dict[str, Any], field: str) -> None:
+    world = opened()
+    body = {"member": "ana", "roles": ["analyst"], **fields}
+    decision = world.send("admin", world.admin("member", **body))
+    assert code(decision) == "invalid_field"
+    assert decision.error is not None
+    assert decision.error.field.partition("[")[0] == field
+    assert decision.sequence is None
+
+
+@pytest.mark.parametrize("missing", ["member", "roles", "by", "dataset", "version"])
+def test_a_members_record_needs_each_of_its_fields(missing: str) -> None:
+    world = opened()
+    body = json.loads(world.admin("member", member="ana", roles=["analyst"]))
+    del body[missing]
+    assert code(world.send("admin", json.dumps(body).encode())) == "invalid_field"
+
+
+@pytest.mark.parametrize(
+    ("owners", "right"),
+    [
+        (["olga"], True),
+        ([f"o-{number}" for number in range(100)], True),
+        ([f"o-{number}" for number in range(101)], False),
+        ([], False),
+        (["olga", "olga"], False),
+        (["a/b"], False),
+        ("olga", False),
+    ],
+)
+def test_an_opening_names_1_to_100_owners(owners: Any, right: bool) -> None:
+    world = World()
+    decision = world.send("admin", world.admin("open", policy=BASIC, owners=owners))
+    assert code(decision) == ("opened" if right else "invalid_field")
+    assert len(rows_of(world)) == (len(owners) if right else 0)
+
+
+NEW: list[tuple[str, dict[str, Any]]] = [
+    ("request", {"via": "engine-1"}),
+    ("open", {"dataset": "other", "policy": BASIC, "owners": ["olga"]}),
+    ("open", {"dataset": "other", "policy": {**BASIC, "access": "anyone"}}),
+    ("open", {"dataset": "other", "policy": {**BASIC, "visibility": "own"}}),
+    ("open", {"dataset": "other", "policy": {**BASIC, "population": "city"}}),
+    ("amend", {"access": "members"}),
+    ("amend", {"visibility": "own"}),
+    ("member", {"member": "ana", "roles": ["analyst"]}),
+    ("member", {"member": "ana", "roles": []}),
+]
+
+
+@pytest.mark.parametrize("rules", [1, 2, 3])
+@pytest.mark.parametrize(("kind", "fields"), NEW)
+def test_older_rules_know_nothing_of_it(kind: str, fields: dict[str, Any], rules: int) -> None:
+    world = opened(BASIC, rules=rules)
+    if kind == "request":
+        decision = world.ask("pure:0.001", **fields)
+    else:
+        decision = world.send("admin", world.admin(kind, **fields))
+    assert code(decision) == "invalid_field"
+    assert decision.sequence is None
+    assert sound(world)

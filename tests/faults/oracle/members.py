@@ -1,0 +1,165 @@
+"""Who may do what, by a dataset's own records: docs/reference/records.md, Members."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.texts import is_name, is_time, millis
+
+ROLES: Final = ("owner", "analyst", "engine", "auditor")
+"""In the order in which a decision has them."""
+MOST: Final = 10_000
+MOST_OWNERS: Final = 100
+MAY_BE_IN_A_POLICY: Final = ("access", "visibility", "population")
+
+
+class Member(NamedTuple):
+    """One membership.
+
+    Attributes:
+        until: milliseconds since 1970, None where it does not end.
+        sequence: number of the dataset's decision that has set it.
+    """
+
+    roles: tuple[str, ...]
+    team: str | None
+    until: int | None
+    sequence: int
+
+
+class Members:
+    """The members of one dataset."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Member] = {}
+
+    def open(self, owners: list[str]) -> None:
+        """Take the owners that an opening names."""
+        self.all = {name: Member(("owner",), None, None, 1) for name in owners}
+
+    @property
+    def owners(self) -> int:
+        """How many of them are owners."""
+        return sum("owner" in each.roles for each in self.all.values())
+
+    def has(self, name: str, role: str, at: int) -> bool:
+        """Tell whether somebody's membership is in force at a time, and has a role."""
+        found = self.all.get(name)
+        if found is None or role not in found.roles:
+            return False
+        return found.until is None or at < found.until
+
+    def may_ask(self, request: Fields, access: str, at: int) -> bool:
+        """Tell whether an analyst may ask, and who asks for the analyst, if anybody."""
+        if "via" in request and not self.has(request["via"], "engine", at):
+            return False
+        return access != "members" or self.has(request["analyst"], "analyst", at)
+
+    def may_govern(self, record: Fields, at: int) -> bool:
+        """Tell whether an owner's record comes from an owner, or needs none."""
+        if record["type"] == "member" and record.get("as") == "administrator":
+            return True
+        return not self.owners or self.has(record["by"], "owner", at)
+
+    def refusal(self, record: Fields) -> str | None:
+        """Return why a member's record that may be sent is not carried out."""
+        name, roles = record["member"], record["roles"]
+        found = self.all.get(name)
+        if found is None and not roles:
+            return "unknown_member"
+        was_owner = found is not None and "owner" in found.roles
+        if was_owner and "owner" not in roles and self.owners == 1:
+            return "last_owner"
+        if found is None and len(self.all) >= MOST:
+            return "too_many_members"
+        return None
+
+    def take(self, record: Fields, sequence: int) -> Fields:
+        """Carry out a member's record; return what its decision says of it."""
+        name = record["member"]
+        roles = tuple(role for role in ROLES if role in record["roles"])
+        said: Fields = {"member": name, "roles": list(roles)}
+        if not roles:
+            del self.all[name]
+            return said
+        team, until = record.get("team"), record.get("until")
+        self.all[name] = Member(roles, team, None if until is None else millis(until), sequence)
+        more = {"team": team, "until": until}
+        return said | {field: value for field, value in more.items() if value is not None}
+
+    def counts(self) -> Fields:
+        """Return what the dataset's row says of them."""
+        counts = {"owners": self.owners, "members": len(self.all)}
+        return {name: count for name, count in counts.items() if count}
+
+    def rows(self, dataset: str) -> dict[bytes, Fields]:
+        """Return the row of each, by its key."""
+        return {
+            row_key(dataset, name): _row(dataset, name, each) for name, each in self.all.items()
+        }
+
+
+def row_key(dataset: str, name: str) -> bytes:
+    """Return the key of a member's row; names need no escape."""
+    return f'{{"dataset":"{dataset}","member":"{name}"}}'.encode()
+
+
+def _row(dataset: str, name: str, member: Member) -> Fields:
+    row: Fields = {
+        "type": "member",
+        "version": 1,
+        "dataset": dataset,
+        "member": name,
+        "roles": list(member.roles),
+    }
+    if member.team is not None:
+        row["team"] = member.team
+    if member.until is not None:
+        row["until"] = member.until
+    return {**row, "sequence": member.sequence}
+
+
+def are_owners(value: Any) -> bool:
+    """Tell whether an opening's owners are 1 to 100 names, each once."""
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_OWNERS:
+        return False
+    return all(map(is_name, value)) and len(set(value)) == len(value)
+
+
+def are_roles(value: Any) -> bool:
+    """Tell whether a record's roles are known ones, each once."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return False
+    return set(value) <= set(ROLES) and len(set(value)) == len(value)
+
+
+def contradicted(record: Fields) -> set[str]:
+    """Return the fields of a member's record that the roles do not go with."""
+    roles = record.get("roles")
+    if not are_roles(roles):
+        return set()
+    unfit = set() if roles else {"team", "until"}
+    if "owner" in roles:  # who does not expire, so that the last one stays
+        unfit.add("until")
+    return unfit & record.keys()
+
+
+MEMBER_RULES: Final[dict[str, Any]] = {
+    "member": is_name,
+    "roles": are_roles,
+    "team": is_name,
+    "until": is_time,
+    "as": lambda v: v == "administrator",
+}
+"""What each field of a member's record must be."""
+
+
+def is_access(value: Any) -> bool:
+    """Tell whether a text says who may ask."""
+    return value in ("members", "anyone")
+
+
+def is_visibility(value: Any) -> bool:
+    """Tell whether a text says what an analyst sees of others' requests."""
+    return value in ("own", "members")
