@@ -176,9 +176,11 @@ def make_token(name: str, kept: Path, mode: int) -> None:
     """Make a token, unless it is kept already, and keep its text."""
     if kept.exists():
         return
-    # A start that was ended in between has made a token whose text nobody has.
-    token("revoke", name)
     made = token("create", "--name", name)
+    if made.returncode != 0:
+        # A start that was ended in between has made one whose text nobody has.
+        token("revoke", name)
+        made = token("create", "--name", name)
     found = TOKEN.search(made.stdout)
     if made.returncode != 0 or found is None:
         sys.exit(f"no token for {name}: {made.stderr}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from deploy.compose import first_start
 from streams.testing import LocalBroker
 from streams.testing.broker_settings import free_ports
 from streams.testing.kafka_install import java, kafka_jars, kafka_version
+from tests.conftest import unlimited
 from tests.deploy.composed import ROOT, Composed, broker_properties
 
 
@@ -37,8 +39,11 @@ def composed(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     for key, value in broker_properties().items():
         text = value.replace("CLIENTS://:9092", "CLIENTS://kafka:9092")
         settings[key] = it.here(text.replace("127.0.0.1:9093", f"127.0.0.1:{ports.controller}"))
-    with LocalBroker(port=it.internal, settings=settings, short_lived=True):
-        _users(it, tmp_path_factory.mktemp("tool") / "kafka-configs.sh")
+    broker = LocalBroker(port=it.internal, settings=settings, short_lived=True)
+    with ExitStack() as stack:
+        with unlimited():  # the very first start downloads Kafka
+            stack.enter_context(broker)
+            _users(it, tmp_path_factory.mktemp("tool") / "kafka-configs.sh")
         yield it
 
 

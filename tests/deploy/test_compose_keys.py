@@ -15,6 +15,8 @@ import pytest
 from deploy.compose import first_start
 from tests.deploy.composed import ROOT, SERVICES
 
+pytestmark = pytest.mark.slow
+
 
 def test_no_secret_is_readable_by_others_and_what_another_user_needs_by_the_group(keys):
     shared = {"broker/broker.pem"}
