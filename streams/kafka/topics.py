@@ -68,7 +68,7 @@ async def create(deployment: Deployment) -> list[str]:
     Returns: the completed steps, in words.
     Raises: Refused: an existing topic or log is not as it must be. Unavailable.
     """
-    async with admin_of(deployment.bootstrap) as admin:
+    async with admin_of(deployment.cluster) as admin:
         with translating():
             existing = set(await admin.list_topics())
         inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
@@ -121,7 +121,7 @@ async def check(deployment: Deployment) -> None:
 
     Raises: Refused: something differs; the message names it and the command to run.
     """
-    async with admin_of(deployment.bootstrap) as admin:
+    async with admin_of(deployment.cluster) as admin:
         await check_all(admin, deployment, list(SETTINGS), created=False)
 
 
@@ -147,7 +147,7 @@ async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETT
     Raises: Refused: a topic is missing, or has another number of partitions; JournalFault.
     """
     names = [deployment.topics.of(topic) for topic in topics]
-    async with admin_of(deployment.bootstrap) as admin:
+    async with admin_of(deployment.cluster) as admin:
         missing = await _missing(admin, names)
         if missing:
             raise Refused(missing)
@@ -226,7 +226,7 @@ def _durability_problems(
         if copies < deployment.replication:
             problems.append(
                 f"{name} has {copies} copies, must have {deployment.replication}. Run "
-                f"`kafka-reassign-partitions.sh --bootstrap-server {deployment.bootstrap} "
+                f"`{deployment.cluster.tool('kafka-reassign-partitions.sh')} "
                 "--reassignment-json-file FILE --execute`, or set ACCOUNTANT_REPLICATION"
             )
         settings = found.get(name, {})
@@ -247,6 +247,6 @@ def _durability_problems(
 def _altering(deployment: Deployment, name: str, setting: str) -> str:
     """Return the whole command that changes a topic's setting, ready to copy."""
     return (
-        f"kafka-configs.sh --bootstrap-server {deployment.bootstrap} --alter --topic {name} "
+        f"{deployment.cluster.tool('kafka-configs.sh')} --alter --topic {name} "
         f"--add-config {setting}"
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accountant.replay.sealed import Sealed
     from streams.kafka.deployment import Deployment
     from streams.kafka.wire.reader import StableReader
+    from streams.kafka.wire.security import Cluster
 
 _SQLITE: Final = b"SQLite format 3\x00"
 _MOST_LINE: Final = 4 << 20  # far above any decision
@@ -163,7 +164,7 @@ class KafkaLog:
         for number in range(self.deployment.partitions):
             place = TopicPartition(topic, number)
             with asyncio.Runner() as runner:
-                reader = runner.run(_opened(self.deployment.bootstrap, place))
+                reader = runner.run(_opened(self.deployment.cluster, place))
                 try:
                     records = reader.read(place, reader.spans[place].begin)
                     yield Part(number, _values(runner, records))
@@ -190,7 +191,7 @@ async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | No
     from streams.kafka.wire.reader import StableReader
 
     key, place = partition_row_key(partition), TopicPartition(deployment.topics.state, partition)
-    async with StableReader(deployment.bootstrap, [place]) as reader:
+    async with StableReader(deployment.cluster, [place]) as reader:
         begin, end = reader.spans[place]
         # Each commit ends with that row: nearly always it is found at once.
         for start in (max(begin, end - _LOOK_BACK), begin):
@@ -203,10 +204,10 @@ async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | No
     return None
 
 
-async def _opened(bootstrap: str, place: TopicPartition) -> StableReader:
+async def _opened(cluster: Cluster, place: TopicPartition) -> StableReader:
     from streams.kafka.wire.reader import StableReader
 
-    return await StableReader(bootstrap, [place]).__aenter__()
+    return await StableReader(cluster, [place]).__aenter__()
 
 
 def _values(runner: asyncio.Runner, records: AsyncIterator[Any]) -> Iterator[bytes]:
