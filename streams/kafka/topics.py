@@ -148,7 +148,7 @@ async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETT
     """
     names = [deployment.topics.of(topic) for topic in topics]
     async with admin_of(deployment.cluster) as admin:
-        missing = await _missing(admin, names)
+        missing = await _missing(admin, deployment, names)
         if missing:
             raise Refused(missing)
         with translating():
@@ -169,19 +169,24 @@ def wrong_count(deployment: Deployment, topic: str, count: int) -> str | None:
     )
 
 
-async def _missing(admin: Any, names: Sequence[str]) -> str | None:
+async def _missing(admin: Any, deployment: Deployment, names: Sequence[str]) -> str | None:
     """Return the problem of missing topics, None if all exist."""
     with translating():
         existing = set(await admin.list_topics())
     missing = [name for name in names if name not in existing]
     if not missing:
         return None
-    return f"missing topics: {', '.join(missing)}. Run `accountant topics create`"
+    said = f"missing topics: {', '.join(missing)}. Run `accountant topics create`"
+    if deployment.security.is_off:
+        return said
+    # Brokers do not tell topics that are not there from those that one may not see.
+    principal = deployment.security.principal
+    return f"{said}. If they are there, {principal} may not see them: `accountant topics acls`"
 
 
 async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
     names = {topic: deployment.topics.of(topic) for topic in topics}
-    missing = await _missing(admin, list(names.values()))
+    missing = await _missing(admin, deployment, list(names.values()))
     if missing:
         return [missing]
     with translating():

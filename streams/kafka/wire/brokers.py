@@ -68,10 +68,7 @@ class Brokers:
 
         Raises: KafkaError, TimeoutError, OSError.
         """
-        node = self._client.get_random_node()
-        if node is None:
-            raise kafka.NodeNotReadyError("no broker is known yet")
-        answer = await self.ask(node, MetadataRequest([topic], False))
+        answer = await self.ask_any(MetadataRequest([topic], False))
         ((code, _, _, partitions),) = answer.topics
         error = kafka.for_code(code)
         if error is kafka.UnknownTopicOrPartitionError:
@@ -121,6 +118,13 @@ class Brokers:
                 if not error.retriable:
                     raise
                 await asyncio.sleep(AWAY_S)
+
+    async def ask_any(self, request: Any) -> Any:
+        """Return the answer of any broker, as `ask`."""
+        node = self._client.get_random_node()
+        if node is None:
+            raise kafka.NodeNotReadyError("no broker is known yet")
+        return await self.ask(node, request)
 
     async def ask(
         self, node: int, request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT
