@@ -130,7 +130,6 @@ def acls(
     apply: Annotated[
         bool, typer.Option("--apply", help="Add them now, as the principal of the settings.")
     ] = False,
-    partitions: Partitions = None,
     json: Json = False,
 ) -> None:
     """Print the commands that let each role do on the brokers what it needs, and no more.
@@ -140,26 +139,24 @@ def acls(
     """
     from streams.cli.printing.output import print_json
     from streams.kafka.acls.bindings import add
-    from streams.kafka.acls.commands import commands
+    from streams.kafka.acls.commands import TOOL, commands, script
     from streams.kafka.acls.roles import ROLES
 
     with explained():
-        where = deployment(url, partitions, None)
+        where = deployment(url, None, None)
         roles = _roles(principal) or {f"User:{role}": role for role in ROLES}
         rules = {name: list(ROLES[role].bindings(name, where)) for name, role in roles.items()}
         if apply:
             asyncio.run(add(where.cluster, [rule for some in rules.values() for rule in some]))
-    tool = where.cluster.tool("kafka-acls.sh")
-    lines = {name: list(commands(some, tool)) for name, some in rules.items()}
     if json:
         for name, role in roles.items():
-            print_json({"principal": name, "role": role, "commands": lines[name], "applied": apply})
-        return
-    for name, role in roles.items():
-        if apply:
-            typer.echo(f"{name} is {role} now: {len(rules[name])} rules")
-        else:
-            typer.echo("\n".join([f"# {role}: {ROLES[role].meaning}", *lines[name], ""]))
+            lines = list(commands(rules[name], where.cluster.tool(TOOL)))
+            print_json({"principal": name, "role": role, "commands": lines, "applied": apply})
+    elif apply:
+        for name, role in roles.items():
+            typer.echo(f"{name} is {role}: {len(rules[name])} ACLs")
+    else:
+        typer.echo(script(where, roles), nl=False)
 
 
 def _roles(given: list[str] | None) -> dict[str, str]:

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from streams.kafka.acls.bindings import Binding, Kind, Operation
+from streams.kafka.acls.roles import ROLES
+from streams.kafka.deployment import Deployment
 
+TOOL: Final = "kafka-acls.sh"
 _OPTIONS: Final = {
     Kind.TOPIC: "--topic",
     Kind.GROUP: "--group",
     Kind.TRANSACTIONAL_ID: "--transactional-id",
 }
+
+
+def script(deployment: Deployment, roles: Mapping[str, str]) -> str:
+    """Return the commands for some principals, ready to run by a shell.
+
+    Args:
+        roles: by principal.
+    """
+    tool = deployment.cluster.tool(TOOL)
+    parts = []
+    for principal, role in roles.items():
+        rules = ROLES[role].bindings(principal, deployment)
+        parts.append("\n".join([f"# {role}: {ROLES[role].meaning}", *commands(rules, tool), ""]))
+    return "\n".join(parts)
 
 
 def commands(bindings: Iterable[Binding], tool: str) -> Iterator[str]:
