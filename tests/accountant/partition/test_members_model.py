@@ -52,15 +52,14 @@ class Life:
         self.draft = Draft(self.state, rules=self.rules)
         self._new: list[bytes] = []
 
-    def from_the_log(self) -> Partition:
-        refold = Refold(GENESIS)
+    def from_the_log(self, *, instead_of: Refold | None = None) -> Partition:
+        refold = Refold(GENESIS, instead_of=instead_of)
         for value in self.log:
             refold.take_decision(value)
         return refold.finish()
 
-    def from_rows(self, rows: dict[bytes, bytes]) -> Partition:
+    def from_rows(self, refold: Refold, rows: dict[bytes, bytes]) -> Partition:
         """Return the state of some rows and the end of the log that they need."""
-        refold = Refold(GENESIS)
         for key, value in self.shuffled(list(rows.items())):
             refold.take_row(key, value)
         start = refold.start
@@ -133,10 +132,14 @@ class Life:
         way = self.chance.choice(["log", "rows", "tampered"])
         if way == "tampered" and self.rows:
             name, rows = self.tampered()
+            refold = Refold(GENESIS)
             with pytest.raises(StateMismatch):
-                self.from_rows(rows)
-            way = f"tampered: {name}"
-        self.state = self.from_rows(self.rows) if way == "rows" else self.from_the_log()
+                self.from_rows(refold, rows)
+            self.state, way = self.from_the_log(instead_of=refold), f"tampered: {name}"
+        elif way == "rows":
+            self.state = self.from_rows(Refold(GENESIS), self.rows)
+        else:
+            self.state = self.from_the_log()
         self.seen[way] += 1
         assert state_rows(self.state) == before
         assert not self.rows or dict(before) == self.rows
