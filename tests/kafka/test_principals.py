@@ -64,8 +64,9 @@ def test_only_a_worker_uses_its_transactional_ids_and_its_group(secured: Secured
     may = {user for user in MAY_WRITE if any(begins(secured, user, each) for each in ids)}
     assert may == {"worker"}
     assert not begins(secured, "worker", "another-0"), "of another application"
-    may = {user for user in MAY_READ if joins(secured, user, application)}
-    assert may == {"worker"}
+    for group in (application, f"{application}-webhook"):
+        may = {user for user in MAY_READ if joins(secured, user, group)}
+        assert may == {"worker"}, group
 
 
 async def test_no_principal_deletes_a_topic_or_gives_rights(secured: Secured) -> None:
