@@ -37,9 +37,9 @@ def member_changes(
 ) -> tuple[tuple[Change, ...], ...]:
     """Return the changes in steps, each to be made before the next; within one in any order.
 
-    Who is no owner goes first, which makes room; then come new owners, then the other members.
-    Owners that are to be none any more go last, and whoever makes the changes the very last, so
-    that the last owner is never asked to go, and nobody loses the right to do the rest.
+    Members that are no owners go first, which makes room; then come owners, so that the last one
+    is never asked to go, and those go that are to be none any more; then come the other members.
+    Whoever makes the changes goes the very last, and keeps the right to do the rest until then.
 
     Args:
         wanted: the whole of it: who is not there is removed. Each member once.
@@ -68,5 +68,5 @@ def _step(change: Change, own: str | None) -> int:
     if _OWNER in change.after.roles:
         return 1
     if was_owner:
-        return 4 if change.after.member == own else 3
-    return 2 if change.after.roles else 0
+        return 4 if change.after.member == own else 2
+    return 3 if change.after.roles else 0

@@ -38,8 +38,8 @@ _MEANS = {
     Reason.OUT_OF_DATE: "another decision has come since the one that this follows",
     Reason.ALREADY_GRANTED: "something was granted: the budget can be lowered no more",
     Reason.NOT_LOWER: "the policy is somewhere larger, or of another filter, unit or neighbours",
-    Reason.NOT_PERMITTED: "who asks, or the engine between, lacks the role in this dataset: an owner "
-    "gives it by `accountant member set`",
+    Reason.NOT_PERMITTED: "who asks, or the engine between, lacks the role in this dataset: "
+    "an owner gives it by `accountant member set`",
     Reason.UNKNOWN_MEMBER: "nobody of that name is a member: `accountant member list` shows them",
     Reason.LAST_OWNER: "the dataset would have no owner: make somebody else one before, by "
     "`accountant member set --role owner`",
@@ -243,12 +243,14 @@ def amount_lines(left: dict[str, str] | None, **amounts: dict[str, str] | None) 
             yield Text(f"  {label:<6}{shown}")
 
 
-def member_words(member: Member) -> str:
-    """Return a membership in a line."""
+def member_words(member: Member | None) -> str:
+    """Return what a decision says of a member, "" where it says nothing."""
+    if member is None:
+        return ""
     team = f", team {member.team}" if member.team else ""
     until = f", until {member.until}" if member.until else ""
     roles = f" is {', '.join(member.roles)}" if member.roles else " has no role any more"
-    return f"{member.member}{roles}{team}{until}"
+    return f": {member.member}{roles}{team}{until}"
 
 
 def explain(decision: Decision) -> list[Text]:
@@ -256,8 +258,9 @@ def explain(decision: Decision) -> list[Text]:
     head = outcome_text(decision.outcome)
     if decision.reason is not None:
         head.append(f" ({decision.reason})")
-    if decision.member is not None:
-        head.append(f": {member_words(decision.member)}", style="")
+    # A member's record moves no amount.
+    left = decision.left if decision.member is None else None
+    head.append(member_words(decision.member), style="")
     first = decision.first
     if first is not None:
         head.append(f": first decided {first.outcome} at {first.decided_at}", style="")
@@ -268,8 +271,7 @@ def explain(decision: Decision) -> list[Text]:
         lines.append(Text(f"  {_MEANS[decision.reason]}"))
     if lacks_delta(decision.asked, decision.left, decision.totals):
         lines.append(Text(f"  {NO_DELTA}"))
-    if decision.member is None:
-        lines += amount_lines(decision.left, cost=decision.cost, asked=decision.asked)
+    lines += amount_lines(left, cost=decision.cost, asked=decision.asked)
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if decision.odometers and decision.outcome is Outcome.GRANTED:
