@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -120,7 +121,13 @@ def eventually(true: Callable[[], bool], *, seconds: float = 20.0) -> None:
 
 
 class Door:
-    """An embedded ledger behind HTTP, in threads of this process."""
+    """An embedded ledger behind HTTP, in threads of this process.
+
+    Attributes:
+        verify: whose certificates its client believes.
+    """
+
+    verify: ssl.SSLContext | bool = True
 
     def __init__(self, path: Path, clock: Clock, settings: Settings | None = None, **more: Any):
         self.clock = clock
@@ -133,7 +140,7 @@ class Door:
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
         assert self._listening.wait(20)
-        self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=self.verify)
 
     def _run(self) -> None:
         async def main() -> None:

@@ -1,0 +1,157 @@
+"""accountant token: make, list, revoke."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.streams.cli.conftest import Command, environment
+
+FILE = "tokens.json"
+
+
+def made(accountant: Command, *more: str, **variables: str) -> Any:
+    done = accountant("token", "create", "--tokens", FILE, "--json", *more, **variables)
+    assert done.code == 0, done.err
+    return done.json
+
+
+def test_a_token_is_shown_once_and_only_its_hash_is_kept(accountant: Command) -> None:
+    done = accountant("token", "create", "--name", "ana", "--tokens", FILE)
+    assert done.code == 0, done.err
+    token = done.out.strip()
+    assert re.fullmatch(r"acct_[A-Za-z0-9_-]{43}", token)  # 256 bits
+    assert "ACCOUNTANT_TOKEN" in done.err
+    assert token not in done.err
+    file = accountant.directory / FILE
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    (row,) = json.loads(file.read_text())["tokens"]
+    assert row["sha256"] == hashlib.sha256(token.encode()).hexdigest()
+    assert token not in file.read_text()
+    listed = accountant("token", "list", "--tokens", FILE)
+    for shown in (listed.out, accountant("token", "list", "--tokens", FILE, "--json").out):
+        assert "ana" in shown
+        assert "active" in shown
+        assert token not in shown
+        assert row["sha256"] not in shown
+
+
+def test_the_file_may_come_from_the_environment(accountant: Command) -> None:
+    done = accountant("token", "create", "--name", "ana", ACCOUNTANT_TOKENS=FILE)
+    assert done.code == 0, done.err
+    assert accountant("token", "list", "--json", ACCOUNTANT_TOKENS=FILE).json["name"] == "ana"
+    missing = accountant("token", "list")
+    assert missing.code == 2
+    assert "ACCOUNTANT_TOKENS" in missing.err
+
+
+def test_tokens_are_revoked_by_name_or_by_id(accountant: Command) -> None:
+    first, second = (
+        made(accountant, "--name", "ana"),
+        made(accountant, "--name", "ana", "--another"),
+    )
+    ben = made(accountant, "--name", "ben")
+    assert len({first["token"], second["token"], ben["token"]}) == 3
+    one = accountant("token", "revoke", first["id"], "--tokens", FILE, "--json")
+    assert [row["id"] for row in one.rows] == [first["id"]]
+    rest = accountant("token", "revoke", "ana", "--tokens", FILE, "--json")
+    assert [(row["id"], row["state"]) for row in rest.rows] == [(second["id"], "revoked")]
+    again = accountant("token", "revoke", "ana", "--tokens", FILE)
+    assert again.code == 1
+    assert "no token of ana holds" in again.err
+    states = [row["state"] for row in accountant("token", "list", "--tokens", FILE, "--json").rows]
+    assert states == ["revoked", "revoked", "active"]
+    assert made(accountant, "--name", "ana")["state"] == "active"
+
+
+@pytest.mark.parametrize(("text", "hours"), [("P90D", 24 * 90), ("PT8H", 8)])
+def test_a_token_may_expire(accountant: Command, text: str, hours: int) -> None:
+    from accountant.times import from_iso
+
+    row = made(accountant, "--name", "ana", "--expires", text)
+    assert from_iso(row["expires"]) - from_iso(row["created"]) == hours * 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--name", "a b"), 2, "must be a name"),
+        (("--name", ""), 2, "must be a name"),
+        (("--name", "t-0123456789ab"), 4, "choose another name"),
+        (("--name", "ana", "--expires", "90"), 2, "P90D"),
+        (("--name", "ana", "--expires", "P0D"), 2, "P90D"),
+        (("--name", "ana", "--tokens", "nowhere/tokens.json"), 4, "cannot be changed"),
+    ],
+)
+def test_what_cannot_be_a_token_is_refused_in_words(
+    accountant: Command, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = accountant("token", "create", "--tokens", FILE, *arguments)
+    assert (done.code, said in done.err) == (code, True), done.err
+    assert not (accountant.directory / FILE).exists()
+
+
+def test_a_second_token_of_a_name_is_made_on_purpose_alone(accountant: Command) -> None:
+    made(accountant, "--name", "ana")
+    done = accountant("token", "create", "--name", "ana", "--tokens", FILE)
+    assert done.code == 4
+    assert "--another" in done.err
+    assert len(accountant("token", "list", "--tokens", FILE, "--json").rows) == 1
+
+
+def test_a_name_has_the_prefix_of_the_setting(accountant: Command) -> None:
+    prefix = {"ACCOUNTANT_TOKEN_PREFIX": "local:"}
+    done = accountant("token", "create", "--name", "ana", "--tokens", FILE, **prefix)
+    assert done.code == 2
+    assert "--name local:ana" in done.err
+    assert made(accountant, "--name", "local:ana", **prefix)["name"] == "local:ana"
+
+
+def test_a_file_that_others_may_use_is_refused(accountant: Command) -> None:
+    made(accountant, "--name", "ana")
+    (accountant.directory / FILE).chmod(0o644)
+    for arguments in (("list",), ("create", "--name", "ben"), ("revoke", "ana")):
+        done = accountant("token", *arguments, "--tokens", FILE)
+        assert done.code == 4
+        assert "chmod 600" in done.err
+
+
+def test_a_server_knows_its_tokens_and_shows_none(accountant: Command) -> None:
+    token = made(accountant, "--name", "ana")["token"]
+    env = environment(ACCOUNTANT_TOKENS=FILE, ACCOUNTANT_UNAUTHENTICATED_BIND="0.0.0.0")
+    process = accountant.start("serve", "--port", "0", env=env)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening at http://127.0.0.1:"), line
+        address = line.split()[-1]
+        shown = {"Authorization": f"Bearer {token}"}
+        assert httpx.get(f"{address}/me", headers=shown, trust_env=False).json()["name"] == "ana"
+        assert httpx.get(f"{address}/me", trust_env=False).status_code == 401
+        assert accountant("token", "revoke", "ana", "--tokens", FILE).code == 0
+        assert httpx.get(f"{address}/me", headers=shown, trust_env=False).status_code == 401
+    finally:
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert "authentication_is_on" in said
+    assert "no_authentication_yet" not in said
+    assert "token_revoked" in said
+    assert "authentication_refused" in said
+    for secret in (token, hashlib.sha256(token.encode()).hexdigest()):
+        assert secret not in said
+
+
+def test_bind_is_the_address_of_a_door_that_knows_who_asks(accountant: Command) -> None:
+    made(accountant, "--name", "ana")
+    open_to_all = ("serve", "--port", "0", "--bind", "0.0.0.0")
+    done = accountant(*open_to_all, ACCOUNTANT_TOKENS=FILE)
+    assert done.code == 4
+    assert "ACCOUNTANT_TLS_CERTIFICATE" in done.err
+    assert not Path(accountant.directory / "accountant.db").exists()

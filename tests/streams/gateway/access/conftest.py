@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.streams.gateway.access.known_door import KnownDoor
+from tests.streams.gateway.access.provider import LocalProvider
+
+
+@pytest.fixture
+def provider() -> Iterator[LocalProvider]:
+    with LocalProvider() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_provider() -> Iterator[LocalProvider]:
+    with LocalProvider() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def known(
+    tmp_path_factory: pytest.TempPathFactory, shared_provider: LocalProvider
+) -> Iterator[KnownDoor]:
+    """A door that knows static tokens and those of a provider, for tests that append nothing."""
+    with KnownDoor(tmp_path_factory.mktemp("known"), provider=shared_provider) as made:
+        yield made
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[KnownDoor]:
+    """A door that knows static tokens alone, for one test."""
+    with KnownDoor(tmp_path) as made:
+        yield made
