@@ -169,7 +169,8 @@ def _order(
     at, name = draft.decided_at, record.dataset
     if not isinstance(record, Open):
         assert ledger is not None
-        if not may_decide(ledger, partial(draft.members.get, name), record, at):
+        lookup = partial(draft.members.get, name)
+        if not may_decide(lookup, record, at, is_owned=bool(ledger.owners)):
             return moved(ledger, at), _NOT_PERMITTED, {}
     if not isinstance(record, SetMember):
         after, verdict, extra = administer(ledger, record, at, draft.rules)

@@ -55,7 +55,11 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
 
     def holds(self, role: Role, at: int) -> bool:
         """Tell whether the member has a role at a time, in milliseconds since 1970."""
-        return role in self.roles and (self.until is UNSET or at < self.until)
+        return role in self.roles and self.is_in_force(at)
+
+    def is_in_force(self, at: int) -> bool:
+        """Tell whether the membership is not over at a time."""
+        return self.until is UNSET or at < self.until
 
     @property
     def told(self) -> Member:

@@ -12,6 +12,7 @@ from litestar import Response, get
 from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView
 from streams.errors import Unavailable
+from streams.gateway.access.sight import Sight, sight_of
 from streams.gateway.context import HttpRequest, context_of
 
 _HEADERS: Final = {
@@ -39,7 +40,7 @@ async def page(request: HttpRequest) -> Response[str]:
     try:
         views = await context_of(request).service.datasets()
         # Beside the loop: to go through very many takes longer than a decision may wait.
-        content = await asyncio.to_thread(_content, views)
+        content = await asyncio.to_thread(_content, sight_of(request), views)
     except Unavailable as error:
         content = f"<p>Not ready: {escape(str(error))}</p>"
     end = (
@@ -48,7 +49,8 @@ async def page(request: HttpRequest) -> Response[str]:
     return Response(_TOP + content + end, media_type="text/html", headers=_HEADERS)
 
 
-def _content(views: list[DatasetView]) -> str:
+def _content(sight: Sight, known: list[DatasetView]) -> str:
+    views = sight.among(known)
     if not views:
         return "<p>None is open yet: <code>POST /datasets</code>.</p>"
     more = len(views) - _MOST

@@ -14,6 +14,8 @@ from litestar.types import Receive, Scope, Send
 from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
 from streams.errors import Gone, Unavailable
+from streams.gateway.access.pages import note_reading
+from streams.gateway.access.sight import sight_of
 from streams.gateway.context import Context, HttpRequest, context_of
 from streams.gateway.events.happened import Wanted
 from streams.gateway.events.position import Position
@@ -70,7 +72,7 @@ async def stream_events(
     streams: Streams = request.app.state.setdefault("streams", Streams())
     reading = streams.begin(context)
     try:
-        return await _begun(context, reading, wanted, position, crossed=crossed)
+        return await _begun(request, reading, wanted, position, crossed=crossed)
     except NotThisLog as error:
         reading.close()
         raise _not_ours(text, str(error)) from error
@@ -105,13 +107,22 @@ def _not_ours(text: str, why: str) -> Told:
 
 
 async def _begun(
-    context: Context, reading: Reading, wanted: Wanted, position: Position | None, *, crossed: bool
+    request: HttpRequest,
+    reading: Reading,
+    wanted: Wanted,
+    position: Position | None,
+    *,
+    crossed: bool,
 ) -> ASGIStreamingResponse:
+    context, sight = context_of(request), sight_of(request)
+    standing = await sight.at(wanted.dataset)
+    if standing is not None:
+        note_reading(request, standing, wanted.dataset)
     # All before the headers are sent: whoever has them misses nothing after.
     await reading.ring.ready()
     if position is not None:
         await check(context.service, reading.ring, position)
-    stream = EventStream(context.service, reading.ring, wanted, position)
+    stream = EventStream(context.service, reading.ring, wanted, position, sight)
     # Looked at after the stream's begin, so that what is crossed in between comes twice rather
     # than never.
     before = await context.service.datasets() if crossed and position is None else []
