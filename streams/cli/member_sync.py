@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import typer
 
+from accountant.errors import BudgetError
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
 from accountant.views.member_changes import Change, member_changes
@@ -70,7 +71,7 @@ class Sync(NamedTuple):
                 task = bars.add_task("setting members", total=sent.all)
                 for step in steps:
                     await self._send(ledger, step, own, how, sent, lambda: bars.advance(task))
-                    if sent.refused is not None:
+                    if sent.has_stopped:
                         break
         self._end(sent)
 
@@ -104,15 +105,19 @@ class Sync(NamedTuple):
         async def worker() -> None:
             for change in _until_refused(left, sent):
                 after = change.after
-                decision = await ledger.set_member(
-                    self.dataset,
-                    after.member,
-                    roles=after.roles,
-                    team=after.team,
-                    until=after.until,
-                    by=by,
-                    **how,
-                )
+                try:
+                    decision = await ledger.set_member(
+                        self.dataset,
+                        after.member,
+                        roles=after.roles,
+                        team=after.team,
+                        until=after.until,
+                        by=by,
+                        **how,
+                    )
+                except BudgetError as error:
+                    sent.error = sent.error or error
+                    return
                 sent.take(change, decision)
                 advance()
 
@@ -121,6 +126,13 @@ class Sync(NamedTuple):
                 group.create_task(worker())
 
     def _end(self, sent: _Sent) -> None:
+        if sent.error is not None:
+            typer.echo(
+                f"stopped after {sent.made:,} of {sent.all:,} changes; the same command goes on "
+                "from there",
+                err=True,
+            )
+            raise sent.error
         if sent.refused is None:
             if not self.json:
                 typer.echo(f"done: {sent.made:,} of {sent.all:,}")
@@ -141,12 +153,19 @@ class _Sent:
     Attributes:
         all, made: how many changes there are, and how many were made.
         refused: the first that was not, with its decision.
+        error: what has ended it without a decision.
     """
 
     def __init__(self, changes: int) -> None:
         self.all = changes
         self.made = 0
         self.refused: tuple[Change, Decision] | None = None
+        self.error: BudgetError | None = None
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether nothing more is to be sent."""
+        return self.refused is not None or self.error is not None
 
     def take(self, change: Change, decision: Decision) -> None:
         """Take in what became of a change."""
@@ -159,5 +178,5 @@ class _Sent:
 def _until_refused(changes: Iterator[Change], sent: _Sent) -> Iterator[Change]:
     for change in changes:
         yield change
-        if sent.refused is not None:
+        if sent.has_stopped:
             return
