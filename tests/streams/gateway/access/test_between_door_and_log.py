@@ -37,11 +37,12 @@ class Slow:
     """Decides as ever, but holds up each record until it is let go on, while it is on."""
 
     def __init__(self) -> None:
-        self.going = threading.Event()
+        self.going, self.reached = threading.Event(), threading.Event()
         self.going.set()
         self.late_ms = 0
 
     def __call__(self, draft: Draft, record: Input, clock: int) -> Encoded:
+        self.reached.set()
         assert self.going.wait(30)
         return decide_record(draft, _later(record, self.late_ms), clock + self.late_ms)
 
@@ -75,9 +76,10 @@ def test_a_member_removed_between_door_and_log_gets_nothing_and_learns_nothing(
     ask = request(door.clock, analyst="ana")
     with ThreadPoolExecutor(2) as pool:
         slow.going.clear()
+        slow.reached.clear()
         removal = setting("olga", "census", "ana")
         removed = pool.submit(door.send, "olga", "/datasets/census/members", removal)
-        eventually(lambda: waiting(door) >= 0 and not removed.done())
+        assert slow.reached.wait(20)
         asked = pool.submit(door.send, "ana", "/requests", ask)
         # Both are past the door; the log takes them in their order.
         eventually(lambda: waiting(door) >= 1)
