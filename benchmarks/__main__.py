@@ -19,6 +19,7 @@ from rich.table import Table
 from benchmarks import (
     adjudication,
     alerts,
+    authentication,
     charges,
     decide,
     embedded,
@@ -36,6 +37,7 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "charges": charges.rows,
     "decide": decide.rows,
     "readings": readings.rows,
+    "authentication": authentication.rows,
     "restart": restart.rows,
     "embedded": embedded.rows,
     "http": http_door.rows,

@@ -137,14 +137,15 @@ def _decide_new(
         analyst = request.analyst
         assert ledger is not None
         assert checked.claim is not None
-        if _is_permitted(draft, ledger, request):
+        asks = ledger.plan.members_only or request.via is not UNSET
+        if asks and not _is_permitted(draft, ledger, request):
+            after, verdict = moved(ledger, draft.decided_at), _NOT_PERMITTED
+        else:
             after, verdict = adjudicate(
                 ledger, checked.claim, request.unit, request.neighbours, draft.decided_at
             )
             if verdict.outcome is Outcome.GRANTED:
                 return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
-        else:
-            after, verdict = moved(ledger, draft.decided_at), _NOT_PERMITTED
     else:
         after, verdict, extra = _order(draft, ledger, request)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
@@ -155,11 +156,8 @@ def _decide_new(
 
 
 def _is_permitted(draft: Draft, ledger: Ledger, request: MechanismRequest) -> bool:
-    plan = ledger.plan
-    if not plan.members_only and request.via is UNSET:
-        return True
     lookup = partial(draft.members.get, request.dataset)
-    return may_ask(plan.policy, lookup, request, draft.decided_at)
+    return may_ask(ledger.plan.policy, lookup, request, draft.decided_at)
 
 
 def _order(

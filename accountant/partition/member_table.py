@@ -27,7 +27,8 @@ class MemberTable:
 
     def get(self, dataset: str, name: str) -> MemberRow | None:
         """Return a member's row, None for somebody who is no member."""
-        return self.of(dataset).get(name)
+        rows = self._rows.get(dataset)
+        return None if rows is None else rows.get(name)
 
     def of(self, dataset: str) -> dict[str, MemberRow]:
         """Return the rows of a dataset's members by name."""
@@ -70,10 +71,10 @@ class MemberChanges:
 
     def get(self, dataset: str, name: str) -> MemberRow | None:
         """Return a member's row as it is now."""
-        try:
+        # Every request asks, and nearly every draft changes nobody.
+        if self._changed and (dataset, name) in self._changed:
             return self._changed[dataset, name]
-        except KeyError:
-            return self._table.get(dataset, name)
+        return self._table.get(dataset, name)
 
     def put(self, row: MemberRow) -> None:
         """Replace a member's row."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import MOST_ANALYSTS, OTHERS
+from streams.clock import SystemClock
+from streams.gateway.access import token_file
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.settings import Settings
 from streams.worker.door import WorkerDoor
@@ -35,11 +39,11 @@ def following() -> ViewFolder:
 
 
 @contextlib.asynccontextmanager
-async def served(following: ViewFolder) -> AsyncIterator[httpx.AsyncClient]:
+async def served(following: ViewFolder, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     door = WorkerDoor(
-        Settings(metrics_port=port), source=LiveLedgers(), readiness=Status().readiness
+        Settings(metrics_port=port, **more), source=LiveLedgers(), readiness=Status().readiness
     )
     door.show(following.budgets, following.usage)
     await door.start()
@@ -96,3 +100,26 @@ async def test_what_supervisors_ask_is_answered_as_by_a_gateway(following: ViewF
     assert (ready.status_code, ready.json()) == (200, {"ready": True, "reasons": []})
     assert metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert "privacy_accountant_build_info" in metrics.text
+
+
+async def test_where_it_knows_who_asks_only_health_is_open(
+    following: ViewFolder, tmp_path: Path
+) -> None:
+    tokens, now = tmp_path / "tokens.json", SystemClock().now()
+    names = ("olga", "scraper", "ana")
+    made = {name: token_file.create(tokens, name, now=now).token for name in names}
+    known = {"tokens": tokens, "administrators": "olga", "metrics_readers": "scraper"}
+    paths = ("/metrics", "/datasets", "/datasets/adult", "/nowhere", "/healthz", "/readyz")
+    expected = {
+        "olga": [200, 200, 200, 404, 200, 200],
+        "scraper": [200, 403, 403, 404, 200, 200],
+        "ana": [403, 403, 403, 404, 200, 200],
+        None: [401, 401, 401, 401, 200, 200],
+    }
+    async with served(following, **known) as client:
+        for name, statuses in expected.items():
+            shown = {} if name is None else {"Authorization": f"Bearer {made[name]}"}
+            for method in (client.get, client.head):
+                answers = [await method(path, headers=shown) for path in paths]
+                assert [answer.status_code for answer in answers] == statuses, name
+        assert (await client.get("/readyz")).json() == {"ready": True}

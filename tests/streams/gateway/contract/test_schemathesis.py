@@ -10,54 +10,75 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.nightly import NIGHTLY, rounds
+from tests.streams.gateway.access.known_door import KnownDoor
 from tests.streams.gateway.door import NOON, Door, TestClock
 
 _HERE = Path(__file__).parent
 CASES = rounds(1_000, 10_000)
 # Of each operation, at random; thousands are those that schemathesis derives from the document.
 _RANDOM = rounds(15, 700)
+_RANDOM_KNOWN = rounds(3, 200)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(2_400 if NIGHTLY else 300)
 def test_schemathesis_finds_nothing(file: Path, clock: TestClock, tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
     with Door(file, clock) as door:
         door.open()
         assert door.ask().status_code == 200
-        schemas = door.http.get("/schema/openapi.json").json()["components"]["schemas"]
-        amounts = [schema for schema in schemas.values() if "x-minimum" in schema]
-        told = {
-            "SCHEMATHESIS_HOOKS": "contract_hooks",
-            "CONTRACT_AMOUNTS": json.dumps(amounts),
-            "CONTRACT_ISSUED": str(NOON),
-            "PYTHONPATH": str(_HERE),
-        }
-        command = [
-            str(Path(sys.executable).with_name("st")),
-            *("run", f"{door.url}/schema/openapi.json", "--no-color"),
-            *("--checks", "all", "--max-examples", str(_RANDOM), "--continue-on-failure"),
-            # A stream has no end to wait for: test_document.py holds it to the document.
-            *("--exclude-path", "/events"),
-            *("--report", "json", "--report-json-path", str(report)),
-            # `make test` does the same each time; the night looks further.
-            *([] if NIGHTLY else ["--seed", "1"]),
-        ]
-        run = subprocess.run(
-            command, env=os.environ | told, cwd=tmp_path, capture_output=True, text=True
-        )
-    assert run.returncode == 0, run.stdout[-6_000:] + run.stderr[-2_000:]
-    found = json.loads(report.read_text())
-    assert (found["complete"], found["failures"], found["errors"]) == (True, [], [])
+        found = run(door, tmp_path, _RANDOM)
     assert found["test_cases"]["generated"] >= CASES
-    assert found["operations"]["tested"] == found["operations"]["selected"]
     accepted = {
         name: sum(phase["accepted"] for phase in phases.values())
         for name, phases in found["valid_rates"].items()
     }
     # Nothing is shown by requests of which none is accepted.
     assert min(accepted.values()) >= 1, accepted
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2_400 if NIGHTLY else 300)
+def test_schemathesis_finds_nothing_at_a_door_that_knows_who_asks(tmp_path: Path) -> None:
+    # Also that no operation is answered without the token, or with a wrong one.
+    with KnownDoor(tmp_path) as door:
+        few = () if NIGHTLY else ("--phases", "fuzzing")
+        run(door, tmp_path, _RANDOM_KNOWN, *few, token=door.administrator)
+
+
+def run(door: Door, directory: Path, examples: int, *more: str, token: str | None = None) -> Any:
+    """Return what schemathesis reports of a door, in which it has found nothing."""
+    report = directory / "report.json"
+    shown = {} if token is None else {"Authorization": f"Bearer {token}"}
+    document = door.http.get("/schema/openapi.json", headers=shown).json()
+    schemas = document["components"]["schemas"].values()
+    told = {
+        "SCHEMATHESIS_HOOKS": "contract_hooks",
+        "CONTRACT_AMOUNTS": json.dumps([schema for schema in schemas if "x-minimum" in schema]),
+        "CONTRACT_ISSUED": str(NOON),
+        "PYTHONPATH": str(_HERE),
+    }
+    command = [
+        str(Path(sys.executable).with_name("st")),
+        *("run", f"{door.url}/schema/openapi.json", "--no-color"),
+        *("--checks", "all", "--max-examples", str(examples), "--continue-on-failure"),
+        *(part for name, value in shown.items() for part in ("--header", f"{name}: {value}")),
+        # A stream has no end to wait for: test_document.py holds it to the document.
+        *("--exclude-path", "/events"),
+        *more,
+        *("--report", "json", "--report-json-path", str(report)),
+        # `make test` does the same each time; the night looks further.
+        *([] if NIGHTLY else ["--seed", "1"]),
+    ]
+    done = subprocess.run(
+        command, env=os.environ | told, cwd=directory, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]
+    found = json.loads(report.read_text())
+    assert (found["complete"], found["failures"], found["errors"]) == (True, [], [])
+    assert found["operations"]["tested"] == found["operations"]["selected"]
+    return found
