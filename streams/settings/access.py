@@ -44,8 +44,15 @@ def _prefix(text: str) -> str:
     return text
 
 
+def _file(path: Path | None) -> Path | None:
+    # A variable that was to be filled in must not turn authentication off.
+    if path == Path():
+        raise ValueError("must name a file; leave it out for a door that knows nobody")
+    return path
+
+
 def _issuer(text: str | None) -> str | None:
-    if not text:
+    if text is None:
         return None
     parts = urlsplit(text)
     secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
@@ -96,7 +103,7 @@ class AccessSettings(BaseSettings):
         description="address to listen at where authentication is on; other machines reach it "
         "only over TLS or through a trusted proxy",
     )
-    tokens: Path | None = Field(
+    tokens: Annotated[Path | None, AfterValidator(_file)] = Field(
         None, description="file of the static tokens' hashes; turns authentication on"
     )
     token_prefix: Annotated[str, AfterValidator(_prefix)] = Field(

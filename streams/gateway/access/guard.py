@@ -136,7 +136,7 @@ class _Lasting:
                 raise
 
     async def _sent(self, message: Message) -> None:
-        lasts = message["type"] == "http.response.body" and message["more_body"]
+        lasts = message["type"] == "http.response.body" and message.get("more_body", False)
         if lasts and time.monotonic() - self._looked >= _AGAIN_S:
             self._looked = time.monotonic()
             if not await self._door.is_still(self._scope):

@@ -34,7 +34,13 @@ class _Part(NamedTuple):
 
 
 async def page_of(
-    service: LedgerService, dataset: str, standing: Standing, *, after: int, most: int
+    service: LedgerService,
+    dataset: str,
+    standing: Standing,
+    *,
+    after: int,
+    most: int,
+    most_looked_at: int = MOST_LOOKED_AT,
 ) -> bytes:
     """Return a page of a dataset's decisions as JSON, with the number to go on after.
 
@@ -42,8 +48,8 @@ async def page_of(
     """
     page, last, looked_at = list[msgspec.Raw](), after, 0
     whole = standing.sees_all
-    while len(page) < most and looked_at < MOST_LOOKED_AT:
-        at_a_time = most if whole else min(_AT_A_TIME, MOST_LOOKED_AT - looked_at)
+    while len(page) < most and looked_at < most_looked_at:
+        at_a_time = most if whole else min(_AT_A_TIME, most_looked_at - looked_at)
         found = await service.decisions(dataset, after=last, most=at_a_time)
         if not found:
             break

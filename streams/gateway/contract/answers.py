@@ -53,7 +53,7 @@ _LIMITED: Final = {
 }
 _SUBMITTED: Final = {
     "200": Answer(
-        "the decision: granted, refused, repeated, expired, opened, amended, closed, or of a member",
+        "the decision: granted, refused, repeated, expired, or what an owner's record came to",
         reference("Decision"),
         {"Content-Location": _WHERE},
     ),

@@ -97,7 +97,7 @@ class Life:
         """Write what was decided into the journal, and compare every row of a member."""
         for key, value in self.draft.rows():
             if value is None:
-                del self.rows[key]
+                self.rows.pop(key, None)  # one who came and went at once never had a row
             else:
                 self.rows[key] = value
         self.draft.absorb()

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from accountant.times import iso
 from streams.gateway.access import token_file
 from streams.settings import Settings
 from tests.streams.gateway.access.known_door import wall
@@ -58,7 +59,8 @@ class RolesDoor(Door):
         self.tokens = {name: token_file.create(tokens, name, now=wall()).token for name in names}
         known = {"port": 0, "tokens": tokens, "administrators": "root", "openers": "opie"}
         settings = more.pop("settings", {})
-        super().__init__(self.path, TestClock(), Settings(**(known | settings)), **more)
+        clock = more.pop("clock", None) or TestClock()
+        super().__init__(self.path, clock, Settings(**(known | settings)), **more)
 
     def furnish(self) -> None:
         """Open the datasets, and say who may do what on them."""
@@ -122,6 +124,4 @@ class RolesDoor(Door):
 
 def at(seconds: float) -> str:
     """Return a time so many seconds after the door's noon."""
-    from accountant.times import iso
-
     return iso(NOON + int(seconds * 1000))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from streams.gateway.access import oidc
+from streams.gateway.access.oidc import Accepts, Provider
+from streams.gateway.access.principal import Principal
 from streams.gateway.access.provider_keys import BETWEEN_S, REFRESH_S, Away, ProviderKeys
+from streams.gateway.access.refusal import Refusal
 from tests.streams.gateway.access.known_door import KnownDoor
-from tests.streams.gateway.access.provider import RSA_KEY, LocalProvider, jwk_of
+from tests.streams.gateway.access.provider import AUDIENCE, RSA_KEY, LocalProvider, jwk_of
 from tests.streams.gateway.door import TestClock, eventually, request
 
 BOTH = ("RS256", "ES256")
@@ -188,3 +194,58 @@ def test_a_provider_that_is_away_for_too_long_closes_the_door_to_its_tokens_alon
         assert door.status(None) == 401
         provider.broken = None
         eventually(lambda: door.status(ana) == 200)
+
+
+def found_by(provider: LocalProvider, keys: ProviderKeys) -> Provider:
+    accepts = Accepts(provider.issuer, AUDIENCE, BOTH, "sub", 60.0, "local:")
+    return Provider(accepts, keys, lambda name: Principal(name, "oidc", False))
+
+
+async def test_a_token_that_is_remembered_ends_when_it_expires(provider: LocalProvider) -> None:
+    known = found_by(provider, Keys(provider))
+    token = provider.token(exp=int(time.time()) - 58)  # of 60 s that clocks may differ
+    assert isinstance(await known.find(token), Principal)
+    until = time.monotonic() + 20
+    while isinstance(await known.find(token), Principal):
+        assert time.monotonic() < until
+        await asyncio.sleep(0.1)
+    assert await known.find(token) == Refusal(401, "expired token")
+
+
+async def test_a_token_that_is_remembered_ends_with_its_key(provider: LocalProvider) -> None:
+    keys = Keys(provider)
+    known = found_by(provider, keys)
+    token = provider.token()
+    for _ in range(2):
+        assert await known.find(token) == Principal("ana", "oidc", False)
+    provider.rotate("e2")
+    keys.clock.pass_(seconds=REFRESH_S + 1)
+    await known.find(token)
+    await settled(keys)
+    keys.clock.pass_(seconds=BETWEEN_S)
+    assert await known.find(token) == Refusal(401, "unknown key")
+    assert await known.find(provider.token()) == Principal("ana", "oidc", False)
+
+
+async def test_what_is_remembered_is_bounded(
+    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "MOST_REMEMBERED", 3)
+    known = found_by(provider, Keys(provider))
+    for number in range(10):
+        assert isinstance(await known.find(provider.token(jti=str(number))), Principal)
+    assert len(known._held) == 3
+
+
+@pytest.mark.parametrize("field", ["preferred_username", "https://claims.example.org/name"])
+async def test_the_field_that_names_the_person_is_a_setting(
+    provider: LocalProvider, field: str
+) -> None:
+    accepts = Accepts(provider.issuer, AUDIENCE, BOTH, field, 60.0, "")
+    known = Provider(accepts, Keys(provider), lambda name: Principal(name, "oidc", False))
+    assert await known.find(provider.token("1", **{field: "ana"})) == Principal(
+        "ana", "oidc", False
+    )
+    for wrong in (None, 7, ["ana"], "", "a b"):
+        found = await known.find(provider.token("ana", **{field: wrong}))
+        assert found == Refusal(401, "subject is no name")

@@ -160,3 +160,22 @@ def test_a_stream_ends_once_its_token_does(
             pass  # until it ends, which is no error
     assert "door_failed" not in caplog.text
     assert own.status(own.administrator) == 200
+
+
+def test_the_log_says_what_happened_and_shows_no_token(
+    own: KnownDoor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    token = own.make("local:ana")
+    assert own.status(token) == 200
+    token_file.revoke(own.tokens, "local:ana", now=wall())
+    for _ in range(50):
+        assert own.status(token) == 401
+    lines = [record.getMessage() for record in caplog.records]
+    events = [line for line in lines if "token" in line or "authentication" in line]
+    for event in ("token_made", "token_revoked", "authentication_refused"):
+        assert len([line for line in events if event in line]) == 1, lines  # not fifty
+    text = "".join(lines)
+    row = token_file.read(own.tokens)[0][-1]
+    for secret in (token, token.removeprefix("acct_"), row.sha256):
+        assert secret not in text
