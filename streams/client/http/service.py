@@ -49,6 +49,7 @@ class _Place(msgspec.Struct):
 
 class _Page(msgspec.Struct):
     decisions: list[msgspec.Raw]
+    next: int | None = None
 
 
 _decode_page = msgspec.json.Decoder(_Page).decode
@@ -148,15 +149,21 @@ class HttpService:
         return [] if found is None else self._decoded(found, _decode_usage)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        # A page may be empty before the end, where all that the door looked at is of others.
+        while True:
+            page = await self._page(dataset, after, most)
+            if page.decisions or page.next is None or page.next <= after:
+                return [self._logged(each) for each in page.decisions]
+            after = page.next
+
+    async def _page(self, dataset: str, after: int, most: int) -> _Page:
         path = f"/datasets/{quote(dataset, safe='')}/requests"
         response = await self._send("GET", path, params={"after": after, "limit": most})
         if response.status_code == 410:
             problem = problem_of(response)
             raise Gone(problem.message, after=problem.after)
         found = self._found(response)
-        if found is None:
-            return []
-        return [self._logged(each) for each in self._decoded(found, _decode_page).decisions]
+        return _Page([]) if found is None else self._decoded(found, _decode_page)
 
     async def members(self, dataset: str) -> list[Member]:
         found = await self._get(f"/datasets/{quote(dataset, safe='')}/members")

@@ -262,10 +262,10 @@ def test_a_sync_through_a_door_ends_with_its_own_owner(
     (accountant.directory / "members").write_text(TABLE)
     door.done("olga", "member", "sync", "census", "members")
     assert rows(accountant).keys() == {"otto", "ana", "eng"}
-    (accountant.directory / "members").write_text(TABLE.replace("ana", "ben"))
-    denied = door.by("olga", "member", "sync", "census", "members")
+    (accountant.directory / "members").write_text(TABLE.replace("ana,", "ben,"))
+    denied = door.by("ana", "member", "sync", "census", "members")
     assert denied.code == 1
-    assert "stopped after 0 of 2 changes" in denied.err
+    assert "stopped after 0 of " in denied.err
     assert "does not permit this" in denied.err
     (accountant.directory / "members").write_text(TABLE.replace("otto", "olga"))
     door.done("root", "member", "sync", "census", "members", "--as-administrator")

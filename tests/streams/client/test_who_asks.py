@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from accountant.records import encode
 from accountant.records.members import Member
 from streams.client import (
     Accountant,
@@ -23,13 +24,15 @@ from streams.client import (
 from streams.client.http.bearer import Bearer, bearer_for
 from streams.errors import Refused
 from streams.gateway.access import token_file
+from streams.gateway.access.pages import MOST_LOOKED_AT
 from streams.settings import Settings
 from tests.streams.gateway.access.certificates import certificate
 from tests.streams.gateway.access.known_door import KnownDoor, wall
 from tests.streams.gateway.access.roles_door import RolesDoor
-from tests.streams.gateway.door import NOON, TestClock
+from tests.streams.gateway.door import NOON, TestClock, request
 
 CLAIM = "pure:0.1"
+TINY = {"type": "pure", "epsilon": "0.0001"}
 
 
 @pytest.fixture
@@ -296,3 +299,32 @@ def test_a_file_takes_no_token_and_knows_nobody(tmp_path: Path) -> None:
         # Another client of the same file need not have the same token.
         with Accountant(f"sqlite:///{tmp_path}/own.db", token="acct_y") as second:
             assert len(second.members("census")) == 2
+
+
+def test_ones_own_decisions_are_found_behind_very_many_of_others(door: RolesDoor) -> None:
+    door.granted("closed-own", "ana")
+    for _ in range(MOST_LOOKED_AT + 1):
+        body = encode(request(door.clock, dataset="closed-own", analyst="ben", claim=TINY))
+        door.service.decide_sync("requests", body, 10.0)
+    door.granted("closed-own", "ana")
+    with client(door, "ana") as ledger:
+        mine = [each for each in ledger.requests("closed-own") if each.outcome == "granted"]
+    assert len(mine) == 2
+    assert all(b'"analyst":"ana"' in bytes(each.request) for each in mine)
+
+
+def test_an_engine_is_answered_a_conflict_without_what_anothers_id_came_to(door: RolesDoor) -> None:
+    mine = door.granted("closed-own", "ana")
+    with client(door, "eng", via="eng") as ledger:
+        reply = ledger.ask("closed-own", CLAIM, analyst="ana", request_id=mine["request_id"])
+    assert reply.outcome == "conflict"
+    assert reply.first is None
+    assert not reply.granted
+
+
+def test_an_owner_who_goes_is_told_so(door: RolesDoor) -> None:
+    with client(door, "olga") as ledger:
+        assert ledger.set_member("closed-own", "otto", roles=["owner"]).outcome == "member_set"
+        assert ledger.remove_member("closed-own", "olga").outcome == "member_removed"
+        with pytest.raises(NotPermitted):
+            ledger.remove_member("closed-own", "otto")
