@@ -103,7 +103,7 @@ def joint_line(joint: JointGuarantee) -> str:
     if joint.epsilon is None or joint.delta is None:
         return f"no (ε, δ) for {joint.population} ({names}): {joint.why}"
     epsilon, delta = rounded_up(joint.epsilon), rounded_up(joint.delta)
-    return f"{joint.population}: ε = {epsilon}, δ = {delta} for all of {names}"
+    return f"{joint.population}: ε = {epsilon}, δ = {delta} together ({names})"
 
 
 def rounded_up(amount: str, digits: int = 6) -> str:

@@ -276,7 +276,7 @@ def test_datasets_of_one_population_are_added_up(owned: Command) -> None:
     for name in ("city-1", "city-2"):
         opened = owned("dataset", "open", name, *POLICY, "--population", "city")
         assert opened.code == 0, opened.err
-    assert "population city: ε = 2, δ = 0 for all of city-1, city-2" in owned("dataset", "list").out
+    assert "population city: ε = 2, δ = 0 together (city-1, city-2)" in owned("dataset", "list").out
     assert "city: ε = 2, δ = 0" in owned("dataset", "show", "city-2").out
     listed = {row["dataset"]: row for row in owned("dataset", "list", "--json").rows}
     assert "joint_guarantee" not in listed["census"]
