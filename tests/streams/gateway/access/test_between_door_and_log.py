@@ -6,6 +6,9 @@ import asyncio
 import json
 import logging
 import shutil
+import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -262,6 +265,34 @@ def test_what_is_not_permitted_is_counted(door: RolesDoor) -> None:
     assert f"{series} 1.0" in lines
     assert 'privacy_http_not_permitted_total{action="metrics"} 1.0' in lines
     assert 'privacy_http_not_permitted_total{action="close"} 0.0' in lines
+
+
+def test_an_administrator_s_help_is_counted_and_printed_by_every_audit(door: RolesDoor) -> None:
+    path = "/datasets/census/members"
+    series = 'privacy_administrator_records_total{partition="0"}'
+    assert f"{series} 0.0" in door.see("root", "/metrics").text.splitlines()
+    help_ = {"as": "administrator", "reason": "olga is [away]"}
+    door.done(
+        "root", path, setting("root", "census", "ben", "owner", "auditor", **help_), "member_set"
+    )
+    door.done("root", path, setting("root", "census", "ben", **help_), "member_removed")
+    assert f"{series} 2.0" in door.see("root", "/metrics").text.splitlines()
+    copy = door.path.with_name("copy.db")
+    with sqlite3.connect(door.path) as file, sqlite3.connect(copy) as other:
+        file.backup(other)
+    printed, told = (
+        subprocess.run(
+            [sys.executable, "-m", "streams.cli", "audit", str(copy), *more],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for more in ((), ("--json",))
+    )
+    assert "root has made ben owner and auditor on census: olga is [away]" in printed
+    assert "root has removed ben from census: olga is [away]" in printed
+    (part,) = json.loads(told)["partitions"]
+    assert [each["roles"] for each in part["report"]["administered"]] == [["owner", "auditor"], []]
 
 
 def test_what_has_no_owner_is_for_administrators_alone(tmp_path: Path) -> None:

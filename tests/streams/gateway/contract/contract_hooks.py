@@ -35,6 +35,8 @@ ISSUED = int(os.environ["CONTRACT_ISSUED"])
 """The ledger's time, milliseconds since 1970."""
 WHO = os.environ.get("CONTRACT_WHO")
 """Whose name bodies have, where the door knows who asks."""
+IS_ENGINE = "CONTRACT_ENGINE" in os.environ
+"""Whether requests are for an analyst."""
 DATASETS = os.environ.get("CONTRACT_DATASETS", "").split()
 """What bodies are about, where the door tells what is whose."""
 
@@ -206,13 +208,13 @@ def mended(given: Fields) -> Fields:
 
 def in_name_of(who: str, body: Fields) -> None:
     """Have a body say of itself whose it is, and be about a dataset that there is."""
-    engine = "via" in body
-    for field in ("analyst", "by"):
-        if field in body and not (engine and field == "analyst"):
-            body[field] = who
-    if engine:
-        body |= {"via": who, "analyst": "ana"}
-    if "dataset" in body and body["type"] != "open":
+    for field in {"analyst", "by"} & set(body):
+        body[field] = who
+    if body.get("type") == "request":
+        body.pop("via", None)
+        if IS_ENGINE:
+            body |= {"via": who, "analyst": "ana"}
+    if "dataset" in body and body.get("type") != "open":
         drawn = hashlib.sha256(json.dumps(body).encode()).digest()[0]
         body["dataset"] = DATASETS[drawn % len(DATASETS)]
     if "request_id" in body:
