@@ -186,7 +186,7 @@ class _FileViews(Views):
         if sealed is None:
             return
         for value in sealed.state[:-1]:
-            if self._within in value:
+            if value.startswith(_SNAPSHOT) and self._within in value:
                 row = decoded(0, value, decode_snapshot)
                 self._views[row.dataset] = view_of_snapshot(row)
         self._read = partition_row(sealed).partition_sequence
