@@ -19,7 +19,12 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels 
  && pip uninstall --yes pip
 
 FROM python:3.13.9-slim-trixie
-RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/accountant accountant
+RUN groupadd --gid 10001 accountant \
+ && useradd --system --uid 10001 --gid accountant --create-home --home-dir /var/lib/accountant accountant
+# A new volume takes owner and mode of the directory that it is mounted on: docker-compose.yml.
+RUN for each in broker worker gateway operator people prometheus tokens; do \
+      install --directory --owner accountant --group accountant --mode 0750 "/etc/accountant/$each"; \
+    done
 COPY --from=build /opt/accountant /opt/accountant
 ENV PATH=/opt/accountant/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001

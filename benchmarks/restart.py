@@ -135,10 +135,10 @@ async def _on_broker(broker: LocalBroker, datasets: int) -> float:
 
 
 async def _fill_topics(deployment: Deployment, datasets: int) -> None:
-    async with consumer(deployment.bootstrap, committed=True) as inputs:
+    async with consumer(deployment.cluster, committed=True) as inputs:
         names = deployment.topics
         journal = KafkaJournal(
-            deployment.bootstrap, deployment.application, names, partition=0, inputs=inputs
+            deployment.cluster, deployment.application, names, partition=0, inputs=inputs
         )
         await journal.own()
         (first,) = [value async for value in journal.decisions(None)]

@@ -66,7 +66,7 @@ async def _decide(deployment: Deployment, *, read_side: bool) -> Speed:
     decisions = [TopicPartition(deployment.topics.decisions, i) for i in range(_PARTITIONS)]
     port = free_port()
     settings = worker_settings(deployment, port, read_side=read_side)
-    async with consumer(deployment.bootstrap, committed=True) as follower:
+    async with consumer(deployment.cluster, committed=True) as follower:
         before = sum((await follower.end_offsets(decisions)).values())
         with command("worker", settings, port=port, ready=False) as process:
             first = last = None

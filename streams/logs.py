@@ -22,8 +22,9 @@ from streams.settings import Settings, misspelt
 
 _NEVER: Final = frozenset({"authorization", "body", "cookie", "password", "request", "value"})
 _A_MESSAGE_EACH_S: Final = 10.0
-# They log whole addresses, and those hold who asked for what.
-_CHATTY: Final = ("httpx", "httpcore", "uvicorn.access")
+# They log whole addresses, and those hold who asked for what; Kafka's client, when it debugs, also
+# records and what proves a password, from which a weak one can be guessed.
+_CHATTY: Final = ("httpx", "httpcore", "uvicorn.access", "aiokafka.conn")
 _as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
 
 

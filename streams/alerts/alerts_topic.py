@@ -83,7 +83,7 @@ class AlertTopic:
         ]
         follower: Any = with_short_connect(
             AIOKafkaConsumer(
-                bootstrap_servers=self._deployment.bootstrap,
+                **self._deployment.cluster.options(),
                 isolation_level="read_committed",
                 auto_offset_reset="none",
                 enable_auto_commit=False,

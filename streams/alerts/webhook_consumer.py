@@ -80,7 +80,7 @@ class WebhookFeed:
         group = f"{self._deployment.application}-webhook"
         consumer: Any = with_short_connect(
             AIOKafkaConsumer(
-                bootstrap_servers=self._deployment.bootstrap,
+                **self._deployment.cluster.options(),
                 group_id=group,
                 group_instance_id=f"{self._instance_id}-webhook",
                 partition_assignment_strategy=(RangePartitionAssignor,),

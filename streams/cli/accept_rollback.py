@@ -103,7 +103,7 @@ async def _accept_on_kafka(
     await check_no_workers(deployment)
     ledger = await checkpoints_name(deployment)
     journal = KafkaJournal(
-        deployment.bootstrap, deployment.application, deployment.topics, partition, NoInputs()
+        deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
     )
     return await accept(
         journal,

@@ -97,7 +97,7 @@ async def _reset_partitions(deployment: Deployment, clock: Clock, reason: str, t
     await check_no_workers(deployment)
     for partition in range(deployment.partitions):
         journal = KafkaJournal(
-            deployment.bootstrap, deployment.application, deployment.topics, partition, NoInputs()
+            deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
         )
         tell(partition, await reset(journal, deployment.genesis(partition), clock, reason))
 

@@ -152,7 +152,7 @@ async def _rotate_partitions(
     ledger = await checkpoints_name(deployment)
     for partition in range(deployment.partitions):
         journal = KafkaJournal(
-            deployment.bootstrap, deployment.application, deployment.topics, partition, NoInputs()
+            deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
         )
         genesis = deployment.genesis(partition)
         changed = rotate(

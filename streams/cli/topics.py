@@ -27,6 +27,14 @@ Partitions = Annotated[
         envvar="ACCOUNTANT_PARTITIONS", help="Partitions of each topic; fixed for ever. Default 4."
     ),
 ]
+Principals = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--principal",
+        metavar="ROLE=NAME",
+        help="Who has a role on the brokers, such as worker=w1; repeatable.",
+    ),
+]
 Replication = Annotated[
     int | None,
     typer.Option(envvar="ACCOUNTANT_REPLICATION", help="Copies of each partition. Default 1."),
@@ -62,29 +70,109 @@ def check(
     url: KafkaUrl,
     partitions: Partitions = None,
     replication: Replication = None,
+    principal: Principals = None,
     json: Json = False,
 ) -> None:
-    """Verify partition counts and every setting that the ledger's durability needs.
+    """Verify partition counts, every setting that durability needs, and the brokers' ACLs.
 
-    Exit code 4 if something differs; the message names it and the command to run.
+    Exit code 4 if something differs; the message names it and the command to run. ACLs that may
+    not be seen, and brokers without an authorizer, are warnings.
     """
     from streams.cli.printing.output import print_json
     from streams.errors import Refused
-    from streams.kafka.topics import check as check_topics
+    from streams.kafka.acls.look import look
 
     with explained():
-        try:
-            asyncio.run(check_topics(deployment(url, partitions, replication)))
-        except Refused as error:
-            problems = str(error).split("; ")
-            if not json:
-                raise
-            print_json({"ok": False, "problems": problems})
-            raise typer.Exit(Exit.OPERATOR) from None
+        where, named = deployment(url, partitions, replication), _roles(principal)
+        problems = asyncio.run(_topic_problems(where))
+        seen = asyncio.run(look(where, named))
+        problems += seen.problems
+        if json:
+            print_json(
+                {
+                    "ok": not problems,
+                    "problems": problems,
+                    "warnings": seen.warnings,
+                    "authorizer": seen.authorizer,
+                    "roles": seen.roles,
+                }
+            )
+        else:
+            for warning in seen.warnings:
+                typer.echo(f"warning: {warning}", err=True)
+            if problems:
+                raise Refused("; ".join(problems))
+            typer.echo("topics are as they must be")
+            for role, names in seen.roles.items():
+                typer.echo(f"{role}: {', '.join(names)}")
+    if problems:
+        raise typer.Exit(Exit.OPERATOR)
+
+
+async def _topic_problems(where: Deployment) -> list[str]:
+    from streams.errors import Refused
+    from streams.kafka.topics import check as check_topics
+    from streams.kafka.wire.errors import NotLetIn
+
+    try:
+        await check_topics(where)
+    except NotLetIn:
+        raise
+    except Refused as error:
+        return str(error).split("; ")
+    return []
+
+
+@app.command("acls")
+def acls(
+    url: KafkaUrl,
+    principal: Principals = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Add them now, as the principal of the settings.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Print the commands that let each role do on the brokers what it needs, and no more.
+
+    Without `--principal` for all roles, each under its own name. `--apply` adds the ACLs instead,
+    which takes a super user; safe to repeat.
+    """
+    from streams.cli.printing.output import print_json
+    from streams.kafka.acls.bindings import add
+    from streams.kafka.acls.commands import TOOL, commands, script
+    from streams.kafka.acls.roles import ROLES
+
+    with explained():
+        where = deployment(url, None, None)
+        roles = _roles(principal) or {f"User:{role}": role for role in ROLES}
+        rules = {name: list(ROLES[role].bindings(name, where)) for name, role in roles.items()}
+        if apply:
+            asyncio.run(add(where.cluster, [rule for some in rules.values() for rule in some]))
     if json:
-        print_json({"ok": True, "problems": []})
+        for name, role in roles.items():
+            lines = list(commands(rules[name], where.cluster.tool(TOOL)))
+            print_json({"principal": name, "role": role, "commands": lines, "applied": apply})
+    elif apply:
+        for name, role in roles.items():
+            typer.echo(f"{name} is {role}: {len(rules[name])} ACLs")
     else:
-        typer.echo("topics are as they must be")
+        typer.echo(script(where, roles), nl=False)
+
+
+def _roles(given: list[str] | None) -> dict[str, str]:
+    """Return the role of each principal that was named."""
+    from streams.kafka.acls.roles import ROLES
+
+    roles = {}
+    for text in given or ():
+        role, _, name = text.partition("=")
+        if role not in ROLES:
+            fail_word("--principal", f"must be one of {', '.join(ROLES)}, `=`, a name", role, ROLES)
+        name = name if ":" in name else f"User:{name}"
+        if name == "User:" or "'" in name or not name.isprintable():
+            fail(Exit.USAGE, f"--principal {role}=NAME needs a name, without quotes")
+        roles[name] = role
+    return roles
 
 
 @app.command("accept-lost-inputs")

@@ -44,7 +44,7 @@ class Appender:
     async def _produce(self) -> AIOKafkaProducer:
         producer = with_short_connect(
             AIOKafkaProducer(
-                bootstrap_servers=self._deployment.bootstrap,
+                **self._deployment.cluster.options(),
                 acks="all",
                 enable_idempotence=True,
                 request_timeout_ms=8_000,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from accountant.records import Genesis
 from streams.errors import Refused
+from streams.kafka.wire.security import UNSECURED, Cluster, Security, security_of
 from streams.settings import Settings
 
 
@@ -60,6 +61,7 @@ class Deployment:
         partitions: number of partitions of every topic.
         replication: number of copies of each partition; 3 in production.
         window_ms, skew_ms: see `records.Genesis`.
+        security: of every connection.
     """
 
     bootstrap: str
@@ -69,6 +71,12 @@ class Deployment:
     replication: int = 1
     window_ms: int = 3_600_000
     skew_ms: int = 300_000
+    security: Security = UNSECURED
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where the brokers are, and how to connect to them."""
+        return Cluster(self.bootstrap, self.security)
 
     def genesis(self, partition: int) -> Genesis:
         """Return the genesis in decision 0 of a partition."""
@@ -84,7 +92,8 @@ class Deployment:
 def deployment_of(settings: Settings) -> Deployment:
     """Return the deployment that the settings name.
 
-    Raises: Refused: the settings name a ledger that is not on Kafka.
+    Raises: Refused: the settings name a ledger that is not on Kafka, or a file of its security
+        cannot be used.
     """
     kind, target = settings.ledger
     if kind != "kafka":
@@ -97,4 +106,5 @@ def deployment_of(settings: Settings) -> Deployment:
         replication=settings.replication,
         window_ms=settings.window_ms,
         skew_ms=settings.skew_ms,
+        security=security_of(settings),
     )

@@ -43,7 +43,7 @@ async def checkpoints_name(deployment: Deployment) -> str:
 async def _first(deployment: Deployment) -> bytes:
     """Return partition 0's decision 0, nothing if it is not there."""
     decisions = TopicPartition(deployment.topics.decisions, 0)
-    async with StableReader(deployment.bootstrap, [decisions]) as reader:
+    async with StableReader(deployment.cluster, [decisions]) as reader:
         async for record in reader.read(decisions, reader.spans[decisions].begin):
             return record.value or b""
     return b""
@@ -66,7 +66,7 @@ async def write_genesis(
     if await _end_if_empty(deployment, partition) is None:
         return False
     await _refuse_taken(deployment, partition, inputs)
-    producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{partition}")
+    producer = TransactionalProducer(deployment.cluster, f"{deployment.application}-{partition}")
     try:
         await producer.start()
         # This producer owns the log now: no other process can write, so an empty log stays empty.
@@ -91,7 +91,7 @@ async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
     """
     decisions = TopicPartition(deployment.topics.decisions, partition)
     state = TopicPartition(deployment.topics.state, partition)
-    async with StableReader(deployment.bootstrap, [decisions, state]) as reader:
+    async with StableReader(deployment.cluster, [decisions, state]) as reader:
         if reader.spans[decisions].begin > 0:
             return None
         async for record in reader.read(decisions, 0):
@@ -122,7 +122,7 @@ def _check_settings(deployment: Deployment, partition: int, first: bytes) -> Non
 async def _refuse_taken(deployment: Deployment, partition: int, inputs: Sequence[str]) -> None:
     """Refuse to begin a log anew if its inputs ever took records: budgets would be whole again."""
     tps = [TopicPartition(topic, partition) for topic in inputs]
-    probe = consumer(deployment.bootstrap, committed=False)
+    probe = consumer(deployment.cluster, committed=False)
     try:
         with translating():
             async with asyncio.timeout(_PATIENCE_S):

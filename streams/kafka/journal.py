@@ -16,6 +16,7 @@ from streams.kafka.wire.batches import Fields
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.reader import StableReader
+from streams.kafka.wire.security import Cluster
 from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter
 
 _DEAD_KEY_BYTES: Final = DEAD_LETTER_BYTES // 4
@@ -41,7 +42,7 @@ class KafkaJournal:
     """The journal of one partition on Kafka.
 
     Args:
-        bootstrap: `host:port` of a broker.
+        cluster: where the topics are.
         application: with the partition number, names the transactional id.
         topics: names of the topics.
         partition: number of the partition.
@@ -49,9 +50,9 @@ class KafkaJournal:
     """
 
     def __init__(
-        self, bootstrap: str, application: str, topics: TopicNames, partition: int, inputs: Inputs
+        self, cluster: Cluster, application: str, topics: TopicNames, partition: int, inputs: Inputs
     ) -> None:
-        self._bootstrap = bootstrap
+        self._cluster = cluster
         self._application = application
         self._topics = topics
         self._partition = partition
@@ -69,10 +70,10 @@ class KafkaJournal:
 
     async def own(self) -> None:
         await self.drop()
-        producer = TransactionalProducer(self._bootstrap, f"{self._application}-{self._partition}")
+        producer = TransactionalProducer(self._cluster, f"{self._application}-{self._partition}")
         self._producer = producer
         await producer.start()
-        reader = StableReader(self._bootstrap, [self._tp["decisions"], self._tp["state"]])
+        reader = StableReader(self._cluster, [self._tp["decisions"], self._tp["state"]])
         self._reader = await reader.__aenter__()
         for tp, span in reader.spans.items():
             producer.expect_at(tp.topic, span.end)

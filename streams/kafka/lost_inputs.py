@@ -96,7 +96,7 @@ async def accept_lost_inputs(
 async def _read_log(deployment: Deployment, partition: int) -> Partition:
     """Return the state after the committed decisions."""
     place = TopicPartition(deployment.topics.decisions, partition)
-    async with StableReader(deployment.bootstrap, [place]) as reader:
+    async with StableReader(deployment.cluster, [place]) as reader:
         records = reader.read(place, reader.spans[place].begin)
         return await _folded(deployment, partition, (bytes(r.value) async for r in records))
 
@@ -112,7 +112,7 @@ async def _folded(
 
 
 async def _span(deployment: Deployment, place: TopicPartition) -> Span:
-    probe = consumer(deployment.bootstrap, committed=False)
+    probe = consumer(deployment.cluster, committed=False)
     try:
         with translating():
             async with asyncio.timeout(_PATIENCE_S):
@@ -138,7 +138,7 @@ async def _decide_lost(
     decision on the last lost offset moves the partition past all of them.
     """
     journal = KafkaJournal(
-        deployment.bootstrap, deployment.application, deployment.topics, partition, NoInputs()
+        deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
     )
     try:
         await journal.own()
@@ -163,9 +163,7 @@ async def _fill_up(
     """Append empty records until the topic reaches offset `first`."""
     begun = end = (await _span(deployment, place)).end
     producer = with_short_connect(
-        AIOKafkaProducer(
-            bootstrap_servers=deployment.bootstrap, enable_idempotence=True, linger_ms=5
-        )
+        AIOKafkaProducer(**deployment.cluster.options(), enable_idempotence=True, linger_ms=5)
     )
     try:
         with translating():

@@ -57,7 +57,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka c
         self._on_assigned = on_assigned
         self._client: Any = with_short_connect(
             AIOKafkaConsumer(
-                bootstrap_servers=deployment.bootstrap,
+                **deployment.cluster.options(),
                 group_id=deployment.application,
                 group_instance_id=instance_id,
                 partition_assignment_strategy=(RangePartitionAssignor,),
@@ -226,6 +226,6 @@ async def _member_of(deployment: Deployment, instance_id: str) -> str | None:
     Raises: JournalFault, Refused: the broker did not answer.
     """
     with translating():
-        async with asyncio.timeout(_PATIENCE_S), admin_of(deployment.bootstrap) as admin:
+        async with asyncio.timeout(_PATIENCE_S), admin_of(deployment.cluster) as admin:
             ids = await members_of(admin, deployment.application)
     return next((each for each in ids if each[:-_UUID_LENGTH] == f"{instance_id}-"), None)

@@ -154,7 +154,7 @@ async def restore(
 
 async def _make_topic(deployment: Deployment) -> None:
     """Make the topic if it is missing, without a genesis, since the copy has its own."""
-    async with admin_of(deployment.bootstrap) as admin:
+    async with admin_of(deployment.cluster) as admin:
         made = await create_missing(admin, deployment, _DECISIONS)
         await check_all(admin, deployment, _DECISIONS, created=bool(made))
 
@@ -168,7 +168,7 @@ async def _compare(
     """
     place = TopicPartition(deployment.topics.decisions, number)
     where = f"{place.topic}, partition {number}"
-    async with StableReader(deployment.bootstrap, [place]) as reader:
+    async with StableReader(deployment.cluster, [place]) as reader:
         begin, end = reader.spans[place]
         if begin > 0:
             raise Refused(f"{where}, begins at offset {begin}: {_ANEW}")
@@ -202,7 +202,7 @@ async def check_no_workers(deployment: Deployment) -> None:
     """Refuse while workers run: a worker that took half a log for the whole would grant again."""
     group = deployment.application
     deadline = time.monotonic() + _GONE_S
-    async with admin_of(deployment.bootstrap) as admin:
+    async with admin_of(deployment.cluster) as admin:
         while members := await _members(admin, group, deadline):
             if time.monotonic() > deadline:
                 raise Refused(
@@ -233,7 +233,7 @@ async def _write(
 ) -> None:
     topic = deployment.topics.decisions
     rest = islice(values, held.known, copy.total)
-    producer = TransactionalProducer(deployment.bootstrap, f"{deployment.application}-{number}")
+    producer = TransactionalProducer(deployment.cluster, f"{deployment.application}-{number}")
     try:
         await producer.start()
         # This producer owns the log now. The check of the log's end notices any other write since

@@ -104,7 +104,7 @@ class KafkaService:
             await service.close()
             with contextlib.suppress(JournalFault, TimeoutError):
                 async with asyncio.timeout(_ACK_S):
-                    await check_whole(deployment)
+                    await check_whole(deployment, _NEEDED)
             why = service._tail.trouble or "it does not take in requests"
             what = f"{deployment.bootstrap} does not answer within {wait:g} s: {why}"
             raise Unavailable(what) from error

@@ -68,7 +68,7 @@ async def create(deployment: Deployment) -> list[str]:
     Returns: the completed steps, in words.
     Raises: Refused: an existing topic or log is not as it must be. Unavailable.
     """
-    async with admin_of(deployment.bootstrap) as admin:
+    async with admin_of(deployment.cluster) as admin:
         with translating():
             existing = set(await admin.list_topics())
         inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
@@ -121,7 +121,7 @@ async def check(deployment: Deployment) -> None:
 
     Raises: Refused: something differs; the message names it and the command to run.
     """
-    async with admin_of(deployment.bootstrap) as admin:
+    async with admin_of(deployment.cluster) as admin:
         await check_all(admin, deployment, list(SETTINGS), created=False)
 
 
@@ -147,8 +147,8 @@ async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETT
     Raises: Refused: a topic is missing, or has another number of partitions; JournalFault.
     """
     names = [deployment.topics.of(topic) for topic in topics]
-    async with admin_of(deployment.bootstrap) as admin:
-        missing = await _missing(admin, names)
+    async with admin_of(deployment.cluster) as admin:
+        missing = await _missing(admin, deployment, names)
         if missing:
             raise Refused(missing)
         with translating():
@@ -169,19 +169,24 @@ def wrong_count(deployment: Deployment, topic: str, count: int) -> str | None:
     )
 
 
-async def _missing(admin: Any, names: Sequence[str]) -> str | None:
+async def _missing(admin: Any, deployment: Deployment, names: Sequence[str]) -> str | None:
     """Return the problem of missing topics, None if all exist."""
     with translating():
         existing = set(await admin.list_topics())
     missing = [name for name in names if name not in existing]
     if not missing:
         return None
-    return f"missing topics: {', '.join(missing)}. Run `accountant topics create`"
+    said = f"missing topics: {', '.join(missing)}. Run `accountant topics create`"
+    if deployment.security.is_off:
+        return said
+    # Brokers do not tell topics that are not there from those that one may not see.
+    principal = deployment.security.principal
+    return f"{said}. If they are there, {principal} may not see them: `accountant topics acls`"
 
 
 async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
     names = {topic: deployment.topics.of(topic) for topic in topics}
-    missing = await _missing(admin, list(names.values()))
+    missing = await _missing(admin, deployment, list(names.values()))
     if missing:
         return [missing]
     with translating():
@@ -226,7 +231,7 @@ def _durability_problems(
         if copies < deployment.replication:
             problems.append(
                 f"{name} has {copies} copies, must have {deployment.replication}. Run "
-                f"`kafka-reassign-partitions.sh --bootstrap-server {deployment.bootstrap} "
+                f"`{deployment.cluster.tool('kafka-reassign-partitions.sh')} "
                 "--reassignment-json-file FILE --execute`, or set ACCOUNTANT_REPLICATION"
             )
         settings = found.get(name, {})
@@ -247,6 +252,6 @@ def _durability_problems(
 def _altering(deployment: Deployment, name: str, setting: str) -> str:
     """Return the whole command that changes a topic's setting, ready to copy."""
     return (
-        f"kafka-configs.sh --bootstrap-server {deployment.bootstrap} --alter --topic {name} "
+        f"{deployment.cluster.tool('kafka-configs.sh')} --alter --topic {name} "
         f"--add-config {setting}"
     )

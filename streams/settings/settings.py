@@ -273,7 +273,9 @@ def load(**given: object) -> Settings:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         what = str(first["msg"]).removeprefix("Value error, ")
-        raise Refused(f"setting {PREFIX}{name.upper()}: {what}") from error
+        # What is wrong with several together names the one to change by itself.
+        named = f"{PREFIX}{name.upper()}: {what}" if name else what
+        raise Refused(f"setting {named}") from error
 
 
 def misspelt(names: Iterable[str]) -> dict[str, str]:

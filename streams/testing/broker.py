@@ -32,6 +32,7 @@ from streams.testing.broker_process import (
     spawn,
     watchdog,
 )
+from streams.testing.broker_security import BrokerSecurity
 from streams.testing.broker_settings import (
     HOST,
     BrokerError,
@@ -54,6 +55,8 @@ class LocalBroker:
         version: of Kafka; default the environment variable KAFKA_VERSION, else 4.2.0.
         port: for clients, on 127.0.0.1; default a free one.
         settings: broker settings that override those of `server_properties`.
+        users: names of users; with them clients must come by TLS and SASL, and may do what ACLs
+            allow. `security` then has the passwords and the certificates' authority.
         heap_mb: size of the Java heap, in MiB.
         short_lived: whether Java compiles quickly rather than well. The start then takes half the
             processor time, but long runs are slower: for tests, not for measurements.
@@ -72,6 +75,7 @@ class LocalBroker:
         version: str | None = None,
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
+        users: Sequence[str] = (),
         heap_mb: int = 1024,
         short_lived: bool = False,
         start_timeout: float = 60.0,
@@ -83,6 +87,8 @@ class LocalBroker:
         self._given_port = port
         self._ports: Ports | None = None
         self._settings = dict(settings or {})
+        self._users = users
+        self._security: BrokerSecurity | None = None
         self._heap_mb = heap_mb
         self._compiler = QUICK_COMPILER if short_lived else ()
         self._start_timeout = start_timeout
@@ -117,6 +123,15 @@ class LocalBroker:
         if self._ports is None:
             raise BrokerError("the broker has no address before its first start")
         return self._ports
+
+    @property
+    def security(self) -> BrokerSecurity:
+        """The users and certificates of a broker that was given users."""
+        if self._security is None:
+            if not self._users:
+                raise BrokerError("the broker has no users: whoever reaches it may do everything")
+            self._security = BrokerSecurity(self.directory / "security", self._users)
+        return self._security
 
     @property
     def directory(self) -> Path:
@@ -202,7 +217,9 @@ class LocalBroker:
         """Return when the broker lists itself in the metadata that it gives to clients."""
         deadline = time.monotonic() + self._start_timeout
         cluster = self._cluster()
-        while not answers(self.ports.clients, cluster):
+        # Where clients need TLS, the broker answers without it on a port of its own.
+        port = self.ports.proxied if self._users else self.ports.clients
+        while not answers(port, cluster):
             if self._process is None or self._process.poll() is not None:
                 raise BrokerError(f"Kafka {self.version} ended at start:\n{self._explanation()}")
             if time.monotonic() > deadline:
@@ -227,12 +244,19 @@ class LocalBroker:
     def _format(self) -> None:
         data = self.directory / "data"
         data.mkdir(parents=True, exist_ok=True)
-        text = server_properties(self.ports, data, self._settings)
+        secured = self.security.properties(self.ports) if self._users else {}
+        text = server_properties(self.ports, data, {**secured, **self._settings})
         self._properties.write_text(text, encoding="utf-8")
         if not (data / "meta.properties").exists():
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
             # An id may begin with "-": as a separate argument it would be read as an option.
-            arguments = ("--ignore-formatted", f"--cluster-id={cluster}", "-c", self._properties)
+            arguments = [
+                "--ignore-formatted",
+                f"--cluster-id={cluster}",
+                "-c",
+                str(self._properties),
+            ]
+            arguments += self.security.format_arguments() if self._users else []
             quick = ("-Xmx128m", *QUICK_COMPILER, "-XX:+UseSerialGC")
             program = ("kafka.tools.StorageTool", "format", *arguments)
             if spawn(self._command(program, options=quick), self._log).wait() != 0:

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, cast
 
 import faust
+from faust import SASLCredentials, SSLCredentials
 from faust.app.base import BootStrategy
+from faust.types.auth import CredentialsT
 from faust.worker import Worker as FaustWorker
 from mode import Service
 from mode.supervisors import OneForOneSupervisor
@@ -23,6 +25,7 @@ from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment, deployment_of
+from streams.kafka.wire.security import Security
 from streams.logs import configure, get_logger
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
@@ -176,6 +179,7 @@ def _faust_app(deployment: Deployment) -> App:
         deployment.application,
         env={},  # else BROKER_URL, PROCESSING_GUARANTEE and 80 more would override these lines
         broker=f"kafka://{deployment.bootstrap}",
+        broker_credentials=_credentials(deployment.security),
         store="memory://",
         autodiscover=False,
         Table=LocalTable,
@@ -195,6 +199,18 @@ def _faust_app(deployment: Deployment) -> App:
         # Nothing but the level: handlers and format are `logs.configure`'s, set in `_Host`.
         logging_config={"version": 1, "incremental": True},
     )
+
+
+def _credentials(security: Security) -> CredentialsT | None:
+    """Return what Faust's own producer, that of alerts, shows to the broker."""
+    if security.username is not None:
+        return SASLCredentials(
+            username=security.username,
+            password=security.password,
+            ssl_context=security.tls,
+            mechanism=security.mechanism,
+        )
+    return None if security.tls is None else SSLCredentials(security.tls)
 
 
 def _host_feed(app: App, feed: WebhookFeed) -> None:

@@ -28,7 +28,7 @@ class LeaderWatch:
     ) -> None:
         names = deployment.topics
         self._logs = (names.decisions, names.state, names.requests, names.admin)
-        self._probe = Probe(deployment.bootstrap, self._logs)
+        self._probe = Probe(deployment.cluster, self._logs)
         self._status = status
         self._topics_wrong = topics_wrong
         self._ends: dict[TopicPartition, int] = {}

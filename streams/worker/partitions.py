@@ -190,7 +190,7 @@ class Worker:
         lease = Lease(lambda: self._generation, after=after)
         deployment = self._deployment
         journal = KafkaJournal(
-            deployment.bootstrap,
+            deployment.cluster,
             deployment.application,
             deployment.topics,
             partition,

@@ -4,45 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
 from streams.settings import PREFIX, Settings
 from streams.testing.kafka_install import DEFAULT_KAFKA_VERSION
+from tests.deploy.composed import (
+    DOCKERFILE,
+    FILE,
+    OURS,
+    ROOT,
+    SERVICES,
+    document,
+    inside,
+    mounts,
+    volumes,
+    workers,
+)
 
-ROOT = Path(__file__).parents[2]
-FILE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
-SERVICES = FILE["services"]
-ONCE = {"topics", "load"}
-OURS = "streaming-privacy-accountant:"
-
-
-def document(path):
-    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
-
-
-def mounts(service):
-    """The files of this repository in a container: (path here, path there)."""
-    for volume in SERVICES[service].get("volumes", ()):
-        here, there, *_ = volume.split(":")
-        if here.startswith("./"):
-            yield ROOT / here, there
-
-
-def inside(service, path):
-    """Return the file of this repository that a container sees at a path."""
-    for here, there in mounts(service):
-        if path == there or path.startswith(there + "/"):
-            return here / path[len(there) :].lstrip("/")
-    raise AssertionError(f"{service} has nothing of ours at {path}")
+SETUP = {"keys", "users", "acls", "topics"}
+ONCE = SETUP | {"load"}
 
 
 def test_without_a_profile_only_what_a_trial_needs_is_started():
     small = {name for name, service in SERVICES.items() if "profiles" not in service}
-    assert small == {"kafka", "topics", "worker", "gateway"}
+    assert small == {"kafka", "worker", "gateway"} | SETUP
     assert all(service.get("profiles", ["demo"]) == ["demo"] for service in SERVICES.values())
 
 
@@ -71,12 +58,11 @@ def test_every_service_that_stays_is_checked_and_restarted(name):
 
 def test_the_gateway_keeps_its_index_on_a_volume():
     index = SERVICES["gateway"]["environment"]["ACCOUNTANT_INDEX"]
-    (volume,) = SERVICES["gateway"]["volumes"]
-    name, where = volume.split(":")
+    ((name, where),) = [(name, where) for name, where, how in volumes("gateway") if not how]
     assert name in FILE["volumes"]
     assert index.startswith(where + "/")
     # The image has this directory, whose owner a new volume gets; all else of it is read-only.
-    assert f"--home-dir {where} " in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert f"--home-dir {where} " in DOCKERFILE
     others = [each for each in SERVICES if each != "gateway"]
     assert not any("ACCOUNTANT_INDEX" in SERVICES[each].get("environment", {}) for each in others)
 
@@ -85,7 +71,7 @@ def test_the_gateway_keeps_its_index_on_a_volume():
 def test_nobody_is_root(name):
     service = SERVICES[name]
     if service["image"].startswith(OURS):
-        assert "USER 10001" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+        assert "USER 10001" in DOCKERFILE
         assert service["read_only"] is True
     else:
         assert str(service["user"]).split(":")[0] not in {"", "0", "root"}
@@ -109,10 +95,6 @@ def test_workers_are_told_apart():
     assert len(set(names)) == len(names) == 2
 
 
-def workers():
-    return [name for name, service in SERVICES.items() if service.get("command") == ["worker"]]
-
-
 def test_no_port_is_published_twice():
     published = [port for service in SERVICES.values() for port in service.get("ports", ())]
     outside = [port.rsplit(":", 1)[0] for port in published]
@@ -127,6 +109,10 @@ def test_every_file_that_is_mounted_is_in_the_repository():
 
 def test_prometheus_scrapes_every_process_of_ours_and_tells_alertmanager():
     settings = document("deploy/prometheus/prometheus.yml")
+    for job in settings["scrape_configs"]:
+        assert job["scheme"] == "https"
+        assert set(job["tls_config"]) == {"ca_file"}
+        assert set(job["authorization"]) == {"credentials_file"}
     targets = {
         target
         for job in settings["scrape_configs"]

@@ -1,9 +1,13 @@
-"""The manifests fit what they start: settings, ports, paths, names, and the image."""
+"""The manifests fit what they start: settings, ports, paths, names, Secrets, and the image."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import time
 from pathlib import Path
 
+import pytest
 import yaml
 
 from streams.settings import PREFIX, Settings
@@ -12,96 +16,281 @@ from streams.worker.app import STOP_S
 ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "deploy/kubernetes"
 OBJECTS = {
-    found["kind"]: found
+    (found["kind"], found["metadata"]["name"]): found
     for file in sorted(WHERE.glob("*.yaml"))
     for found in yaml.safe_load_all(file.read_text())
 }
-SET = OBJECTS["StatefulSet"]["spec"]
-POD = SET["template"]["spec"]
-LABELS = SET["template"]["metadata"]["labels"]
-(WORKER,) = POD["containers"]
-SETTINGS = OBJECTS["ConfigMap"]["data"]
+DOORS = {"accountant-worker": "StatefulSet", "accountant-gateway": "Deployment"}
+PORTS = {"accountant-worker": "METRICS_PORT", "accountant-gateway": "PORT"}
+door = pytest.mark.parametrize("name", DOORS)
 
 
-def test_there_is_one_object_of_each_kind_and_no_gateway():
+def spec(kind, name):
+    return OBJECTS[kind, name]["spec"]
+
+
+def pod(name):
+    return spec(DOORS[name], name)["template"]["spec"]
+
+
+def container(name):
+    (found,) = pod(name)["containers"]
+    return found
+
+
+def sidecar(name):
+    (found,) = pod(name)["initContainers"]
+    return found
+
+
+def labels(name):
+    return spec(DOORS[name], name)["template"]["metadata"]["labels"]
+
+
+def settings_of(name):
+    """Return the settings of a container, those of its own included, as text."""
+    given = {}
+    for source in container(name)["envFrom"]:
+        given |= OBJECTS["ConfigMap", source["configMapRef"]["name"]]["data"]
+    return given | {each["name"]: each.get("value", "a-pod-0") for each in container(name)["env"]}
+
+
+def test_there_is_one_object_of_each_kind_and_name():
     count = sum(len(list(yaml.safe_load_all(f.read_text()))) for f in WHERE.glob("*.yaml"))
-    kinds = {
-        "ConfigMap": "v1",
-        "NetworkPolicy": "networking.k8s.io/v1",
-        "PodDisruptionBudget": "policy/v1",
-        "Service": "v1",
-        "ServiceMonitor": "monitoring.coreos.com/v1",
-        "StatefulSet": "apps/v1",
-    }
-    assert {kind: found["apiVersion"] for kind, found in OBJECTS.items()} == kinds
-    assert count == len(kinds)
+    shared = {"NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor"}
+    wanted = {(kind, name) for kind in shared for name in DOORS}
+    wanted |= {(kind, name) for name, kind in DOORS.items()}
+    wanted |= {("ConfigMap", "accountant"), ("ConfigMap", "accountant-gateway")}
+    assert set(OBJECTS) == wanted
+    assert count == len(wanted)
 
 
-def test_every_setting_is_known_and_keeps_its_rule():
-    assert all(type(value) is str for value in SETTINGS.values())
-    given = {name.removeprefix(PREFIX).lower(): value for name, value in SETTINGS.items()}
+@door
+def test_every_setting_is_known_and_keeps_its_rule(name):
+    assert all(type(value) is str for value in settings_of(name).values())
+    given = {key.removeprefix(PREFIX).lower(): text for key, text in settings_of(name).items()}
     settings = Settings(**given)  # an unknown name, or a value that breaks its rule, raises
     assert settings.ledger.kind == "kafka"
-    assert SET["replicas"] <= settings.partitions
-    (source,) = WORKER["envFrom"]
-    assert source["configMapRef"]["name"] == OBJECTS["ConfigMap"]["metadata"]["name"]
+    assert settings.authenticates
+    assert spec(DOORS[name], name)["replicas"] <= settings.partitions
+
+
+@door
+def test_nothing_of_a_door_or_a_broker_is_plain(name):
+    given = settings_of(name)
+    assert given["ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
+    assert given["ACCOUNTANT_KAFKA_USERNAME"] == name
+    assert {"ACCOUNTANT_TLS_CERTIFICATE", "ACCOUNTANT_TLS_KEY"} <= set(given)
+    assert "ACCOUNTANT_UNAUTHENTICATED_BIND" not in given
+    for text in given, *(each.read_text() for each in WHERE.glob("*.yaml")):
+        assert "ACCOUNTANT_KAFKA_PASSWORD:" not in text
+    # A name that a provider may give to anybody would let it in as one of these.
+    prefix = given["ACCOUNTANT_TOKEN_PREFIX"]
+    assert given["ACCOUNTANT_METRICS_READERS"].startswith(prefix)
+    assert given["ACCOUNTANT_ADMINISTRATORS"].startswith(prefix)
+
+
+@door
+def test_every_file_of_a_setting_is_one_that_the_pod_mounts(name):
+    volumes = {each["name"]: each for each in pod(name)["volumes"]}
+    assert len(volumes) == len(pod(name)["volumes"])
+    files = {}
+    for mount in container(name)["volumeMounts"]:
+        volume = volumes[mount["name"]]
+        secrets = [each["secret"] for each in volume.get("projected", {}).get("sources", ())]
+        held = {item["path"] for secret in secrets for item in secret["items"]}
+        if "secret" in volume and volume["secret"]["secretName"].endswith("-tls"):
+            held = {"tls.crt", "tls.key"}  # of every Secret of the type kubernetes.io/tls
+        files[mount["mountPath"]] = held
+    for setting, path in settings_of(name).items():
+        if not path.startswith("/"):
+            continue
+        where, _, file = path.rpartition("/")
+        assert where in files, setting
+        assert file in files[where] or setting in {"ACCOUNTANT_TOKENS", "ACCOUNTANT_INDEX"}
+
+
+@door
+def test_a_pod_can_read_its_secrets_and_nobody_else_of_it_can(name):
+    context = pod(name)["securityContext"]
+    # A Secret's files are root's: they are read by their group, which is the pod's.
+    assert context["fsGroup"] == context["runAsGroup"]
+    modes = [
+        source["defaultMode"]
+        for volume in pod(name)["volumes"]
+        for source in (volume.get("secret"), volume.get("projected"))
+        if source
+    ]
+    assert modes == [0o440] * 3
+
+
+@door
+def test_tokens_are_copied_to_where_the_door_reads_them(name):
+    """The door takes no file that its group may read, and a Secret has no other."""
+    copier = sidecar(name)
+    assert copier["image"] == container(name)["image"]
+    assert copier["restartPolicy"] == "Always"
+    mounts = {each["name"]: each for each in container(name)["volumeMounts"]}
+    copied = {each["name"]: each for each in copier["volumeMounts"]}
+    assert set(copied) == {"tokens", "run"}
+    assert copied["tokens"]["readOnly"] is True
+    assert "tokens" not in mounts
+    assert mounts["run"]["readOnly"] is True
+    assert mounts["run"]["mountPath"] == copied["run"]["mountPath"]
+    target = settings_of(name)["ACCOUNTANT_TOKENS"]
+    assert copier["startupProbe"]["exec"]["command"] == ["test", "-s", target]
+    assert f"mv -f /run/accountant/.new {target}\n" in copier["args"][0]
+    assert copier["args"] == sidecar("accountant-worker")["args"]
+
+
+def test_a_changed_secret_is_copied_whole_and_for_one_user_alone(tmp_path):
+    secret, run = tmp_path / "secret", tmp_path / "run"
+    secret.mkdir()
+    run.mkdir()
+    script = sidecar("accountant-gateway")["args"][0]
+    script = script.replace("/etc/accountant/tokens/", f"{secret}/")
+    script = script.replace("/run/accountant/", f"{run}/").replace("sleep 5", "sleep 0.05")
+    assert script.count(str(tmp_path)) == 6
+    given, taken = secret / "tokens.json", run / "tokens.json"
+
+    def arrives(text):
+        deadline = time.monotonic() + 30
+        while not taken.exists() or taken.read_text() != text:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    copier = subprocess.Popen(["sh", "-c", script])
+    try:
+        for text in "first", "second":
+            new = secret / "new"
+            new.write_text(text)
+            new.chmod(0o440)
+            new.rename(given)  # the kubelet changes what a link shows in one step
+            arrives(text)
+            assert taken.stat().st_mode & 0o777 == 0o600
+        given.unlink()
+        time.sleep(0.2)
+        assert taken.read_text() == "second"
+    finally:
+        copier.terminate()
+        assert copier.wait(timeout=30) == 0
 
 
 def test_a_workers_name_in_the_group_is_its_pods():
-    (name,) = WORKER["env"]
+    name = container("accountant-worker")["env"][0]
     assert name["name"] == f"{PREFIX}INSTANCE_ID"
     assert name["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
-    assert SET["serviceName"] == OBJECTS["Service"]["metadata"]["name"]
-    # Variables of the cluster begin with the name of a service, as those of settings do.
-    assert POD["enableServiceLinks"] is False
+    service = spec("StatefulSet", "accountant-worker")["serviceName"]
+    assert ("Service", service) in OBJECTS
 
 
-def test_ports_and_paths_are_the_workers():
-    (port,) = WORKER["ports"]
-    assert str(port["containerPort"]) == SETTINGS["ACCOUNTANT_METRICS_PORT"]
-    (served,) = OBJECTS["Service"]["spec"]["ports"]
-    assert (served["port"], served["targetPort"]) == (port["containerPort"], port["name"])
-    paths = {p: WORKER[p]["httpGet"] for p in ("startupProbe", "livenessProbe", "readinessProbe")}
-    assert {found["port"] for found in paths.values()} == {port["name"]}
+def test_a_gateway_keeps_its_index_where_only_it_writes():
+    where = Path(settings_of("accountant-gateway")["ACCOUNTANT_INDEX"]).parent
+    (name,) = [
+        each["name"]
+        for each in container("accountant-gateway")["volumeMounts"]
+        if each["mountPath"] == str(where)
+    ]
+    (volume,) = [each for each in pod("accountant-gateway")["volumes"] if each["name"] == name]
+    assert "sizeLimit" in volume["emptyDir"]  # each pod's own, and bounded
+
+
+@door
+def test_ports_and_paths_are_the_doors(name):
+    (port,) = container(name)["ports"]
+    assert str(port["containerPort"]) == settings_of(name)[f"{PREFIX}{PORTS[name]}"]
+    (served,) = spec("Service", name)["ports"]
+    assert served["targetPort"] == port["name"]
+    probes = ("startupProbe", "livenessProbe", "readinessProbe")
+    paths = {probe: container(name)[probe]["httpGet"] for probe in probes}
+    assert {(found["scheme"], found["port"]) for found in paths.values()} == {
+        ("HTTPS", port["name"])
+    }
     assert paths["livenessProbe"]["path"] == paths["startupProbe"]["path"] == "/healthz"
     assert paths["readinessProbe"]["path"] == "/readyz"
-    (endpoint,) = OBJECTS["ServiceMonitor"]["spec"]["endpoints"]
+
+
+@door
+def test_prometheus_comes_by_tls_with_a_token(name):
+    (endpoint,) = spec("ServiceMonitor", name)["endpoints"]
+    (served,) = spec("Service", name)["ports"]
     assert (endpoint["port"], endpoint["path"]) == (served["name"], "/metrics")
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"]["ca"]["secret"]["key"] == "ca.crt"
+    # Pods are asked by their addresses, which no certificate has.
+    assert endpoint["tlsConfig"]["serverName"] == name
+    assert set(endpoint["authorization"]) == {"credentials"}
 
 
-def test_every_selector_finds_the_pods_and_the_job_has_the_name_of_the_rules():
-    assert OBJECTS["Service"]["spec"]["selector"] == LABELS
-    assert OBJECTS["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == LABELS
-    for kind in ("StatefulSet", "PodDisruptionBudget", "ServiceMonitor"):
-        assert OBJECTS[kind]["spec"]["selector"]["matchLabels"] == LABELS
-    assert OBJECTS["Service"]["metadata"]["labels"] == LABELS
-    job = LABELS[OBJECTS["ServiceMonitor"]["spec"]["jobLabel"]]
+@door
+def test_every_selector_finds_the_pods_and_the_job_has_the_name_of_the_rules(name):
+    assert spec("Service", name)["selector"] == labels(name)
+    assert spec("NetworkPolicy", name)["podSelector"]["matchLabels"] == labels(name)
+    for kind in (DOORS[name], "PodDisruptionBudget", "ServiceMonitor"):
+        assert spec(kind, name)["selector"]["matchLabels"] == labels(name)
+    assert OBJECTS["Service", name]["metadata"]["labels"] == labels(name)
+    assert spec("PodDisruptionBudget", name)["maxUnavailable"] == 1
+    job = labels(name)[spec("ServiceMonitor", name)["jobLabel"]]
     prometheus = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
     assert job in {found["job_name"] for found in prometheus["scrape_configs"]}
 
 
-def test_the_network_lets_in_metrics_and_out_kafka_and_names():
-    spec = OBJECTS["NetworkPolicy"]["spec"]
-    assert spec["policyTypes"] == ["Ingress", "Egress"]
-    (entry,) = spec["ingress"]
-    assert [port["port"] for port in entry["ports"]] == ["metrics"]
-    assert entry["from"]
-    brokers = SETTINGS["ACCOUNTANT_URL"].removeprefix("kafka://").split(",")
-    ports = {int(broker.rpartition(":")[2]) for broker in brokers}
-    out = {port["port"] for rule in spec["egress"] for port in rule["ports"]}
-    assert out == ports | {53}
-    assert all(rule["to"] for rule in spec["egress"])
+@door
+def test_the_network_lets_in_only_who_is_named_and_out_only_where_the_settings_lead(name):
+    policy = spec("NetworkPolicy", name)
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    (entry,) = policy["ingress"]
+    (port,) = container(name)["ports"]
+    assert [each["port"] for each in entry["ports"]] == [port["name"]]
+    inside = [
+        each["podSelector"]["matchLabels"]["app.kubernetes.io/name"] for each in entry["from"]
+    ]
+    assert inside == (["ingress-nginx"] if name == "accountant-gateway" else []) + ["prometheus"]
+    # Without it the pods of that name in any namespace of the same one would be meant.
+    assert all(each["namespaceSelector"]["matchLabels"] for each in entry["from"])
+    given = settings_of(name)
+    brokers = given["ACCOUNTANT_URL"].removeprefix("kafka://").split(",")
+    ports = {int(broker.rpartition(":")[2]) for broker in brokers} | {53}
+    ports |= {443} if "ACCOUNTANT_OIDC_ISSUER" in given else set()
+    out = {each["port"] for rule in policy["egress"] for each in rule["ports"]}
+    assert out == ports
+    assert all(rule["to"] for rule in policy["egress"])
 
 
-def test_a_worker_runs_as_the_image_has_it_and_has_time_to_stop():
+@door
+def test_a_pod_keeps_the_restricted_standard_and_has_time_to_stop(name):
     dockerfile = (ROOT / "Dockerfile").read_text()
-    context = POD["securityContext"]
+    context = pod(name)["securityContext"]
     assert f"USER {context['runAsUser']}" in dockerfile
+    assert f"groupadd --gid {context['runAsGroup']} " in dockerfile
     assert context["runAsNonRoot"] is True
-    inner = WORKER["securityContext"]
-    assert inner["readOnlyRootFilesystem"] is True
-    assert (inner["allowPrivilegeEscalation"], inner["capabilities"]) == (False, {"drop": ["ALL"]})
-    assert POD["terminationGracePeriodSeconds"] > STOP_S
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod(name)["automountServiceAccountToken"] is False
+    # Variables of the cluster begin with the name of a service, as those of settings do.
+    assert pod(name)["enableServiceLinks"] is False
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod(name))
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-    assert WORKER["image"] == compose["x-accountant"]["image"]
-    assert OBJECTS["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+    for each in (container(name), sidecar(name)):
+        inner = each["securityContext"]
+        assert inner["readOnlyRootFilesystem"] is True
+        assert inner["allowPrivilegeEscalation"] is False
+        assert inner["capabilities"] == {"drop": ["ALL"]}
+        assert {"memory", "cpu"} <= set(each["resources"]["requests"])
+        assert "memory" in each["resources"]["limits"]
+        assert each["image"] == compose["x-accountant"]["image"]
+    assert not [each for each in pod(name)["volumes"] if "hostPath" in each]
+    pause = container(name).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
+    waited = int(pause[1]) if pause else 0
+    assert pod(name)["terminationGracePeriodSeconds"] > STOP_S + waited
+
+
+def test_the_words_of_the_secrets_are_those_of_the_operating_page():
+    """Whoever installs makes each Secret by the commands of that page."""
+    text = (ROOT / "docs/operating.md").read_text()
+    named = set()
+    for found in OBJECTS.values():
+        named |= set(re.findall(r"'(?:secretName|name)': '(accountant-[a-z-]+)'", str(found)))
+    secrets = {each for each in named if each.endswith(("-tls", "-tokens", "-kafka", "-ca"))}
+    secrets.add("accountant-prometheus")
+    for each in secrets:
+        assert f" {each} " in text, each

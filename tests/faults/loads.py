@@ -160,11 +160,11 @@ class Load:
             return self._again()
         if draw < 0.21:
             return self._at_the_edge()
-        if draw < 0.24:
+        if draw < 0.26:
             return self._member()
-        if draw < 0.29:
+        if draw < 0.31:
             return self._owners()
-        if draw < 0.35:
+        if draw < 0.36:
             return self._bad()
         body = self._request()
         if draw > 0.97:
@@ -249,7 +249,7 @@ class Load:
         return {**self._owner("open", name), "policy": {**policy, **more}, **fields}
 
     def _member(self) -> Sent:
-        name = self.chance.choice(self._names)
+        name = self.chance.choice([*self._names[:3], self.chance.choice(self._names)])
         body = {**self._owner("member", name), **self._people.member(self.now)}
         return self._send("admin", body)
 

@@ -33,7 +33,7 @@ class People:
         """Return the fields of an opening, and of its policy, that tell of people."""
         fields: Body = {"owners": [OWNER, "owner-2"]} if number % 4 == 1 else {}
         policy: Body = {}
-        if number % 3 == 2:
+        if number % 6 == 2:
             policy["access"] = "members"
         elif number % 6 == 0:
             policy["access"] = "anyone"
@@ -50,7 +50,7 @@ class People:
 
     def via(self) -> Body:
         """Return the field of a request that says who asks for the analyst, mostly nobody."""
-        if self._chance.random() > 0.2:
+        if self._chance.random() > 0.1:
             return {}
         return {"via": self._chance.choice([*ENGINES, ENGINES[0], "stranger-1", ANALYSTS[0]])}
 
@@ -61,9 +61,11 @@ class People:
     def member(self, now: int) -> Body:
         """Return the fields of a member's record, beside those of all owners' records."""
         chance = self._chance
-        name = chance.choice(EVERYBODY)
-        roles = chance.sample(ROLES, chance.choice([0, 1, 1, 2, 4]))
-        if chance.random() < 0.6:
+        if chance.random() < 0.08:
+            return {"by": OWNER, "member": OWNER, "roles": []}
+        name = chance.choice([*EVERYBODY, *ANALYSTS, *ENGINES, OWNER])
+        roles = chance.sample(ROLES, chance.choice([0, 0, 0, 0, 1, 4]))
+        if chance.random() < 0.4:
             roles = [name.partition("-")[0]] if name.partition("-")[0] in ROLES else ["analyst"]
         body: Body = {**self.by(), "member": name, "roles": roles}
         if roles and chance.random() < 0.4:
@@ -75,6 +77,8 @@ class People:
             body["as"] = "administrator"
         if chance.random() < 0.1:
             body["follows"] = chance.randrange(1, 60)
+        if chance.random() < 0.05:
+            body = {"team": None, "until": None, "as": None, "follows": None, **body}
         if chance.random() < 0.2:
             body["reason"] = 'é "asked for" ☃'
         return body
@@ -108,6 +112,8 @@ class People:
             ({"owners": [OWNER, OWNER]}, {}),
             ({"owners": ["a/b"]}, {}),
             ({"owners": OWNER}, {}),
+            ({"owners": None}, {}),
+            ({}, {"access": None}),
             ({"owners": [f"o-{number}" for number in range(101)]}, {}),
             ({}, {"access": "owners"}),
             ({}, {"visibility": "all"}),
@@ -118,4 +124,4 @@ class People:
 
     def broken_via(self) -> Body:
         """Return a `via` that names nobody."""
-        return {"via": self._chance.choice(["", "a/b", 1, "x" * 101])}
+        return {"via": self._chance.choice(["", "a/b", 1, "x" * 101, None])}

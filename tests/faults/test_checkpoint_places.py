@@ -23,6 +23,7 @@ from streams.cli.reading.log_reader import log_source
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.kafka.checkpoints.topic import Topic
+from streams.kafka.wire.security import Cluster
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
 from tests.faults.sqlite_life import forked, since, verdict
@@ -117,7 +118,7 @@ def test_over_kills_no_place_has_a_false_checkpoint_or_lacks_the_newest(
         service = EmbeddedService.open(file, given)  # nobody asks any more
         end = head_of(file)
         key = SigningKey.load(kept / "key").verifier
-        to_read = Topic(broker.bootstrap, application)
+        to_read = Topic(Cluster(broker.bootstrap), application)
         for notes in (receiver.notes, lambda: [note for _, note in to_read.notes()]):
             until(lambda notes=notes: end in {opened(each, [key])[3:5] for each in notes()})
         service.close_sync()

@@ -13,6 +13,7 @@ from aiokafka import TopicPartition
 from streams.errors import CommitRejected, CommitUnknown, Fenced, JournalFault, Refused
 from streams.kafka.wire.batches import BATCH_BYTES, Record
 from streams.kafka.wire.producer import TransactionalProducer
+from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.frames import Action, Api
@@ -61,7 +62,7 @@ AT_THE_END = [(14, CommitUnknown), (15, CommitUnknown), (16, CommitUnknown), (47
 
 @asynccontextmanager
 async def started(bootstrap: str, name: str) -> AsyncIterator[TransactionalProducer]:
-    producer = TransactionalProducer(bootstrap, name)
+    producer = TransactionalProducer(Cluster(bootstrap), name)
     try:
         await producer.start()
         yield producer

@@ -16,6 +16,7 @@ from streams.kafka.inbox import Inbox
 from streams.kafka.journal import KafkaJournal
 from streams.kafka.wire.batches import Record
 from streams.kafka.wire.producer import TransactionalProducer
+from streams.kafka.wire.security import Cluster
 from streams.processing.journal import Commit
 from streams.processing.processor import Processor
 from streams.testing import LocalBroker
@@ -78,7 +79,7 @@ async def test_a_commit_whose_answer_is_lost_is_not_sent_again(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=1) as ledger:
-        producer = TransactionalProducer(proxy.bootstrap, f"{application}-x")
+        producer = TransactionalProducer(Cluster(proxy.bootstrap), f"{application}-x")
         await producer.start()
         before = proxy.count(Api.END_TXN)
         fault = proxy.inject(Api.END_TXN, Action.RESET_AFTER)
@@ -96,14 +97,14 @@ async def test_a_failed_send_aborts_the_whole_transaction(
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
         limit(ledger, "state", 1_000)
         small = {ledger.topic("dead_letters"): [Record(b"k", b"small")]}
-        producer = TransactionalProducer(broker.bootstrap, f"{application}-x")
+        producer = TransactionalProducer(Cluster(broker.bootstrap), f"{application}-x")
         await producer.start()
         with pytest.raises(CommitRejected):
             await producer.transact(
                 0, {**small, ledger.topic("state"): [Record(b"k", b"x" * 5_000)]}
             )
         producer.drop()
-        successor = TransactionalProducer(broker.bootstrap, f"{application}-x")
+        successor = TransactionalProducer(Cluster(broker.bootstrap), f"{application}-x")
         await successor.start()
         await successor.transact(0, small)
         successor.drop()
@@ -296,8 +297,8 @@ async def test_the_fenced_owner_of_a_partition_commits_nothing_and_knows_why(
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
         where = {ledger.topic("dead_letters"): [Record(b"k", b"v")]}
-        first = TransactionalProducer(broker.bootstrap, f"{application}-x")
-        second = TransactionalProducer(broker.bootstrap, f"{application}-x")
+        first = TransactionalProducer(Cluster(broker.bootstrap), f"{application}-x")
+        second = TransactionalProducer(Cluster(broker.bootstrap), f"{application}-x")
         await first.start()
         await first.transact(0, where)
         await second.start()

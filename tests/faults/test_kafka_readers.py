@@ -11,6 +11,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from streams.kafka.wire.reader import StableReader, consumer, stop
+from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, until
 
@@ -38,7 +39,7 @@ async def test_readers_that_are_stopped_while_the_broker_is_away_do_not_come_bac
     await until(lambda: not left_behind(), "the ledger's own clients are gone")
     readers = []
     for _ in range(READERS):
-        reader = consumer(own_broker.bootstrap, committed=True)
+        reader = consumer(Cluster(own_broker.bootstrap), committed=True)
         await reader.start()
         reader.assign([tp])
         reader.seek(tp, 0)
@@ -59,7 +60,7 @@ async def test_a_reader_whose_stop_is_cancelled_is_stopped_all_the_same(
         tps = [TopicPartition(ledger.topic(name), 0) for name in ("decisions", "state")]
     await until(lambda: not left_behind(), "the ledger's own clients are gone")
     for _ in range(5):
-        reader = await StableReader(broker.bootstrap, tps).__aenter__()
+        reader = await StableReader(Cluster(broker.bootstrap), tps).__aenter__()
         closing = asyncio.create_task(reader.close())
         await asyncio.sleep(0)
         closing.cancel()

@@ -12,6 +12,7 @@ from streams.checkpoints.directory import Directory
 from streams.checkpoints.keys import SigningKey
 from streams.checkpoints.note import opened
 from streams.kafka.checkpoints.topic import Topic
+from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until
@@ -57,7 +58,7 @@ async def test_the_newest_of_each_partition_is_sent_and_the_last_at_the_end(
     other.mkdir()
     name = f"{application}-checkpoints"
     await asyncio.to_thread(make_topic, broker.bootstrap, name)
-    places = [Directory(other), Topic(broker.bootstrap, name)]
+    places = [Directory(other), Topic(Cluster(broker.bootstrap), name)]
     settings = {
         "ACCOUNTANT_CHECKPOINTS": str(kept),
         "ACCOUNTANT_CHECKPOINT_SECONDS": "0.1",

@@ -46,7 +46,7 @@ async def decide_ahead(ledger: Ledger, partition: int, body: bytes) -> dict[orac
     (place,) = await ledger.send_all([body], partition=partition)
     deployment = ledger.deployment
     journal = KafkaJournal(
-        deployment.bootstrap, deployment.application, deployment.topics, partition, NoInputs()
+        deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
     )
     try:
         await journal.own()

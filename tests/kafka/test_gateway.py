@@ -16,6 +16,7 @@ from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.service import KafkaService
 from streams.kafka.topics import SETTINGS
 from streams.kafka.wire.producer import TransactionalProducer
+from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator
@@ -28,7 +29,9 @@ async def test_what_it_cannot_follow_makes_it_unready(
         service = await KafkaService.start(ledger.deployment)
         try:
             assert service.readiness().ready
-            producer = TransactionalProducer(ledger.bootstrap, f"{ledger.deployment.application}-x")
+            producer = TransactionalProducer(
+                Cluster(ledger.bootstrap), f"{ledger.deployment.application}-x"
+            )
             await producer.start()
             decisions = ledger.topic("decisions")
             await producer.transact(0, {decisions: [(b"ds", None, 0, ())]})

@@ -245,7 +245,7 @@ async def test_a_journal_asks_who_leads_before_it_reads_on(
         async def getmany(self, *partitions: TopicPartition, **_: Any) -> Any:
             raise AssertionError("nothing is read here")
 
-    journal = KafkaJournal(where.bootstrap, application, where.topics, 0, Noting())
+    journal = KafkaJournal(where.cluster, application, where.topics, 0, Noting())
     await journal.own()
     await journal.seek({"requests": 0, "admin": 0})
     await journal.drop()

@@ -12,6 +12,7 @@ from streams.errors import JournalFault
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.wire.probe import LogEnds, Probe
+from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 
 
@@ -49,7 +50,7 @@ async def test_each_end_is_told_and_again_as_it_moves(
 ) -> None:
     where = await topics_of(broker, application)
     tps = [TopicPartition(where.topics.requests, number) for number in range(2)]
-    probe = Probe(where.bootstrap, [where.topics.requests])
+    probe = Probe(where.cluster, [where.topics.requests])
     for count in (0, 3):
         await append(where, count)
         look = await seen(probe, *tps)
@@ -62,7 +63,7 @@ async def test_each_end_is_told_and_again_as_it_moves(
 async def test_nothing_asked_is_a_question_to_any_broker(
     own_broker: LocalBroker,
 ) -> None:
-    probe = Probe(own_broker.bootstrap, ["requests"])
+    probe = Probe(Cluster(own_broker.bootstrap), ["requests"])
     for _ in range(2):
         assert (await seen(probe)).reached
     await asyncio.to_thread(own_broker.kill)
@@ -78,7 +79,7 @@ async def test_what_is_missing_is_said_beside_what_is_there(
     here, gone = (
         TopicPartition(name, 0) for name in (where.topics.state, f"{application}.nothing")
     )
-    probe = Probe(where.bootstrap, [here.topic, gone.topic])
+    probe = Probe(where.cluster, [here.topic, gone.topic])
     await seen(probe, here)
     look = await probe.look([here, gone])
     assert look.ends.keys() == {here}
@@ -92,7 +93,7 @@ async def test_a_connection_that_died_unnoticed_is_not_asked_again(
 ) -> None:
     where = await topics_of(broker, application)
     tp = TopicPartition(where.topics.decisions, 0)
-    probe = Probe(where.bootstrap, [tp.topic])
+    probe = Probe(where.cluster, [tp.topic])
     await seen(probe, tp)
     assert probe._brokers is not None
     for connection in probe._brokers._client._conns.values():
@@ -106,7 +107,7 @@ async def test_a_broker_that_hangs_is_found_again(
 ) -> None:
     where = await topics_of(own_broker, application)
     tp = TopicPartition(where.topics.decisions, 0)
-    probe = Probe(where.bootstrap, [tp.topic])
+    probe = Probe(where.cluster, [tp.topic])
     assert (await seen(probe, tp)).ends == {tp: 2}  # the genesis and its marker
     own_broker.pause()
     for _ in range(2):

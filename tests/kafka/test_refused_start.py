@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from streams.errors import Refused, Unavailable
 from streams.kafka import topics
 from streams.kafka.wire.reader import StableReader
+from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 from tests.faults import oracle
@@ -190,7 +191,7 @@ async def test_an_open_transaction_is_named_with_the_commands_that_find_and_end_
             async with foreign.transaction():
                 await foreign.send_and_wait(place.topic, b"{}", partition=place.partition)
                 with pytest.raises(Unavailable) as raised:
-                    async with StableReader(broker.bootstrap, [place]):
+                    async with StableReader(Cluster(broker.bootstrap), [place]):
                         pass
         finally:
             await foreign.stop()
@@ -280,7 +281,7 @@ async def test_all_partitions_of_a_ledger_have_its_id_and_the_next_ledger_anothe
         await asyncio.gather(*at_once, return_exceptions=True)  # each may fence the other
         await topics.create(ledger.deployment)
         places = [TopicPartition(ledger.deployment.topics.decisions, n) for n in range(3)]
-        async with StableReader(broker.bootstrap, places) as reader:
+        async with StableReader(Cluster(broker.bootstrap), places) as reader:
             firsts = [[r.value async for r in reader.read(place, 0)] for place in places]
         assert [len(each) for each in firsts] == [1, 1, 1]
         found.append({json.loads(each[0] or b"")["genesis"]["ledger"] for each in firsts})

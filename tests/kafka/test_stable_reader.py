@@ -7,12 +7,13 @@ import asyncio
 from aiokafka import AIOKafkaProducer, TopicPartition
 
 from streams.kafka.wire.reader import StableReader
+from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger
 
 
 async def read(bootstrap: str, tp: TopicPartition) -> list[bytes | None]:
-    async with StableReader(bootstrap, [tp]) as reader:
+    async with StableReader(Cluster(bootstrap), [tp]) as reader:
         return [record.value async for record in reader.read(tp, reader.spans[tp].begin)]
 
 

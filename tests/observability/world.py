@@ -38,7 +38,8 @@ LOAD_MINUTES = 0.5
 def check(service: str, address: str, programs: Programs | None = None) -> int:
     """Run a service's health check as it stands in docker-compose.yml; return its exit code.
 
-    Only its address is another one here, and the programs are those of this machine.
+    Only its address is another one here, and the programs are those of this machine. Processes
+    started here speak no TLS: the doors of the compose file as it is are tested in tests/deploy.
     """
     _, program, *arguments = SERVICES[service]["healthcheck"]["test"]
     if program == "python":
@@ -47,7 +48,7 @@ def check(service: str, address: str, programs: Programs | None = None) -> int:
         program = str(programs.path(program))
     there = re.compile(r"127\.0\.0\.1:\d+")
     assert any(there.search(argument) for argument in arguments)
-    here = [there.sub(address, argument) for argument in arguments]
+    here = [there.sub(address, each).replace("https://", "http://") for each in arguments]
     return subprocess.run([program, *here], capture_output=True, timeout=30).returncode
 
 

@@ -152,6 +152,8 @@ def _wrong_setting(error: ValidationError) -> str:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
     what = str(first["msg"]).removeprefix("Value error, ")
+    if not name:  # of several together, and says itself of which
+        return what
     return _of_url(what) if name == "url" else f"{_as_typed(name)}: {what}"
 
 

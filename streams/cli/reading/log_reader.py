@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accountant.replay.sealed import Sealed
     from streams.kafka.deployment import Deployment
     from streams.kafka.wire.reader import StableReader
+    from streams.kafka.wire.security import Cluster
 
 _SQLITE: Final = b"SQLite format 3\x00"
 _MOST_LINE: Final = 4 << 20  # far above any decision
@@ -157,13 +158,14 @@ class KafkaLog:
 
         from streams.kafka.topics import check_whole
 
-        # A missing topic would only ever time out, a partition too few would pass for all.
-        asyncio.run(check_whole(self.deployment))
+        # A missing topic would only ever time out, a partition too few would pass for all. An
+        # auditor may not see the others.
+        asyncio.run(check_whole(self.deployment, ["decisions"]))
         topic = self.deployment.topics.decisions
         for number in range(self.deployment.partitions):
             place = TopicPartition(topic, number)
             with asyncio.Runner() as runner:
-                reader = runner.run(_opened(self.deployment.bootstrap, place))
+                reader = runner.run(_opened(self.deployment.cluster, place))
                 try:
                     records = reader.read(place, reader.spans[place].begin)
                     yield Part(number, _values(runner, records))
@@ -173,7 +175,7 @@ class KafkaLog:
     def seen(self) -> Mapping[int, tuple[int, str]]:
         from streams.kafka.topics import check_whole
 
-        asyncio.run(check_whole(self.deployment))
+        asyncio.run(check_whole(self.deployment, ["state"]))
         found = {}
         for number in range(self.deployment.partitions):
             row = asyncio.run(_last_row(self.deployment, number))
@@ -190,7 +192,7 @@ async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | No
     from streams.kafka.wire.reader import StableReader
 
     key, place = partition_row_key(partition), TopicPartition(deployment.topics.state, partition)
-    async with StableReader(deployment.bootstrap, [place]) as reader:
+    async with StableReader(deployment.cluster, [place]) as reader:
         begin, end = reader.spans[place]
         # Each commit ends with that row: nearly always it is found at once.
         for start in (max(begin, end - _LOOK_BACK), begin):
@@ -203,10 +205,10 @@ async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | No
     return None
 
 
-async def _opened(bootstrap: str, place: TopicPartition) -> StableReader:
+async def _opened(cluster: Cluster, place: TopicPartition) -> StableReader:
     from streams.kafka.wire.reader import StableReader
 
-    return await StableReader(bootstrap, [place]).__aenter__()
+    return await StableReader(cluster, [place]).__aenter__()
 
 
 def _values(runner: asyncio.Runner, records: AsyncIterator[Any]) -> Iterator[bytes]:

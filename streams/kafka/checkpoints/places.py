@@ -78,7 +78,9 @@ def _topic(address: Address, settings: Settings) -> ReadablePlace:
         from streams.kafka.checkpoints.topic import Topic
         from streams.kafka.deployment import TopicNames
         from streams.kafka.topics import SETTINGS
+        from streams.kafka.wire.security import Cluster, security_of
 
     if address.topic in map(TopicNames(settings.topic_prefix).of, SETTINGS):
         raise Refused(f"{address.name} is a topic of a ledger: checkpoints need one of their own")
-    return Topic(address.target, address.topic)
+    # Another cluster has the same security: a name and a password of its own it cannot have.
+    return Topic(Cluster(address.target, security_of(settings)), address.topic)

@@ -24,6 +24,7 @@ from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.errors import translated, translating
 from streams.kafka.wire.raw_fetch import UNREADABLE, fetch
 from streams.kafka.wire.reader import bounds, consumer, stop
+from streams.kafka.wire.security import Cluster
 
 WHOLE_S: Final = 10.0
 _REQUEST_MS: Final = 5_000
@@ -42,16 +43,16 @@ class Topic:
     It connects for each: few come, and a connection that idles would be found broken.
 
     Args:
-        bootstrap: `host:port`, several separated by commas.
+        cluster: where it is.
         topic: its name; never made by this.
         whole: seconds that a try may take.
     """
 
     kind: Kind = "topic"
 
-    def __init__(self, bootstrap: str, topic: str, *, whole: float = WHOLE_S) -> None:
-        self.name = f"kafka://{bootstrap}/{topic}"
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: Cluster, topic: str, *, whole: float = WHOLE_S) -> None:
+        self.name = f"kafka://{cluster.bootstrap}/{topic}"
+        self._cluster = cluster
         self._topic = topic
         self._whole = whole
 
@@ -116,7 +117,7 @@ class Topic:
             with translating():
                 async with asyncio.timeout(self._whole), self._connected() as brokers:
                     partitions = await self._partitions(brokers)
-            client = consumer(self._bootstrap, committed=False)
+            client = consumer(self._cluster, committed=False)
             try:
                 with translating():
                     async with asyncio.timeout(self._whole):
@@ -132,7 +133,7 @@ class Topic:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Brokers]:
-        brokers = Brokers(self._bootstrap, _CLIENT, _REQUEST_MS)
+        brokers = Brokers(self._cluster, _CLIENT, _REQUEST_MS)
         try:
             await brokers.connect()
             yield brokers

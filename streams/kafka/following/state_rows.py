@@ -40,7 +40,7 @@ class StateRows:
     """
 
     def __init__(self, deployment: Deployment, on_row: OnRow) -> None:
-        self._bootstrap = deployment.bootstrap
+        self._cluster = deployment.cluster
         self._on_row = on_row
         topic = deployment.topics.state
         self.branches: dict[int, int] = {}
@@ -52,7 +52,7 @@ class StateRows:
         Raises: JournalFault.
         """
         missing = list(self._missing)
-        async with StableReader(self._bootstrap, missing) as reader:
+        async with StableReader(self._cluster, missing) as reader:
             for tp in missing:
                 rows: dict[bytes, bytes] = {}
                 async for record in reader.read(tp, reader.spans[tp].begin):

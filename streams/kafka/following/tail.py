@@ -108,7 +108,7 @@ class Tail:
         decisions = [
             TopicPartition(deployment.topics.decisions, i) for i in range(deployment.partitions)
         ]
-        follower: Any = consumer(deployment.bootstrap, committed=True)
+        follower: Any = consumer(deployment.cluster, committed=True)
         try:
             with translating():
                 async with asyncio.timeout(10):

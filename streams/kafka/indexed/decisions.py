@@ -72,7 +72,7 @@ class DecisionReader:
     """
 
     def __init__(self, deployment: Deployment) -> None:
-        self._bootstrap = deployment.bootstrap
+        self._cluster = deployment.cluster
         self._topic = deployment.topics.decisions
         self._brokers: Brokers | None = None
         self._known: dict[int, list[_Known]] = {}
@@ -219,7 +219,7 @@ class DecisionReader:
 
     async def _connected(self) -> Brokers:
         if self._brokers is None:
-            brokers = Brokers(self._bootstrap, "usage-index", _TIMEOUT_MS)
+            brokers = Brokers(self._cluster, "usage-index", _TIMEOUT_MS)
             try:
                 await brokers.connect()
             except BaseException:

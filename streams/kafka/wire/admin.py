@@ -11,18 +11,17 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
+from streams.kafka.wire.security import Cluster
 
 
 @asynccontextmanager
-async def admin_of(bootstrap: str) -> AsyncIterator[Any]:
+async def admin_of(cluster: Cluster) -> AsyncIterator[Any]:
     """Connect for the length of a block. The block must translate the errors of its own calls.
 
     Raises: JournalFault, Refused: the broker cannot be reached.
     """
     admin = with_short_connect(
-        AIOKafkaAdminClient(
-            bootstrap_servers=bootstrap, request_timeout_ms=10_000, retry_backoff_ms=50
-        )
+        AIOKafkaAdminClient(**cluster.options(), request_timeout_ms=10_000, retry_backoff_ms=50)
     )
     try:
         with translating():

@@ -12,6 +12,7 @@ from aiokafka.client import ConnectionGroup, CoordinationType
 from aiokafka.protocol.metadata import MetadataRequest
 
 from streams.kafka.wire.connecting import HurriedClient
+from streams.kafka.wire.security import Cluster
 
 AWAY_S: Final = 0.1
 """Pause in seconds before the next try, if a needed broker is unknown or does not answer."""
@@ -24,15 +25,15 @@ class Brokers:
     """Sends each request once, to the right broker, and returns the answer.
 
     Args:
-        bootstrap: `host:port`.
+        cluster: whose brokers they are.
         name: name of this client; also the transactional id whose coordinator it asks.
         timeout_ms: longest wait for an answer.
     """
 
-    def __init__(self, bootstrap: str, name: str, timeout_ms: int) -> None:
+    def __init__(self, cluster: Cluster, name: str, timeout_ms: int) -> None:
         self._name = name
         self._client = HurriedClient(
-            bootstrap_servers=bootstrap, client_id=name, request_timeout_ms=timeout_ms
+            **cluster.options(), client_id=name, request_timeout_ms=timeout_ms
         )
         self._coordinator: int | None = None
         self._topics: set[str] = set()
@@ -67,10 +68,7 @@ class Brokers:
 
         Raises: KafkaError, TimeoutError, OSError.
         """
-        node = self._client.get_random_node()
-        if node is None:
-            raise kafka.NodeNotReadyError("no broker is known yet")
-        answer = await self.ask(node, MetadataRequest([topic], False))
+        answer = await self.ask_any(MetadataRequest([topic], False))
         ((code, _, _, partitions),) = answer.topics
         error = kafka.for_code(code)
         if error is kafka.UnknownTopicOrPartitionError:
@@ -120,6 +118,13 @@ class Brokers:
                 if not error.retriable:
                     raise
                 await asyncio.sleep(AWAY_S)
+
+    async def ask_any(self, request: Any) -> Any:
+        """Return the answer of any broker, as `ask`."""
+        node = self._client.get_random_node()
+        if node is None:
+            raise kafka.NodeNotReadyError("no broker is known yet")
+        return await self.ask(node, request)
 
     async def ask(
         self, node: int, request: Any, group: ConnectionGroup = ConnectionGroup.DEFAULT

@@ -11,7 +11,10 @@ import asyncio
 from contextlib import nullcontext
 from typing import Any, Final
 
+from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
+
+from streams.kafka.wire.denied import why_denied
 
 _CONNECT_MS: Final = 2_000
 
@@ -33,7 +36,8 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
     async def bootstrap(self) -> None:
         """Get the list of brokers from the first address that answers.
 
-        Raises: KafkaConnectionError: no address answers.
+        Raises: KafkaConnectionError: no address answers; ConnectionDenied: one does, and lets us
+            not in.
         """
         given, timeout_ms = self._bootstrap_servers, self._request_timeout_ms
         servers = given.split(",") if isinstance(given, str) else given
@@ -43,6 +47,12 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
             self._request_timeout_ms = min(timeout_ms, _CONNECT_MS)
         try:
             await super().bootstrap()
+        # Of SCRAM: what the broker says is not what only a knower of the password can say.
+        except (ValueError, kafka.KafkaConnectionError) as error:
+            denied = await why_denied(self)
+            if denied is None and isinstance(error, kafka.KafkaConnectionError):
+                raise
+            raise denied or kafka.KafkaConnectionError(str(error)) from None
         finally:
             self._request_timeout_ms = timeout_ms
 

@@ -16,6 +16,12 @@ from streams.errors import (
     Refused,
     Unavailable,
 )
+from streams.kafka.wire.denied import ConnectionDenied
+
+
+class NotLetIn(Refused):
+    """The brokers do not know this process, or it does not believe theirs."""
+
 
 _FENCED: Final = (
     kafka.ProducerFenced,
@@ -30,11 +36,13 @@ _REJECTED: Final = (
     kafka.CorruptRecordException,
     kafka.InvalidTimestampError,
 )
+_DENIED: Final = {
+    kafka.TopicAuthorizationFailedError: "topic",
+    kafka.GroupAuthorizationFailedError: "group",
+    kafka.ClusterAuthorizationFailedError: "cluster",
+    kafka.TransactionalIdAuthorizationFailed: "transactional id",
+}
 _REFUSED: Final = (
-    kafka.TopicAuthorizationFailedError,
-    kafka.GroupAuthorizationFailedError,
-    kafka.ClusterAuthorizationFailedError,
-    kafka.TransactionalIdAuthorizationFailed,
     kafka.IncompatibleBrokerVersion,
     kafka.UnsupportedVersionError,
     kafka.OffsetOutOfRangeError,
@@ -55,10 +63,16 @@ def translated(error: BaseException, *, committing: bool = False) -> JournalFaul
         return Fenced(what)
     if committing and isinstance(error, _REJECTED):
         return CommitRejected(what)
+    if isinstance(error, ConnectionDenied):
+        return NotLetIn(error.reason)
+    if (denied := _DENIED.get(type(error))) is not None:
+        return Refused(
+            f"the broker denies this process's principal a {denied} ({what}): check "
+            "ACCOUNTANT_KAFKA_USERNAME, and the ACLs of its role (`accountant topics acls`)"
+        )
     if isinstance(error, _REFUSED):
         return Refused(
-            f"the broker refuses ({what}): check ACLs, deleted records and "
-            "`accountant topics check`"
+            f"the broker refuses ({what}): check deleted records and `accountant topics check`"
         )
     if committing:
         return CommitUnknown(what)

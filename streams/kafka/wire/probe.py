@@ -14,6 +14,7 @@ from aiokafka.protocol.offset import OffsetRequest
 from streams.errors import JournalFault
 from streams.kafka.wire.brokers import NOBODY, Brokers
 from streams.kafka.wire.errors import translated, translating
+from streams.kafka.wire.security import Cluster
 
 _POLL_S: Final = 4.0
 # The timeout also closes the connection; otherwise we would keep asking over a dead one.
@@ -67,12 +68,12 @@ class Probe:
     when no broker answers, because their addresses may have changed.
 
     Args:
-        bootstrap: `host:port`, several with commas between them.
+        cluster: whose leaders are asked.
         topics: the topics of all logs that a look may ask for.
     """
 
-    def __init__(self, bootstrap: str, topics: Iterable[str]) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: Cluster, topics: Iterable[str]) -> None:
+        self._cluster = cluster
         self._topics = frozenset(topics)
         self._brokers: Brokers | None = None
 
@@ -102,7 +103,7 @@ class Probe:
 
     async def _ask_until_told(self, look: LogEnds) -> None:
         if self._brokers is None:
-            self._brokers = Brokers(self._bootstrap, "probe", _REQUEST_TIMEOUT_MS)
+            self._brokers = Brokers(self._cluster, "probe", _REQUEST_TIMEOUT_MS)
             await self._brokers.connect()
             look.reached = True
             self._brokers.learn(self._topics)

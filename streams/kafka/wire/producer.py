@@ -27,6 +27,7 @@ from streams.errors import CommitUnknown, JournalFault, Refused
 from streams.kafka.wire.batches import Batch, Fields, ProducerId, batches
 from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.errors import translating
+from streams.kafka.wire.security import Cluster
 
 REQUEST_TIMEOUT_MS: Final = 4_000
 TRANSACTION_TIMEOUT_MS: Final = 10_000
@@ -56,13 +57,13 @@ class TransactionalProducer:
     """One partition's writer. Starting it fences and aborts every predecessor.
 
     Args:
-        bootstrap: `host:port`.
+        cluster: where it writes.
         transactional_id: one for each partition of an application.
     """
 
-    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+    def __init__(self, cluster: Cluster, transactional_id: str) -> None:
         self._id = transactional_id
-        self._brokers = Brokers(bootstrap, transactional_id, REQUEST_TIMEOUT_MS)
+        self._brokers = Brokers(cluster, transactional_id, REQUEST_TIMEOUT_MS)
         self._producer = ProducerId(-1, -1)
         self._sequences: dict[TopicPartition, int] = {}
         self._ends: dict[str, int] = {}  # end offset as read, by topic, until its first write

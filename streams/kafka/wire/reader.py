@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from streams.errors import Unavailable
 from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
+from streams.kafka.wire.security import Cluster
 
 STABLE_WITHIN_S: Final = 12.0
 _FETCH_BYTES: Final = 1 << 22
@@ -26,11 +27,11 @@ class Span(NamedTuple):
     end: int
 
 
-def consumer(bootstrap: str, *, committed: bool) -> Any:
+def consumer(cluster: Cluster, *, committed: bool) -> Any:
     """Return a consumer without a group, which never resets an offset on its own."""
     return with_short_connect(
         AIOKafkaConsumer(
-            bootstrap_servers=bootstrap,
+            **cluster.options(),
             isolation_level="read_committed" if committed else "read_uncommitted",
             auto_offset_reset="none",
             enable_auto_commit=False,
@@ -105,10 +106,10 @@ class StableReader:
     their inputs again. So this waits until the last stable offset reaches the high watermark.
     """
 
-    def __init__(self, bootstrap: str, partitions: list[TopicPartition]) -> None:
-        self._committed = consumer(bootstrap, committed=True)
-        self._uncommitted = consumer(bootstrap, committed=False)
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: Cluster, partitions: list[TopicPartition]) -> None:
+        self._committed = consumer(cluster, committed=True)
+        self._uncommitted = consumer(cluster, committed=False)
+        self._cluster = cluster
         self._partitions = partitions
         self.spans: dict[TopicPartition, Span] = {}
 
@@ -148,7 +149,7 @@ class StableReader:
             if time.monotonic() > deadline:
                 tp = open_ones[0]
                 # `find-hanging` omits transactions that their coordinator still knows.
-                tool = f"kafka-transactions.sh --bootstrap-server {self._bootstrap}"
+                tool = self._cluster.tool("kafka-transactions.sh")
                 raise Unavailable(
                     f"a transaction on {tp.topic}, partition {tp.partition}, is open at offset "
                     f"{stable[tp]}: find the ID of the one that is Ongoing with `{tool} list`; if "

@@ -92,7 +92,7 @@ class Load:
             return self._member()
         if draw < 0.5:
             return self._amendment()
-        if draw < 0.515:
+        if draw < 0.504:
             return self._owners("close")
         return self._request()
 
@@ -143,11 +143,15 @@ class Load:
     def _member(self) -> Body:
         chance = self._chance
         body = self._owners("member")
-        name = body["member"] = chance.choice(PEOPLE)
-        likely = ROLES_OF.get(name[0], ["auditor"])
-        kinds = chance.random()
+        dataset = self._model.datasets.get(body["dataset"])
+        others = [name for name in dataset.members if name not in dataset.owners] if dataset else []
+        likely = others if chance.random() < 0.5 else []
+        name = body["member"] = self._somebody(*likely)
+        usual = ROLES_OF.get(name[0], ["auditor"])
         body["roles"] = (
-            list(likely) if kinds < 0.5 else chance.sample(ROLES, chance.choice([0, 0, 1, 2, 4]))
+            list(usual)
+            if chance.random() < 0.5
+            else chance.sample(ROLES, chance.choice([0, 0, 0, 1, 2, 4]))
         )
         if body["roles"] and chance.random() < 0.4:
             body["team"] = chance.choice(TEAMS)

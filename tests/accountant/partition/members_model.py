@@ -190,8 +190,8 @@ class Model:
             return "claim_not_accepted"
         most = Fraction(policy.get("most_per_request", "1"))
         cost = thousandths(claim["epsilon"])
-        # Without a cap, what exceeds the whole budget does not fit what is left.
-        if "most_per_request" in policy and cost > most * thousandths(policy["epsilon"]):
+        # Under a cap of 1 or none, what exceeds the whole budget does not fit what is left.
+        if most < 1 and cost > most * thousandths(policy["epsilon"]):
             return "above_cap"
         return "exhausted" if cost > dataset.left else None
 

@@ -153,6 +153,18 @@ def test_no_other_role_governs(role: str) -> None:
     assert code(member(world, "ana", by="ana")) == "not_permitted"
 
 
+@pytest.mark.parametrize("batch", [1, 100])
+def test_an_amended_access_is_obeyed_from_then_on(batch: int) -> None:
+    world = opened(BASIC, batch=batch)
+    enrol(world, "ana", "analyst")
+    for access, others in (("members", "not_permitted"), ("anyone", "granted")) * 2:
+        assert code(world.amend(access=access)) == "amended"
+        assert (ask(world), ask(world, analyst="eve")) == ("granted", others)
+        assert code(world.amend(visibility="own")) == "amended"
+        assert ask(world, analyst="eve") == others
+    assert sound(world)
+
+
 def test_an_administrator_helps_with_a_members_record_alone() -> None:
     world = opened()
     helped = member(world, "ana", "analyst", by="admin", **{"as": "administrator"})

@@ -51,6 +51,44 @@ def test_a_field_that_breaks_its_rule_is_named(fields: dict[str, Any], field: st
     assert decision.sequence is None
 
 
+@pytest.mark.parametrize("roles", [["analyst"], ["owner"], []])
+def test_null_is_as_if_a_field_of_a_member_was_left_out(roles: list[str]) -> None:
+    world = opened()
+    nothing = dict.fromkeys(("team", "until", "as", "follows"))
+    body = world.admin("member", member="owner", roles=["owner", "engine"], **nothing)
+    assert code(world.send("admin", body)) == "member_set"
+    body = world.admin("member", member="ana", roles=roles, **nothing)
+    assert code(world.send("admin", body)) == ("member_set" if roles else "unknown_member")
+    assert sound(world)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("request", {"via": None}),
+        ("open", {"owners": None, "policy": BASIC}),
+        *(("open", {"policy": {**BASIC, n: None}}) for n in ("access", "visibility", "population")),
+    ],
+)
+def test_null_is_no_value_elsewhere(kind: str, fields: dict[str, Any]) -> None:
+    world = opened(BASIC)
+    if kind == "request":
+        assert code(world.ask("pure:0.001", **fields)) == "invalid_field"
+    else:
+        body = world.admin(kind, dataset="other", **fields)
+        assert code(world.send("admin", body)) == "invalid_field"
+
+
+@pytest.mark.parametrize("via", ["engine-1", "a:b", "::"])
+@pytest.mark.parametrize("again", ['"via":"a:b"', '"via":"c"', '"via" : "c:"', '"purpose":""'])
+def test_a_field_that_stands_twice_is_undecodable(via: str, again: str) -> None:
+    world = opened(BASIC)
+    body = json.loads(world.request("pure:0.001", via=via, purpose=""))
+    text = json.dumps(body, separators=(",", ":"))
+    twice = f"{text[:-1]},{again}}}".encode()
+    assert code(world.send("requests", twice)) == "undecodable"
+
+
 @pytest.mark.parametrize("missing", ["member", "roles", "by", "dataset", "version"])
 def test_a_members_record_needs_each_of_its_fields(missing: str) -> None:
     world = opened()

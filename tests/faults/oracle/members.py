@@ -142,15 +142,15 @@ def contradicted(record: Fields) -> set[str]:
     unfit = set() if roles else {"team", "until"}
     if "owner" in roles:  # who does not expire, so that the last one stays
         unfit.add("until")
-    return unfit & record.keys()
+    return {field for field in unfit if record.get(field) is not None}
 
 
 MEMBER_RULES: Final[dict[str, Any]] = {
     "member": is_name,
     "roles": are_roles,
-    "team": is_name,
-    "until": is_time,
-    "as": lambda v: v == "administrator",
+    "team": lambda v: v is None or is_name(v),
+    "until": lambda v: v is None or is_time(v),
+    "as": lambda v: v in (None, "administrator"),
 }
 """What each field of a member's record must be."""
 

@@ -55,7 +55,7 @@ class KafkaHarness(Harness):
         inbox = Inbox(consumer)
         self._reading.append(asyncio.create_task(inbox.run()))
         where = self._deployment
-        journal = KafkaJournal(where.bootstrap, where.application, names, 0, inbox)
+        journal = KafkaJournal(where.cluster, where.application, names, 0, inbox)
         self._journals.append(journal)
         return journal
 

@@ -18,6 +18,7 @@ from streams.checkpoints.places.place import Place
 from streams.checkpoints.places.webhook import Webhook
 from streams.kafka.checkpoints.topic import Topic
 from streams.kafka.wire.admin import admin_of
+from streams.kafka.wire.security import Cluster
 from tests.faults.proxy import FaultProxy
 from tests.streams.checkpoints.places.receiver import NoteReceiver
 
@@ -72,7 +73,7 @@ class OnTopic:
     def __init__(self, proxy: FaultProxy, topic: str, **settings: str) -> None:
         self._proxy = proxy
         make_topic(proxy.bootstrap, topic, **settings)
-        self.place = Topic(proxy.bootstrap, topic)
+        self.place = Topic(Cluster(proxy.bootstrap), topic)
         self.address = f"kafka://{proxy.bootstrap}/{topic}"
 
     def notes(self) -> list[bytes]:
@@ -106,7 +107,7 @@ def make_topic(bootstrap: str, topic: str, *, partitions: int = 2, **settings: s
     """Make a topic, and return once a broker knows it."""
 
     async def made() -> list[str]:
-        async with admin_of(bootstrap) as admin:
+        async with admin_of(Cluster(bootstrap)) as admin:
             configs = {"retention.ms": "-1", "retention.bytes": "-1", **settings}
             await admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
             return await admin.list_topics()

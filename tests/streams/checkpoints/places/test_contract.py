@@ -15,6 +15,7 @@ from streams.checkpoints.places.place import Place
 from streams.checkpoints.places.webhook import Webhook
 from streams.errors import LedgerFault, Refused, Unavailable
 from streams.kafka.checkpoints.topic import Topic
+from streams.kafka.wire.security import Cluster
 from tests.faults.proxy import FaultProxy
 from tests.streams.checkpoints.places.kinds import Kind, OnTopic, deaf, make_topic
 from tests.streams.checkpoints.places.receiver import SECRET, NoteReceiver
@@ -95,7 +96,7 @@ def test_a_webhook_is_posted_the_note_as_text(receiver: NoteReceiver) -> None:
 
 def hanging(kind: str, port: int) -> Place:
     if kind == "topic":
-        return Topic(f"127.0.0.1:{port}", "checkpoints", whole=0.5)
+        return Topic(Cluster(f"127.0.0.1:{port}"), "checkpoints", whole=0.5)
     url = f"http://127.0.0.1:{port}/{SECRET}"
     return Webhook(url, f"http://127.0.0.1:{port}", "Bearer header-secret", whole=0.5)
 
@@ -131,7 +132,7 @@ def test_what_fails_shows_no_secret(
 
 @pytest.mark.kafka
 def test_a_missing_topic_is_not_made(proxy: FaultProxy, application: str) -> None:
-    place = Topic(proxy.bootstrap, application)
+    place = Topic(Cluster(proxy.bootstrap), application)
     for _ in range(2):
         with pytest.raises(Refused, match="there is no such topic"):
             put(place, ONE)
@@ -153,7 +154,7 @@ def test_a_topic_is_read_whole_whatever_else_stands_there(
     from confluent_kafka import Producer
 
     make_topic(proxy.bootstrap, application, partitions=3)
-    place = Topic(proxy.bootstrap, application)
+    place = Topic(Cluster(proxy.bootstrap), application)
     many = [ONE._replace(partition=number % 3, sequence=number) for number in range(9)]
     for checkpoint in many[:5]:
         put(place, checkpoint)

@@ -1,0 +1,33 @@
+#!/bin/sh
+# The ACLs of each role under its own name: what `accountant topics acls` prints for a broker with
+# TLS and SASL. For other names, prefixes and applications print them anew; see README.md.
+set -eu
+
+# auditor: `audit`, `log export`, `head`: reads the ledger
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:auditor' --operation Read --topic decisions --topic state
+
+# owner: owners' tools that speak Kafka: writes their records, reads the ledger
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:owner' --operation Write --topic admin
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:owner' --operation Describe --topic requests
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:owner' --operation Read --topic decisions --topic state
+
+# engine: a program that asks for analysts: trusted to name itself and them truly
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:engine' --operation Write --topic requests
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:engine' --operation Read --topic decisions --topic state
+
+# gateway: `gateway`: writes what it has authenticated, reads the ledger
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:gateway' --operation Write --topic requests --topic admin
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:gateway' --operation Read --topic decisions --topic state
+
+# worker: `worker`: decides, and alone writes the ledger
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation DescribeConfigs --topic requests --topic admin
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation Write --operation DescribeConfigs --topic decisions --topic state --topic alerts
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Write --operation DescribeConfigs --topic dead-letters
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Write --transactional-id accountant- --resource-pattern-type prefixed
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --group accountant --group accountant-webhook
+
+# operator: `topics`, `log restore`, `clock reset`, `key rotate`, `accept-rollback`: may write everything, so for people and for a moment
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Read --operation Write --operation Create --operation AlterConfigs --operation DescribeConfigs --topic requests --topic admin --topic decisions --topic state --topic dead-letters --topic alerts
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Write --transactional-id accountant- --resource-pattern-type prefixed
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Describe --group accountant
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Describe --cluster

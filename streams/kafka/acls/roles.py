@@ -1,0 +1,112 @@
+"""What each kind of process may do on the brokers: the rules that deploy/kafka ships.
+
+The one place where they stand: `accountant topics acls` prints and applies them, `topics check`
+compares a cluster with them, and tests run the processes under them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from streams.kafka.acls.bindings import CLUSTER, Binding, Kind, Operation
+from streams.kafka.deployment import Deployment
+
+_READ: Final = (Operation.READ,)
+_WRITE: Final = (Operation.WRITE,)
+_SEE: Final = (Operation.DESCRIBE,)
+_KEEP: Final = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.ALTER_CONFIGS,
+    Operation.DESCRIBE_CONFIGS,
+)
+
+_Operations = Sequence[Operation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """What the processes of one kind may do. Whatever is not here is denied.
+
+    Attributes:
+        meaning: for people: which processes.
+        topics: operations by topic, as `topics.SETTINGS` calls them.
+        transactional_ids: on those of the application, with which decisions are written.
+        groups: by what follows the application in a group's name.
+        cluster: on the cluster itself.
+    """
+
+    meaning: str
+    topics: Mapping[str, _Operations] = field(default_factory=dict)
+    transactional_ids: _Operations = ()
+    groups: Mapping[str, _Operations] = field(default_factory=dict)
+    cluster: _Operations = ()
+
+    def bindings(self, principal: str, deployment: Deployment) -> Iterator[Binding]:
+        """Yield the rules that let a principal be of this role."""
+        for topic, operations in self.topics.items():
+            name = deployment.topics.of(topic)
+            for each in operations:
+                yield Binding(principal=principal, operation=each, kind=Kind.TOPIC, name=name)
+        for each in self.transactional_ids:
+            yield Binding(
+                principal=principal,
+                operation=each,
+                kind=Kind.TRANSACTIONAL_ID,
+                name=f"{deployment.application}-",
+                prefixed=True,
+            )
+        for end, operations in self.groups.items():
+            name = f"{deployment.application}{end}"
+            for each in operations:
+                yield Binding(principal=principal, operation=each, kind=Kind.GROUP, name=name)
+        for each in self.cluster:
+            yield Binding(principal=principal, operation=each, kind=Kind.CLUSTER, name=CLUSTER)
+
+
+ROLES: Final[Mapping[str, Role]] = {
+    "auditor": Role(
+        meaning="`audit`, `log export`, `head`: reads the ledger",
+        topics={"decisions": _READ, "state": _READ},
+    ),
+    "owner": Role(
+        meaning="owners' tools that speak Kafka: writes their records, reads the ledger",
+        topics={"admin": _WRITE, "requests": _SEE, "decisions": _READ, "state": _READ},
+    ),
+    "engine": Role(
+        meaning="a program that asks for analysts: trusted to name itself and them truly",
+        topics={"requests": _WRITE, "decisions": _READ, "state": _READ},
+    ),
+    "gateway": Role(
+        meaning="`gateway`: writes what it has authenticated, reads the ledger",
+        topics={"requests": _WRITE, "admin": _WRITE, "decisions": _READ, "state": _READ},
+    ),
+    "worker": Role(
+        meaning="`worker`: decides, and alone writes the ledger",
+        topics={
+            # Workers look at the settings of all topics, at their start and each minute.
+            "requests": (*_READ, Operation.DESCRIBE_CONFIGS),
+            "admin": (*_READ, Operation.DESCRIBE_CONFIGS),
+            "decisions": (*_READ, *_WRITE, Operation.DESCRIBE_CONFIGS),
+            "state": (*_READ, *_WRITE, Operation.DESCRIBE_CONFIGS),
+            "dead_letters": (*_WRITE, Operation.DESCRIBE_CONFIGS),
+            "alerts": (*_READ, *_WRITE, Operation.DESCRIBE_CONFIGS),
+        },
+        transactional_ids=_WRITE,
+        groups={"": _READ, "-webhook": _READ},
+    ),
+    "operator": Role(
+        meaning="`topics`, `log restore`, `clock reset`, `key rotate`, `accept-rollback`: may "
+        "write everything, so for people and for a moment",
+        topics=dict.fromkeys(
+            ("requests", "admin", "decisions", "state", "dead_letters", "alerts"), _KEEP
+        ),
+        transactional_ids=_WRITE,
+        groups={"": _SEE},
+        cluster=_SEE,
+    ),
+}
+"""The roles, from the least to the most. Analysts have none: they come by HTTP."""

@@ -1,0 +1,139 @@
+"""Why no broker lets a client in, found out once it was not let in.
+
+The client library writes the reason into its log and raises that no broker was found. So each
+address is connected to once more, for the reason alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any, Final
+
+from aiokafka import errors as kafka
+from aiokafka.conn import create_conn
+from aiokafka.protocol.admin import SaslHandShakeRequest
+
+_PROTOCOL: Final = "ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"
+_PLAIN: Final = {"SSL": "PLAINTEXT", "SASL_SSL": "PLAINTEXT"}
+_SECURED_S: Final = 5.0
+_UNSECURED_S: Final = 1.0  # where nothing is secured, an absent broker is the common case
+_CLOSED: Final = (OSError, kafka.KafkaConnectionError)
+
+
+class ConnectionDenied(kafka.KafkaError):  # type: ignore[misc]  # aiokafka carries no types
+    """Brokers answer, and do not let this client in, or it does not believe them.
+
+    Args:
+        reason: in words, with the setting to look at and no secret.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+async def why_denied(client: Any) -> ConnectionDenied | None:
+    """Return why the addresses of a client of aiokafka do not let it in; None if none says."""
+    plain = client._security_protocol == "PLAINTEXT"
+    asking = [asyncio.create_task(_reason(client, host, port)) for host, port, _ in client.hosts]
+    done, late = await asyncio.wait(asking, timeout=_UNSECURED_S if plain else _SECURED_S)
+    for task in late:
+        task.cancel()
+    reasons = [task.result() for task in asking if task in done]
+    found = next((reason for reason in reasons if reason), None)
+    return None if found is None else ConnectionDenied(found)
+
+
+async def _reason(client: Any, host: str, port: int) -> str | None:
+    where, protocol = f"{host}:{port}", client._security_protocol
+    name, mechanism = f"User:{client._sasl_plain_username}", client._sasl_mechanism
+    try:
+        return await _reason_of_open(client, host, port)
+    except ssl.SSLCertVerificationError as error:
+        return (
+            f"the certificate of {where} is not believed ({error.verify_message}): check "
+            "ACCOUNTANT_KAFKA_CA, and that the address is one that the certificate names"
+        )
+    except (kafka.SaslAuthenticationFailed, kafka.AuthenticationFailedError):
+        return (
+            f"{where} does not let {name} in by {mechanism}: check ACCOUNTANT_KAFKA_USERNAME, and "
+            "ACCOUNTANT_KAFKA_PASSWORD or the file of ACCOUNTANT_KAFKA_PASSWORD_FILE"
+        )
+    except kafka.UnsupportedSaslMechanismError:
+        return f"{where} takes no {mechanism}: check ACCOUNTANT_KAFKA_SASL_MECHANISM"
+    except kafka.IllegalSaslStateError:
+        return f"{where} asks for no password: check {_PROTOCOL}, which is {protocol}"
+    except ValueError:  # of SCRAM: who knows no password can still say that it was right
+        return f"{where} does not know the password of {name} itself: it is not the broker"
+    except _CLOSED:
+        return await _reason_of_closed(client, host, port)
+    except (TimeoutError, kafka.KafkaError):
+        return None
+
+
+async def _reason_of_open(client: Any, host: str, port: int) -> str | None:
+    """Connect as the client does; a connection that is made may still be of no use."""
+    conn = await _connected(client, host, port, client._security_protocol)
+    try:
+        if client._sasl_plain_username is not None:
+            return None
+        answer = await conn.send(SaslHandShakeRequest("SCRAM-SHA-512"))
+        if kafka.for_code(answer.error_code) is kafka.IllegalSaslStateError:
+            return None
+        return (
+            f"{host}:{port} asks for a name and a password: set {_PROTOCOL}, "
+            "ACCOUNTANT_KAFKA_USERNAME and ACCOUNTANT_KAFKA_PASSWORD_FILE"
+        )
+    finally:
+        conn.close()
+
+
+async def _reason_of_closed(client: Any, host: str, port: int) -> str | None:
+    """Return why a broker closes a connection without a word: it expects TLS, or does not."""
+    protocol = client._security_protocol
+    if protocol not in _PLAIN:
+        speaks = await _speaks_tls(host, port)
+        does, other = "speaks TLS", "SASL_SSL or SSL"
+    else:
+        speaks = await _speaks_plainly(client, host, port)
+        does, other = "does not speak TLS", "another"
+    if not speaks:
+        return None
+    return f"{host}:{port} {does}: {_PROTOCOL} must be {other}, and is {protocol}"
+
+
+async def _speaks_tls(host: str, port: int) -> bool:
+    # Nothing is sent over it: whose certificate it is does not matter.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        _, writer = await asyncio.open_connection(host, port, ssl=context)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def _speaks_plainly(client: Any, host: str, port: int) -> bool:
+    try:
+        conn = await _connected(client, host, port, "PLAINTEXT")
+    except (TimeoutError, OSError, kafka.KafkaError):
+        return False
+    conn.close()
+    return True
+
+
+async def _connected(client: Any, host: str, port: int, protocol: str) -> Any:
+    return await create_conn(
+        host,
+        port,
+        client_id=client._client_id,
+        request_timeout_ms=int(_SECURED_S * 1_000),
+        ssl_context=client._ssl_context,
+        security_protocol=protocol,
+        sasl_mechanism=client._sasl_mechanism,
+        sasl_plain_username=client._sasl_plain_username,
+        sasl_plain_password=client._sasl_plain_password,
+    )

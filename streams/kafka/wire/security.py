@@ -1,0 +1,142 @@
+"""How connections to a cluster are secured: what each client of the library is told."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from streams.errors import Refused
+from streams.settings import PREFIX, Settings
+
+_MOST_PASSWORD: Final = 4_096  # bytes; a file that is longer is another file
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """TLS and SASL towards the brokers; by default neither.
+
+    Attributes:
+        protocol: as Kafka calls it.
+        username, password, mechanism: of SASL.
+        tls: what a TLS connection believes and shows.
+    """
+
+    protocol: str = "PLAINTEXT"
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    mechanism: str = "SCRAM-SHA-512"
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether connections are neither encrypted nor authenticated."""
+        return self.protocol == "PLAINTEXT"
+
+    @property
+    def principal(self) -> str:
+        """Whom the brokers take this process for, as far as it can know."""
+        if self.username is not None:
+            return f"User:{self.username}"
+        return "User:ANONYMOUS" if self.is_off else "the certificate's principal"
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of a client of aiokafka."""
+        options: dict[str, Any] = {"security_protocol": self.protocol}
+        if self.tls is not None:
+            options["ssl_context"] = self.tls
+        if self.username is not None:
+            options |= {
+                "sasl_mechanism": self.mechanism,
+                "sasl_plain_username": self.username,
+                "sasl_plain_password": self.password,
+            }
+        return options
+
+
+UNSECURED: Final = Security()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where brokers are, and how a connection to them is secured.
+
+    Attributes:
+        bootstrap: `host:port`, several separated by commas.
+    """
+
+    bootstrap: str
+    security: Security = UNSECURED
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments that every client of aiokafka is made with."""
+        return {"bootstrap_servers": self.bootstrap, **self.security.options()}
+
+    def tool(self, script: str) -> str:
+        """Return how a command of Kafka's own begins, ready to copy."""
+        secured = "" if self.security.is_off else " --command-config client.properties"
+        return f"{script} --bootstrap-server {self.bootstrap}{secured}"
+
+
+def security_of(settings: Settings) -> Security:
+    """Return what the settings ask for; reads the files that they name.
+
+    Raises: Refused: a file cannot be used; the message names the setting, never what is in it.
+    """
+    password = None
+    if settings.kafka_uses_sasl:
+        secret, file = settings.kafka_password, settings.kafka_password_file
+        password = _password_in(file) if file else secret.get_secret_value() if secret else None
+    files = settings.kafka_ca, settings.kafka_certificate, settings.kafka_key
+    return Security(
+        protocol=settings.kafka_security_protocol,
+        username=settings.kafka_username,
+        password=password,
+        mechanism=settings.kafka_sasl_mechanism,
+        tls=_context(*files) if settings.kafka_uses_tls else None,
+    )
+
+
+def _password_in(file: Path) -> str:
+    name = f"{PREFIX}KAFKA_PASSWORD_FILE"
+    _check_readable(name, file)
+    try:
+        with file.open("rb") as opened:
+            found = opened.read(_MOST_PASSWORD + 1)
+        text = found.decode().strip()
+    except UnicodeDecodeError:  # whose message has bytes of the file
+        raise Refused(f"setting {name}: {file} is no text") from None
+    if not text or len(found) > _MOST_PASSWORD:
+        raise Refused(f"setting {name}: {file} must hold a password of 1 to {_MOST_PASSWORD} bytes")
+    return text
+
+
+@cache  # to load the system's authorities takes longer than to connect
+def _context(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
+    for name, file in (("CA", ca), ("CERTIFICATE", certificate), ("KEY", key)):
+        _check_readable(f"{PREFIX}KAFKA_{name}", file)
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except ssl.SSLError:
+        raise Refused(f"setting {PREFIX}KAFKA_CA: {ca} must hold certificates, in PEM") from None
+    if certificate is not None:
+        try:
+            # A password is never asked for: a service would wait for it for ever.
+            context.load_cert_chain(certificate, key, password=str)
+        except ssl.SSLError:
+            raise Refused(
+                f"setting {PREFIX}KAFKA_CERTIFICATE: {certificate} and {key} must hold a "
+                "certificate and its private key, in PEM and without a password"
+            ) from None
+    return context
+
+
+def _check_readable(name: str, file: Path | None) -> None:
+    if file is not None:
+        try:
+            with file.open("rb"):
+                return
+        except OSError as error:
+            raise Refused(f"setting {name}: {file} cannot be read ({error.strerror})") from None

@@ -1,0 +1,60 @@
+"""What docker-compose.yml starts, as processes of this machine: its keys, its broker, its users."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from deploy.compose import first_start
+from streams.testing import LocalBroker
+from streams.testing.broker_settings import free_ports
+from streams.testing.kafka_install import java, kafka_jars, kafka_version
+from tests.conftest import unlimited
+from tests.deploy.composed import ROOT, Composed, broker_properties
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The volumes of the keys, as a first start leaves them."""
+    made = tmp_path_factory.mktemp("keys")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_start, "HOME", made)
+        patch.setenv("ACCOUNTANT_TOKENS", str(made / "tokens" / "tokens.json"))
+        (made / "tokens").mkdir(mode=0o750)
+        first_start.make()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def composed(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Composed]:
+    """The broker with its users; its ports, its address and its directory are other ones."""
+    ports = free_ports()
+    it = Composed(keys, ports.clients, ports.proxied)
+    settings = {}
+    for key, value in broker_properties().items():
+        text = value.replace("CLIENTS://:9092", "CLIENTS://kafka:9092")
+        settings[key] = it.here(text.replace("127.0.0.1:9093", f"127.0.0.1:{ports.controller}"))
+    broker = LocalBroker(port=it.internal, settings=settings, short_lived=True)
+    with ExitStack() as stack:
+        with unlimited():  # the very first start downloads Kafka
+            stack.enter_context(broker)
+            _users(it, tmp_path_factory.mktemp("tool") / "kafka-configs.sh")
+        yield it
+
+
+def _users(it: Composed, tool: Path) -> None:
+    """Run deploy/compose/users.sh; its tool is the class that the image's script starts."""
+    jars = os.pathsep.join(map(str, kafka_jars(kafka_version())))
+    tool.write_text(f'#!/bin/sh\nexec "{java()}" -cp "{jars}" kafka.admin.ConfigCommand "$@"\n')
+    tool.chmod(0o755)
+    script = it.here((ROOT / "deploy/compose/users.sh").read_text())
+    assert script.count("/opt/kafka/bin/kafka-configs.sh") == 1
+    script = script.replace("/opt/kafka/bin/kafka-configs.sh", str(tool))
+    for _ in range(2):  # as often as one likes
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr

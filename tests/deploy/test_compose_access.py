@@ -1,0 +1,174 @@
+"""Who comes to whom in docker-compose.yml, and what proves it: tokens, passwords, certificates."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+
+from deploy.compose import first_start
+from streams.cli.root import app
+from streams.settings import PREFIX
+from tests.deploy.composed import (
+    DOCKERFILE,
+    FILE,
+    OURS,
+    SERVICES,
+    document,
+    inside,
+    listeners,
+    settings_of,
+    volumes,
+    workers,
+)
+
+DOORS = {"gateway", "worker", "serve"}
+KEYS = "/etc/accountant/"
+
+
+def test_every_volume_is_declared_and_none_is_left_over():
+    assert {name for service in SERVICES for name, _, _ in volumes(service)} == set(FILE["volumes"])
+
+
+def test_keys_are_written_by_one_and_read_by_who_needs_them():
+    made = {name: where for name, where, how in volumes("keys") if not how}
+    (directories,) = re.findall(r"for each in (.*); do", DOCKERFILE)
+    assert {f"{KEYS}{each}" for each in directories.split()} == set(made.values())
+    readers = {name: set() for name in made}
+    for service in set(SERVICES) - {"keys"}:
+        for name, where, how in volumes(service):
+            if name in made:
+                assert how == ["ro"], (service, name)
+                # An image that had the directory would give the new volume to its own user.
+                assert where == made[name], (service, name)
+                readers[name].add(service)
+    assert readers == {
+        "keys-broker": {"kafka", "users"},
+        "keys-worker": {"worker", "worker-2"},
+        "keys-gateway": {"gateway"},
+        "keys-operator": {"topics"},
+        "keys-people": {"load"},
+        "keys-prometheus": {"prometheus"},
+        "tokens": {"worker", "worker-2", "gateway"},
+    }
+
+
+def test_programs_of_other_users_read_keys_by_their_group():
+    user, group = SERVICES["keys"]["user"].split(":")
+    assert f"groupadd --gid {group} " in DOCKERFILE
+    assert f"USER {user}\n" in DOCKERFILE
+    for name, service in SERVICES.items():
+        foreign = not service["image"].startswith(OURS)
+        reads = any(each.startswith("keys-") for each, _, _ in volumes(name))
+        assert service.get("group_add") == ([group] if foreign and reads else None), name
+
+
+def test_every_door_knows_everybody_by_a_token_and_speaks_tls():
+    doors = {name for name, one in SERVICES.items() if set(one.get("command", ())) & DOORS}
+    assert doors == {"gateway", *workers()}
+    for name in doors:
+        given = settings_of(name)
+        assert given.authenticates
+        assert given.tls_certificate
+        assert given.tls_key
+        assert given.administrators == first_start.ADMINISTRATOR
+        assert set(given.openers.split(",")) == {one.by for one in first_start.DATASETS}
+        assert given.metrics_readers == first_start.SCRAPER
+        assert str(given.tokens) == SERVICES["keys"]["environment"]["ACCOUNTANT_TOKENS"]
+    assert "UNAUTHENTICATED" not in str(FILE)
+
+
+def test_every_program_comes_to_the_broker_by_tls_under_a_name_of_its_own():
+    roles = {"gateway": "gateway", "topics": "operator", **dict.fromkeys(workers(), "worker")}
+    for name, role in roles.items():
+        given = settings_of(name)
+        assert given.kafka_security_protocol == "SASL_SSL"
+        assert given.kafka_username == first_start.PRINCIPALS[role]
+        assert given.url == f"kafka://{listeners()['CLIENTS']}"
+    kafka = {name for name, one in SERVICES.items() if "ACCOUNTANT_URL" in str(one)}
+    assert kafka == {*roles, "acls"}
+
+
+def test_every_file_of_a_setting_is_made_by_the_first_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(first_start, "HOME", tmp_path)
+    first_start.make_certificates(first_start.dt.datetime.now(first_start.dt.UTC))
+    for role, principal in first_start.PRINCIPALS.items():
+        first_start.make_password(role, principal)
+    by_token = {"tokens/tokens.json", "prometheus/token", "people"}
+    told = {name: list(one.get("environment", {}).values()) for name, one in SERVICES.items()}
+    scraped = str(document("deploy/prometheus/prometheus.yml"))
+    told["prometheus"] = re.findall(f"{KEYS}[a-z./]+", scraped)
+    assert len(told["prometheus"]) == 4
+    seen = {(name, path) for name in told for path in told[name] if str(path).startswith(KEYS)}
+    assert len(seen) > 20
+    for name, path in seen:
+        file = path.removeprefix(KEYS)
+        assert (tmp_path / file).exists() or file in by_token, f"{name}: {path}"
+        mounted = [where for _, where, _ in volumes(name)]
+        assert any(path == where or path.startswith(f"{where}/") for where in mounted), path
+
+
+def test_the_brokers_rules_name_the_principals_that_come():
+    given = [word.split("=", 1)[1] for word in SERVICES["acls"]["command"] if "=" in word]
+    assert dict(each.split("=") for each in given) == first_start.PRINCIPALS
+    for name in "acls", "users":
+        assert SERVICES[name]["network_mode"] == "service:kafka"
+    here = settings_of("acls")
+    assert here.url == f"kafka://{listeners()['INTERNAL']}"
+    worker = settings_of("worker")
+    assert (here.application, here.partitions) == (worker.application, worker.partitions)
+
+
+COMMANDS = {
+    name: service["command"]
+    for name, service in SERVICES.items()
+    if service["image"].startswith(OURS) and "entrypoint" not in service
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_one_of_the_program_with_its_options(name):
+    words = COMMANDS[name]
+    found = typer.main.get_command(app)
+    for word in words:
+        if not word.startswith("-"):
+            found = found.commands[word]
+    known = {option for parameter in found.params for option in parameter.opts}
+    assert {f"{PREFIX}URL"} & set(SERVICES[name]["environment"])
+    assert {word.partition("=")[0] for word in words if word.startswith("-")} <= known
+
+
+def test_scripts_of_the_setup_are_such():
+    program, script = SERVICES["users"]["entrypoint"]
+    file = inside("users", script)
+    assert subprocess.run([Path(program).name, "-n", file]).returncode == 0
+    assert f"--bootstrap-server {listeners()['INTERNAL']} " in file.read_text(encoding="utf-8")
+    assert inside("keys", SERVICES["keys"]["entrypoint"][1]).is_file()
+    assert SERVICES["keys"]["network_mode"] == "none"
+
+
+def test_nothing_starts_before_what_it_needs_is_made():
+    order = {name: set(one.get("depends_on", ())) for name, one in SERVICES.items()}
+    chain = ["keys", "kafka", "users", "acls", "topics"]
+    for first, second in itertools.pairwise(chain):
+        assert order[second] == {first}
+    for each in ("gateway", *workers()):
+        assert order[each] == {"topics"}
+
+
+def test_the_load_asks_each_as_themselves():
+    environment = SERVICES["load"]["environment"]
+    assert environment["GATEWAY"] == "https://gateway:8000"
+    assert environment["SSL_CERT_FILE"] == f"{environment['TOKENS']}/ca.pem"
+    asking = {ask.analyst for ask in first_start.week(first_start.USUAL)}
+    assert asking | {one.by for one in first_start.DATASETS} < set(first_start.PEOPLE)
+
+
+def test_what_the_file_says_to_run_are_services_and_words_of_theirs():
+    text = (inside("keys", "/compose").parents[1] / "docker-compose.yml").read_text()
+    shown = re.findall(r"^#.* compose run --rm --no-deps -T keys (\S+) (\S+) ", text, re.MULTILINE)
+    assert shown == [("show", "ca"), ("show", first_start.ADMINISTRATOR)]

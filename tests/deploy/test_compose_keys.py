@@ -1,0 +1,106 @@
+"""What the first start of docker-compose.yml makes: kept, renewed in time, and read by few."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from deploy.compose import first_start
+from tests.deploy.composed import ROOT, SERVICES
+
+pytestmark = pytest.mark.slow
+
+
+def test_no_secret_is_readable_by_others_and_what_another_user_needs_by_the_group(keys):
+    shared = {"broker/broker.pem"}
+    shared |= {f"broker/users/{name}.properties" for name in first_start.PRINCIPALS.values()}
+    shared |= {"prometheus/token"}
+    shared |= {f"{role}/ca.pem" for role in (*first_start.PRINCIPALS, "people", "prometheus")}
+    for path in keys.rglob("*"):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if path.is_file():
+            name = str(path.relative_to(keys))
+            assert mode == (0o640 if name in shared else 0o600), name
+        else:
+            assert not mode & 0o007
+
+
+def test_what_holds_is_kept_and_what_ends_soon_is_made_anew(keys):
+    now = dt.datetime.now(dt.UTC)
+    before = {path: path.read_bytes() for path in keys.rglob("*") if path.is_file()}
+    assert first_start.certificates_hold(now)
+    first_start.make()
+    assert before == {path: path.read_bytes() for path in keys.rglob("*") if path.is_file()}
+    late = first_start.VALID - first_start.RENEWED
+    assert first_start.certificates_hold(now + late - dt.timedelta(days=1))
+    assert not first_start.certificates_hold(now + late + dt.timedelta(days=1))
+
+
+@pytest.mark.parametrize("lost", ["worker/ca.pem", "gateway/door.key", "broker/broker.pem"])
+def test_a_certificate_that_is_lost_or_of_another_authority_is_noticed(lost, keys):
+    path, now = keys / lost, dt.datetime.now(dt.UTC)
+    kept = path.read_bytes()
+    try:
+        path.unlink()
+        assert not first_start.certificates_hold(now)
+        if lost.endswith("ca.pem"):
+            key = first_start.ec.generate_private_key(first_start.ec.SECP256R1())
+            first_start.put(path, first_start.pem(first_start.certificate("", key, key, now)))
+            assert not first_start.certificates_hold(now)
+    finally:
+        first_start.put(path, kept, 0o640 if lost != "gateway/door.key" else 0o600)
+    assert first_start.certificates_hold(now)
+
+
+def test_the_names_of_certificates_are_those_of_services():
+    named = {name for name in first_start.NAMES if name != "localhost"}
+    assert named == {
+        name
+        for name, service in SERVICES.items()
+        if name == "kafka"
+        or re.fullmatch(r"worker|gateway", str(*service.get("command", [""])[:1]))
+    }
+
+
+def test_everybody_has_a_token_of_their_own_whose_hash_alone_the_doors_have(keys):
+    known = {row["name"] for row in json.loads((keys / "tokens/tokens.json").read_text())["tokens"]}
+    assert known == {*first_start.PEOPLE, first_start.SCRAPER}
+    files = {name: keys / "people" / f"{name}.token" for name in first_start.PEOPLE}
+    texts = {file.read_text() for file in (*files.values(), keys / "prometheus/token")}
+    assert len(texts) == len(known)
+    assert all(first_start.TOKEN.fullmatch(text) for text in texts)
+    assert not any(text in (keys / "tokens/tokens.json").read_text() for text in texts)
+
+
+def show(keys, *words):
+    script = ROOT / "deploy/compose/first_start.py"
+    environment = {**os.environ, "HOME_OF_SECRETS": str(keys)}
+    command = [sys.executable, str(script), *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_a_token_and_the_certificate_of_the_authority_are_shown_and_nothing_else(keys):
+    shown = show(keys, "show", "olga")
+    assert shown.stdout == (keys / "people/olga.token").read_text() + "\n"
+    assert show(keys, "show", "ca").stdout == (keys / "people/ca.pem").read_text()
+    for words in ("show", "eve2"), ("show", "../tokens/tokens"), ("show",), ():
+        refused = show(keys, *words)
+        assert refused.returncode == 1
+        assert refused.stdout == ""
+
+
+def test_a_token_whose_text_is_lost_is_revoked_and_made_anew(keys):
+    path = keys / "people" / "ana.token"
+    before = path.read_text()
+    path.unlink()
+    first_start.make()
+    assert path.read_text() != before
+    rows = json.loads((keys / "tokens/tokens.json").read_text())["tokens"]
+    assert ["revoked" in row for row in rows if row["name"] == "ana"] == [True, False]

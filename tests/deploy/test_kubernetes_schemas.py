@@ -1,0 +1,86 @@
+"""The manifests are such as Kubernetes itself describes them, and an unknown field is an error."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+WHERE = Path(__file__).parents[2] / "deploy/kubernetes"
+# The operator's own kind, which Kubernetes does not describe.
+FOREIGN = {"monitoring.coreos.com/v1"}
+OBJECTS = {
+    f"{found['kind']} {found['metadata']['name']}": found
+    for file in sorted(WHERE.glob("*.yaml"))
+    for found in yaml.safe_load_all(file.read_text())
+    if found["apiVersion"] not in FOREIGN
+}
+FIRST = "1.29"  # sidecars
+VERSIONS = sorted(
+    {version.rpartition(".")[0] for version in kubernetes_validate.utils.all_versions()},
+    key=lambda version: tuple(map(int, version.split("."))),
+)
+
+
+def problem(found, version):
+    """Return what Kubernetes of a version finds wrong, None where it finds nothing."""
+    try:
+        seen = kubernetes_validate.validate(found, version, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        return f"{'.'.join(map(str, error.path))}: {error.message}"
+    assert seen == version
+    return None
+
+
+def test_only_the_operators_kinds_are_left_out():
+    everything = [
+        found for file in WHERE.glob("*.yaml") for found in yaml.safe_load_all(file.read_text())
+    ]
+    left_out = {found["kind"] for found in everything if found["apiVersion"] in FOREIGN}
+    assert left_out == {"ServiceMonitor"}
+    assert len(OBJECTS) + 2 == len(everything)
+
+
+@pytest.mark.parametrize("version", VERSIONS[VERSIONS.index(FIRST) :])
+@pytest.mark.parametrize("name", OBJECTS)
+def test_every_object_is_as_kubernetes_describes_it(name, version):
+    assert problem(OBJECTS[name], version) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "wrong", "told"),
+    [
+        ("Deployment accountant-gateway", "spec", {"replica": 2}, "replica"),
+        (
+            "Deployment accountant-gateway",
+            "spec.template.spec.containers.0.securityContext",
+            {"readOnlyRootFilesytem": True},
+            "readOnlyRootFilesytem",
+        ),
+        ("StatefulSet accountant-worker", "spec", {"replicas": "2"}, "'2' is not"),
+        (
+            "StatefulSet accountant-worker",
+            "spec.template.spec.containers.0.readinessProbe.httpGet",
+            {"schema": "HTTPS"},
+            "schema",
+        ),
+        ("NetworkPolicy accountant-gateway", "spec.ingress.0", {"form": []}, "form"),
+        ("Service accountant-gateway", "spec.ports.0", {"port": None}, "None is not"),
+        ("ConfigMap accountant", "data", {"ACCOUNTANT_PARTITIONS": 4}, "4 is not"),
+        ("PodDisruptionBudget accountant-worker", "spec", {"maxUnavailble": 1}, "maxUnavailble"),
+    ],
+)
+def test_a_broken_manifest_is_noticed(name, path, wrong, told):
+    broken = copy.deepcopy(OBJECTS[name])
+    place = broken
+    for step in path.split("."):
+        place = place[int(step)] if step.isdecimal() else place[step]
+    place.update(wrong)
+    for version in (FIRST, VERSIONS[-1]):
+        found = problem(broken, version)
+        assert found is not None
+        assert found.startswith(path)
+        assert told in found

@@ -1,0 +1,190 @@
+"""On a real broker with its authorizer on: each principal does its own job, and no other's.
+
+What is denied is tried with another client than ours, since it is the broker that denies it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from streams.client import Accountant
+from streams.testing.broker_security import SUPER_USER
+from tests.kafka.secured import Secured
+from tests.observability.programs import free_port, until
+
+TOPICS: Final = ("requests", "admin", "decisions", "state", "dead-letters", "alerts")
+# Not taken from the rules: this is what they must come to.
+MAY_WRITE: Final = {
+    "analyst": set(),
+    "auditor": set(),
+    "owner": {"admin"},
+    "engine": {"requests"},
+    "gateway": {"requests", "admin"},
+    "worker": {"decisions", "state", "dead-letters", "alerts"},
+}
+MAY_READ: Final = {
+    "analyst": set(),
+    "auditor": {"decisions", "state"},
+    "owner": {"decisions", "state"},
+    "engine": {"decisions", "state"},
+    "gateway": {"decisions", "state"},
+    "worker": {"requests", "admin", "decisions", "state", "alerts"},
+}
+_PATIENCE_S: Final = 30.0
+
+
+def test_no_principal_writes_or_reads_what_is_anothers(secured: Secured) -> None:
+    names = {topic: f"{secured.deployment(SUPER_USER).topics.prefix}{topic}" for topic in TOPICS}
+    written = {
+        user: {topic for topic in TOPICS if writes(secured, user, names[topic])}
+        for user in (SUPER_USER, *MAY_WRITE)
+    }
+    assert written == {SUPER_USER: {*TOPICS}, **MAY_WRITE}
+    read = {
+        user: {topic for topic in TOPICS if reads(secured, user, names[topic])}
+        for user in (SUPER_USER, *MAY_READ)
+    }
+    assert read == {SUPER_USER: {*TOPICS}, **MAY_READ}
+
+
+def test_only_a_worker_uses_its_transactional_ids_and_its_group(secured: Secured) -> None:
+    application = secured.deployment(SUPER_USER).application
+    ids = [f"{application}-0", f"{application}-1", f"{application}-99"]
+    may = {user for user in MAY_WRITE if any(begins(secured, user, each) for each in ids)}
+    assert may == {"worker"}
+    assert not begins(secured, "worker", "another-0"), "of another application"
+    may = {user for user in MAY_READ if joins(secured, user, application)}
+    assert may == {"worker"}
+
+
+def test_no_principal_deletes_a_topic_or_gives_rights(secured: Secured) -> None:
+    names = secured.deployment(SUPER_USER).topics
+    for user in (*MAY_WRITE, "operator"):
+        admin = AdminClient(secured.foreign(user))
+        deleted = admin.delete_topics([names.decisions], operation_timeout=10)
+        with pytest.raises(KafkaException) as raised:
+            deleted[names.decisions].result(_PATIENCE_S)
+        assert raised.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED, user
+        applied = secured.run(user, "topics", "acls", "--principal", f"worker={user}", "--apply")
+        assert (applied.returncode, applied.stdout) == (4, "")
+        assert "denies this process's principal a cluster" in applied.stderr
+
+
+def test_each_principal_does_its_own_job(secured: Secured, tmp_path: Path) -> None:
+    port, metrics = free_port(), free_port()
+    logs = {user: tmp_path / f"{user}.log" for user in ("worker", "gateway")}
+    every = {"ACCOUNTANT_LOG_LEVEL": "debug", "ACCOUNTANT_METRICS_PORT": str(metrics)}
+    with (
+        secured.running("worker", logs["worker"], "worker", **every),
+        secured.running("gateway", logs["gateway"], "gateway", "--port", str(port), **every),
+    ):
+        opened = secured.run("owner", "dataset", "open", "census", "--by", "olga", "--epsilon", "1")
+        assert opened.returncode == 0, opened.stderr
+        with Accountant(settings=secured.settings("engine")) as engine:
+            assert engine.ask("census", "pure:0.1", analyst="ana").granted
+        until("the gateway's readiness", lambda: ready(port), logs["gateway"])
+        with Accountant(f"http://127.0.0.1:{port}") as door:
+            for _ in range(5):
+                assert door.ask("census", "pure:0.1", analyst="ben").granted
+        alerts = secured.deployment(SUPER_USER).topics.alerts
+        assert reads(secured, "worker", alerts), "the alert at one half"
+        audited = secured.run("auditor", "audit", "--json")
+        assert audited.returncode == 0, audited.stderr
+        checked = secured.run("worker", "topics", "check", "--json")
+        assert checked.returncode == 0, checked.stderr
+        assert json.loads(checked.stdout)["authorizer"] is None, "of which a worker sees nothing"
+    for log in logs.values():
+        said = log.read_text()
+        assert not any(password in said for password in secured.broker.security.passwords.values())
+        assert "biws" not in said, "nor what proves it"
+
+
+def test_a_check_names_rules_by_which_somebody_may_do_more(secured: Secured) -> None:
+    operator = secured.run("operator", "topics", "check", "--json")
+    assert operator.returncode == 0, operator.stdout
+    seen = json.loads(operator.stdout)
+    assert (seen["authorizer"], seen["problems"], seen["warnings"]) == (True, [], [])
+    assert {role: f"User:{role}" for role in seen["roles"]} == {
+        role: names[0] for role, names in seen["roles"].items()
+    }
+    # The engine becomes a worker as well.
+    more = secured.run(SUPER_USER, "topics", "acls", "--principal", "worker=engine", "--apply")
+    assert more.returncode == 0, more.stderr
+    found = secured.run("operator", "topics", "check", "--json")
+    assert found.returncode == 4
+    (problem,) = json.loads(found.stdout)["problems"]
+    assert problem.startswith("User:engine may ")
+    assert "Write" in problem
+    assert "transactional ids: together of no role" in problem
+    named = secured.run(
+        "operator", "topics", "check", "--principal", "engine=engine", "--principal", "owner=olga"
+    )
+    assert named.returncode == 4
+    assert "which no engine may" in named.stderr
+    assert "User:olga may not Read" in named.stderr
+
+
+def writes(ledger: Secured, user: str, topic: str) -> bool:
+    producer = Producer(ledger.foreign(user, **{"message.timeout.ms": 20_000}))
+    told: list[KafkaError | None] = []
+    producer.produce(topic, b"x", partition=0, on_delivery=lambda error, _: told.append(error))
+    assert producer.flush(_PATIENCE_S) == 0
+    return allowed(told[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+def reads(ledger: Secured, user: str, topic: str) -> bool:
+    """Tell whether a user gets a record of a topic; there is one, or there will be."""
+    options = {"group.id": f"{user}-{time.time_ns()}", "enable.auto.commit": False}
+    consumer = Consumer(ledger.foreign(user, **options))
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0), TopicPartition(topic, 1, 0)])
+        message = consumer.poll(_PATIENCE_S)
+        assert message is not None, f"{topic} is silent to {user}"
+        return allowed(message.error(), KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    finally:
+        consumer.close()
+
+
+def begins(ledger: Secured, user: str, transactional_id: str) -> bool:
+    producer = Producer(ledger.foreign(user, **{"transactional.id": transactional_id}))
+    try:
+        producer.init_transactions(_PATIENCE_S)
+    except KafkaException as error:
+        return allowed(error.args[0], KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return True
+
+
+def joins(ledger: Secured, user: str, group: str) -> bool:
+    consumer = Consumer(ledger.foreign(user, **{"group.id": group}))
+    joined: list[bool] = []
+    names = ledger.deployment(user).topics
+    consumer.subscribe([names.requests], on_assign=lambda *_: joined.append(True))
+    deadline = time.monotonic() + _PATIENCE_S
+    try:
+        while not joined:
+            assert time.monotonic() < deadline, f"{user} hears nothing of {group}"
+            message = consumer.poll(0.2)
+            error = None if message is None else message.error()
+            if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                return False
+        return True
+    finally:
+        consumer.close()
+
+
+def allowed(error: KafkaError | None, denied: int) -> bool:
+    assert error is None or error.code() == denied, error
+    return error is None
+
+
+def ready(port: int) -> bool:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+        return bool(answer.status == 200)
