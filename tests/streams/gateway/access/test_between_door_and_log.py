@@ -120,6 +120,13 @@ def test_a_membership_ends_at_its_moment(door: RolesDoor) -> None:
     assert door.kept() == before
 
 
+def test_an_owner_who_leaves_is_told_that_it_was_done(door: RolesDoor) -> None:
+    door.enrol("census", "ben", "owner")
+    leaving = door.send("olga", "/datasets/census/members", setting("olga", "census", "olga"))
+    assert (leaving.status_code, leaving.json()["outcome"]) == (200, "member_removed")
+    assert door.see("olga", "/datasets/census").status_code == 404
+
+
 class Reader(threading.Thread):
     """Reads the events of somebody until one of a dataset comes."""
 
