@@ -87,7 +87,7 @@ def position(door: RolesDoor) -> str:
 
 def label(decision: dict[str, Any]) -> str:
     """Return what a test calls a decision."""
-    asked = decision["request"]
+    asked = decision.get("request", {})
     if "analyst" in asked:
         return asked["analyst"] + (f" by {asked['via']}" if "via" in asked else "")
     if "member" in decision:
