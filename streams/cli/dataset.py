@@ -249,12 +249,13 @@ def show(
         rollbacks = views.rollbacks()
         joint = joint_of(found, views)
         members = [] if json else views.members(name)
+        is_whole = joint is None or json or views.is_whole
     if json:
         print_json(with_joint(found, joint))
     else:
         more = member_lines(found.policy, members)
         if joint is not None:
-            more.append(("together", joint_line(joint)))
+            more.append(("together", joint_line(joint, is_whole=is_whole)))
         stdout().print(dataset_details(found, like=claim, more=more))
     for partition, count in rollbacks.items():
         typer.echo(
@@ -279,14 +280,15 @@ def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
 
     with explained(), open_views(url, token_file) as views:
         found = views.read()
-    joint = {each.population: each for each in joint_guarantees(found)}
+        joint = {each.population: each for each in joint_guarantees(found)}
+        is_whole = not joint or json or views.is_whole
     if json:
         for view in found:
             print_json(with_joint(view, joint.get(view.policy.population or "")))
         return
     stdout().print(dataset_table(found))
     for each in joint.values():
-        stdout().print(f"population {joint_line(each)}", soft_wrap=True)
+        stdout().print(f"population {joint_line(each, is_whole=is_whole)}", soft_wrap=True)
 
 
 def _tell(decision: Decision, json: bool) -> None:

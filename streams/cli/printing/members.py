@@ -95,15 +95,21 @@ def member_lines(policy: Policy, members: Sequence[Member]) -> list[tuple[str, s
     return lines
 
 
-def joint_line(joint: JointGuarantee) -> str:
-    """Return what the datasets of a population that were seen promise together."""
+def joint_line(joint: JointGuarantee, *, is_whole: bool) -> str:
+    """Return what the datasets of a population that were seen promise together.
+
+    Args:
+        is_whole: there are no others that were not seen.
+    """
+    # What the others would add tells that they are there, so nothing is known of them here.
+    seen = "" if is_whole else "; of the datasets that you see"
     names = ", ".join(joint.datasets[:_MOST_NAMED])
     if len(joint.datasets) > _MOST_NAMED:
         names += f" and {len(joint.datasets) - _MOST_NAMED:,} more"
     if joint.epsilon is None or joint.delta is None:
-        return f"no (ε, δ) for {joint.population} ({names}): {joint.why}"
+        return f"no (ε, δ) for {joint.population} ({names}): {joint.why}{seen}"
     epsilon, delta = rounded_up(joint.epsilon), rounded_up(joint.delta)
-    return f"{joint.population}: ε = {epsilon}, δ = {delta} together ({names})"
+    return f"{joint.population}: ε = {epsilon}, δ = {delta} together ({names}){seen}"
 
 
 def rounded_up(amount: str, digits: int = 6) -> str:

@@ -80,6 +80,14 @@ class Views(AbstractContextManager["Views"]):
         """
         return None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every dataset is seen, and not only those that a door shows to whom it knows.
+
+        Raises: Unavailable, Refused.
+        """
+        return True
+
     def close(self) -> None:
         """Let go of the ledger."""
 
@@ -243,6 +251,13 @@ class _ClientViews(Views):
         except Refused:  # a gateway of an earlier version has no /head
             return {}
         return {each.partition: each.branch for each in heads if each.branch}
+
+    @property
+    def is_whole(self) -> bool:
+        if not self._client.shows_token:
+            return True
+        me = self._client.me()
+        return me.administrator or not me.authentication
 
     def close(self) -> None:
         self._client.disconnect()
