@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_SMARTNOISE := $(VENV)-smartnoise/.ready
 READY_SECURITY := $(VENV)-security/.ready
+PROVIDER := build/provider
 SOURCES := accountant streams tests
 # Directories that exist only from some commit on.
 SOURCES += $(wildcard benchmarks deploy examples)
@@ -25,7 +26,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-smartnoise audit-dependencies sbom observe check format format-check lint types bench dashboards pictures lock clean
+.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise audit-dependencies sbom observe check format format-check lint types bench dashboards pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -52,7 +53,7 @@ mutants: $(READY)  ## plant each known bug in a copy, and see that a test finds 
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/mutants $(PYTEST_ARGS)
 
 nightly: export NIGHTLY := 1
-nightly: test test-cluster test-observability test-smartnoise sbom audit-dependencies  ## all tests, each repeated as often as is of use (1 hour)
+nightly: test test-cluster test-observability test-provider test-smartnoise sbom audit-dependencies  ## all tests, each repeated as often as is of use (1 hour)
 
 test-cluster: $(READY)  ## run the tests on three real brokers, one of which hangs (2 minutes)
 	$(BIN)/python -m pytest -m cluster tests/faults $(PYTEST_ARGS)
@@ -60,6 +61,10 @@ test-cluster: $(READY)  ## run the tests on three real brokers, one of which han
 test-observability: $(READY)  ## run the alerts' tests on a real Prometheus and Alertmanager (from apt)
 	bin=$$(sh scripts/observability.sh) && \
 	    OBSERVABILITY_BIN=$$bin $(BIN)/python -m pytest -m observability tests/observability $(PYTEST_ARGS)
+
+test-provider: $(READY) $(PROVIDER)/.ready  ## run the door with tokens of a real OpenID provider; needs node, npm (3 minutes)
+	PROVIDER_MODULES=$(PROVIDER)/node_modules \
+	    $(BIN)/python -m pytest -m provider tests/provider $(PYTEST_ARGS)
 
 test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (1 minute)
 	$(VENV)-smartnoise/bin/python -m pytest -m "smartnoise or not smartnoise" tests/streams/engines $(PYTEST_ARGS)
@@ -119,4 +124,8 @@ $(READY_SECURITY): pyproject.toml requirements/security.txt scripts/setup.sh
 
 $(READY_SMARTNOISE): pyproject.toml requirements/smartnoise.txt scripts/setup.sh
 	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)-smartnoise requirements/smartnoise.txt
+	@touch $@
+
+$(PROVIDER)/.ready: tests/provider/package.json tests/provider/package-lock.json scripts/provider.sh
+	@sh scripts/provider.sh $(PROVIDER)
 	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -48,6 +49,18 @@ def test_every_locked_package_has_a_hash(lock: str) -> None:
     with_hash = [entry for entry in entries if "==" in entry and "--hash=sha256:" in entry]
     assert packages
     assert len(with_hash) == len(packages)
+
+
+def test_every_locked_package_of_node_has_a_hash_and_no_address() -> None:
+    directory = ROOT / "tests" / "provider"
+    lock = json.loads((directory / "package-lock.json").read_text())
+    wanted = json.loads((directory / "package.json").read_text())["dependencies"]
+    packages = {name: each for name, each in lock["packages"].items() if name}
+    assert packages
+    for name, each in packages.items():
+        assert each["integrity"].startswith("sha512-"), name
+        assert "resolved" not in each, name
+    assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
 def compose() -> dict[str, Any]:

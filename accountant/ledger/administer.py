@@ -75,12 +75,19 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
 def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
     """Give a dataset of which nothing was granted a lower budget, and the whole policy with it.
 
-    The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta.
+    The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta. Who may ask and
+    see, and the population, stay where the policy leaves them out: who lowers a budget must not
+    open the dataset to anyone by a field that is not there.
     """
     if ledger.mechanisms or any(ledger.totals):
         return _refused(ledger, Reason.ALREADY_GRANTED, at)
     before = ledger.plan
-    plan = open_plan(resolve(wanted), before.exact)
+    kept = {
+        field: getattr(before.policy, field)
+        for field in ("access", "visibility", "population")
+        if getattr(wanted, field) is UNSET
+    }
+    plan = open_plan(resolve(msgspec.structs.replace(wanted, **kept)), before.exact)
     was, now = guarantee_of(before.policy), guarantee_of(plan.policy)
     same = all(
         getattr(before.policy, field) == getattr(plan.policy, field)

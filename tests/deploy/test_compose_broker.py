@@ -117,6 +117,8 @@ def running(composed, name, log, **ports: str) -> Iterator[str]:
 
 
 @pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # a broker of its own and a dozen commands
 def test_all_that_is_started_by_default_lets_in_who_has_a_token(composed, tmp_path):
     for name in "acls", "topics":
         run_once(composed, name)

@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaProducer
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, opening, request, until
+from tests.faults.oracle.texts import at_text
 from tests.faults.worker_process import WorkerProcess, running
 from tests.nightly import rounds
 from tests.streams.bodies import enrolment
@@ -27,6 +28,7 @@ KILLS = rounds(4, 10)
 EDGES = 400
 PAUSES = rounds(3, 10)
 MEMBERS = 200
+EVERY = ["analyst", "engine"]
 CIRCLES = [f"circle-{number}" for number in range(10)]
 """Datasets of which only members may ask."""
 BASIC = {"epsilon": "0.05", "filter": "basic"}
@@ -49,17 +51,15 @@ async def open_half_basic(ledger: Ledger, count: int) -> list[str]:
 
 
 def enrolments(draw: random.Random, count: int) -> list[bytes]:
-    """Return records on members of the circles: some come, some go, none is there at first."""
-    return [
-        enrolment(
-            draw.choice(CIRCLES),
-            time.time_ns() // 1_000_000,
-            draw.getrandbits(59),
-            f"analyst-{draw.randrange(20)}",
-            *draw.choice([["analyst"], ["analyst"], ["analyst", "engine"], []]),
-        )
-        for _ in range(count)
-    ]
+    """Return records on members of the circles: some come, some for seconds, some go."""
+    made = []
+    for _ in range(count):
+        now, roles = time.time_ns() // 1_000_000, draw.choice([["analyst"], ["engine"], EVERY, []])
+        ends = roles and draw.random() < 0.5
+        more = {"until": at_text(now + draw.randrange(10_000))} if ends else {}
+        who = f"analyst-{draw.randrange(20)}"
+        made.append(enrolment(draw.choice(CIRCLES), now, draw.getrandbits(59), who, *roles, **more))
+    return made
 
 
 def any_request(draw: random.Random, names: Sequence[str]) -> bytes:

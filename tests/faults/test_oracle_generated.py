@@ -126,6 +126,18 @@ def test_a_batch_whose_fraction_is_in_one_of_its_parts_is_predicted(tmp_path: Pa
     assert sum("rounded_up" in each for each in partition.decisions) == 3
 
 
+def test_an_interactive_offer_that_would_end_the_filter_is_predicted(tmp_path: Path) -> None:
+    policy = {"filter": "fully_adaptive", "epsilon": "0.05", "delta": "1e-6", "beside": "basic"}
+    with FedLedger(tmp_path / "ledger.db") as ledger:
+        told = History(ledger)
+        told.owner("open", "open", "ds", policy=policy)
+        response = {"type": "randomized_response", "epsilon": "0.0743", "delta": "0"}
+        told.claim("too much", "ds", {"type": "interactive", "claim": response})
+        partition = ledger.judged()
+    (refused,) = [each for each in partition.decisions if each["outcome"] == "refused"]
+    assert (refused["fits"][:12], refused["ends"]) == ("interactive:", "fully_adaptive")
+
+
 def test_bounded_range_alone_and_in_batches_is_predicted_to_its_refusal(tmp_path: Path) -> None:
     with FedLedger(tmp_path / "ledger.db") as ledger:
         told = History(ledger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from streams.kafka.acls.bindings import add
 from streams.kafka.acls.roles import ROLES
 from streams.kafka.deployment import Deployment, deployment_of
+from streams.kafka.topics import create
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
 from streams.testing.broker_security import SUPER_USER
@@ -35,8 +38,10 @@ class Secured:
 
     def set_up(self) -> None:
         """Apply the rules that are shipped, then make the topics as an operator."""
-        self.run(SUPER_USER, "topics", "acls", "--apply").check_returncode()
-        self.run("operator", "topics", "create").check_returncode()
+        where = self.deployment(SUPER_USER)
+        rules = [each for role in ROLES for each in ROLES[role].bindings(f"User:{role}", where)]
+        asyncio.run(add(where.cluster, rules))
+        asyncio.run(create(self.deployment("operator")))
 
     def variables(self, user: str) -> dict[str, str]:
         """Return the variables with which a process is a user."""

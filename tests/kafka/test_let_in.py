@@ -35,7 +35,7 @@ async def test_what_keeps_a_client_out_is_named_with_its_setting(
         ),
         ({"kafka_username": "nobody"}, "does not let User:nobody in"),
         ({"kafka_sasl_mechanism": "SCRAM-SHA-256"}, "check ACCOUNTANT_KAFKA_SASL_MECHANISM"),
-        ({"kafka_ca": stranger}, "is not believed (unable to get local issuer certificate): check"),
+        ({"kafka_ca": stranger}, "is not believed (certificate signature failure): check"),
         ({"kafka_ca": None}, "check ACCOUNTANT_KAFKA_CA"),
         (
             {"kafka_security_protocol": "PLAINTEXT", **_NO_SASL, **_NO_TLS},

@@ -9,6 +9,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from accountant.records import Snapshot, partition_row_key
+from accountant.records.members import MemberRow
 from streams.cli.audit import audited
 from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
@@ -68,13 +69,14 @@ async def test_who_reads_state_reads_past_a_row_that_is_none(
         for key in (b"zz", partition_row_key(1)):
             await producer.send_and_wait(ledger.topic("state"), value, key, partition=1)
         await producer.stop()
-        rows: list[str] = []
+        rows: list[Snapshot | MemberRow] = []
 
-        async def take(_partition: int, row: Snapshot) -> None:
-            rows.append(row.dataset)
+        async def take(_partition: int, row: Snapshot | MemberRow) -> None:
+            rows.append(row)
 
         await StateRows(ledger.deployment, take).read()
-        assert sorted(rows) == sorted(DATASETS)
+        assert sorted(row.dataset for row in rows if isinstance(row, Snapshot)) == sorted(DATASETS)
+        assert sorted(row.dataset for row in rows if isinstance(row, MemberRow)) == sorted(DATASETS)
         # Nor does an audit, which looks for a partition's own row there.
         reports = await asyncio.to_thread(audited, KafkaLog(ledger.deployment))
         assert [report.ok for _, report in reports] == [True, True]

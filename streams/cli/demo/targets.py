@@ -40,6 +40,8 @@ def local_kafka() -> Iterator[str]:
     """
     from streams.testing import LocalBroker
 
+    for name in [each for each in os.environ if each.startswith("ACCOUNTANT_KAFKA_")]:
+        del os.environ[name]  # of a user's own brokers; this one is open to all
     with LocalBroker() as broker:
         url = f"kafka://{broker.bootstrap}"
         command = [sys.executable, "-m", "streams.cli"]

@@ -223,7 +223,8 @@ class Model:
             return {"outcome": "refused", "reason": "already_granted"}
         if thousandths(policy["epsilon"]) > thousandths(dataset.policy["epsilon"]):
             return {"outcome": "refused", "reason": "not_lower"}
-        dataset.policy = dict(policy)
+        kept = {n: dataset.policy[n] for n in ("access", "visibility") if n in dataset.policy}
+        dataset.policy = {**kept, **policy}
         return {"outcome": "amended"}
 
     def _member(self, dataset: Dataset, body: Body, *, helps: bool) -> Fields:

@@ -481,6 +481,12 @@ class Plain:
 
     def lowered(self, ledger: dict[str, Any], plan: CompiledPolicy) -> tuple[str, dict[str, Any]]:
         old: CompiledPolicy = ledger["plan"]
+        stay = {
+            n: getattr(old.policy, n)
+            for n in ("access", "visibility", "population")
+            if getattr(plan.policy, n) is msgspec.UNSET
+        }
+        plan = open_plan(resolve(msgspec.structs.replace(plan.policy, **stay)))
         if ledger["mechanisms"] or any(ledger["totals"].values()):
             return "refused", {"reason": "already_granted"}
         was, now = guarantee_of(old.policy), guarantee_of(plan.policy)

@@ -114,6 +114,20 @@ def test_a_cap_that_is_none_is_invalid(ratio: str) -> None:
     assert decision.error.field == "policy.most_per_request"
 
 
+def test_who_lowers_a_budget_does_not_open_the_dataset_to_anyone() -> None:
+    closed = {"access": "members", "visibility": "own", "population": "people"}
+    world = opened(epsilon="2", delta="1e-6", **closed)
+    amended = amend(world, policy={"epsilon": "1", "delta": "1e-6"})
+    assert amended.policy is not None
+    assert {name: getattr(amended.policy, name) for name in closed} == closed
+    assert code(world.ask("pure:0.1")) == "not_permitted"
+    wider = amend(world, policy={"epsilon": "1", "delta": "1e-6", "visibility": "members"})
+    assert wider.policy is not None
+    assert (wider.policy.access, wider.policy.visibility) == ("members", "members")
+    other = amend(world, policy={"epsilon": "1", "delta": "1e-6", "population": "others"})
+    assert code(other) == "not_lower"
+
+
 def test_a_budget_is_lowered_while_nothing_was_granted() -> None:
     world = opened(epsilon="2", delta="1e-6")
     world.ask("pure:50")  # a refusal is no grant

@@ -145,6 +145,8 @@ class Dataset:
 
     def _lower(self, wanted: Fields, said: Fields) -> Verdict:
         before = self.policy
+        kept = {n: before[n] for n in ("access", "visibility", "population") if n in before}
+        wanted = {**kept, **wanted}
         if self.mechanisms or any(self.totals.values()):
             return "refused", "already_granted", {}
         same = all(

@@ -91,15 +91,23 @@ class Fits:
         offer = said.get("fits")
         if offer is None or not halves.is_beside(self._policy) or self._spent[halves.ENDED]:
             return {"fits": self}
-        claim = self._claim
-        knob = _KNOBS.get(claim["type"], "")
-        value = self._value(str(offer), knob) if knob else None
-        if value is None:
+        claim = self._like(str(offer))
+        if claim is None:
             return {"fits": self}
-        claim = {**claim, knob: value}
         cost = price(claim, halves.needs(self._policy))
         ends = self._by_filter(claim, cost, self._spent) is None
         return {"fits": self, **({"ends": self._policy["filter"]} if ends else {})}
+
+    def _like(self, offer: str) -> Claim | None:
+        """Return the claim that an offer tells, None where it is none like the one asked for."""
+        claim = self._claim
+        if claim["type"] == "interactive":
+            kind, _, rest = offer.partition(":")
+            within = Fits(self._policy, self._capacity, self._spent, claim["claim"])._like(rest)
+            return None if kind != "interactive" or within is None else {**claim, "claim": within}
+        knob = _KNOBS.get(claim["type"], "")
+        value = self._value(offer, knob) if knob else None
+        return None if value is None else {**claim, knob: value}
 
     def admits(self, claim: Claim) -> bool:
         """Tell whether a claim would be granted."""

@@ -10,7 +10,7 @@ import pytest
 from streams.errors import Refused
 from streams.gateway.access import check_access, token_file
 from streams.gateway.server import serve, serve_kafka
-from streams.settings import Settings
+from streams.settings import Settings, load
 from streams.worker.app import build
 from tests.streams.gateway.access.certificates import certificate
 from tests.streams.gateway.access.known_door import wall
@@ -107,3 +107,12 @@ def test_what_is_complete_may_start(tokens: Path, tmp_path: Path) -> None:
         {"tokens": tokens, "bind": "::1"},
     ):
         check_access(Settings(**more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["ACCOUNTANT_TOKENS", "ACCOUNTANT_OIDC_ISSUER"])
+def test_a_variable_that_was_not_filled_in_does_not_turn_authentication_off(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "")
+    with pytest.raises(Refused, match=name):
+        load()
