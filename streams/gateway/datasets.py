@@ -112,6 +112,7 @@ async def show_usage(
     if found is None:
         return never_opened(dataset)
     _, standing = found
+    note_reading(request, dataset, sees_all=standing.sees_all)
     if known == "analyst":
         usage = await service.usage(dataset)
         own = standing.name
@@ -163,7 +164,7 @@ async def list_requests(
     if seen is None:
         return never_opened(dataset)
     _, standing = seen
-    note_reading(request, standing, dataset)
+    note_reading(request, dataset, sees_all=standing.sees_all)
     page = await page_of(service, dataset, standing, after=first, most=most)
     return Response(page, media_type=JSON)
 
@@ -184,7 +185,7 @@ async def show_decision(
         line = decode_decision_line(found)
         if standing is not None and sees_decision(standing, line):
             if analyst != standing.name:
-                note_reading(request, standing, dataset)
+                note_reading(request, dataset, sees_all=standing.sees_all)
             return Response(shown(standing, line, found), media_type=JSON)
     return problem(
         404,

@@ -76,10 +76,10 @@ def _part(found: Sequence[bytes], standing: Standing, most: int) -> _Part:
     return _Part(part, last)
 
 
-def note_reading(request: HttpRequest, standing: Standing, dataset: str | None) -> None:
+def note_reading(request: HttpRequest, dataset: str | None, *, sees_all: bool) -> None:
     """Log that somebody reads what others have asked, where only their office lets them."""
     who = principal_of(request)
-    if who is not None and standing.sees_all:
+    if who is not None and sees_all:
         route = request.scope["path_template"]
         told = {"name": who.name, "administrator": who.administrator}
         _log.info("others_requests_read", dataset=dataset, route=route, **told)

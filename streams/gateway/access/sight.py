@@ -140,6 +140,13 @@ class Sight:
         in_force = row is not None and row.is_in_force(self._clock.now())
         return frozenset(row.roles) if row is not None and in_force else frozenset()
 
+    def sees_all_somewhere(self) -> bool:
+        """Tell whether there is a dataset of which all is seen; to be called beside the loop."""
+        if self.who is None or self.who.administrator:
+            return True
+        now, rows = self._clock.now(), self.service.memberships(self.who.name)
+        return any(row.is_in_force(now) and not _SEES_ALL.isdisjoint(row.roles) for row in rows)
+
     async def at(self, dataset: str | None) -> Standing | None:
         """Return what is seen of whatever a decision is on; None for nothing of it."""
         if self.is_whole:

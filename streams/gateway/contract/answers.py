@@ -82,7 +82,7 @@ _KNOWN: Final = {
         "no token that this door knows, whatever is wrong with it",
         WWW_Authenticate="the kind of token: Bearer",
     ),
-    "403": _problem("who asks is known, and may not; nothing was appended"),
+    "403": _problem("who asks is known, and may not"),
     "503": _problem(
         "who asks cannot be established now, or what is asked for cannot be answered",
         Retry_After=_AGAIN,

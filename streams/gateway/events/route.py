@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
@@ -15,7 +16,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
 from streams.errors import Gone, Unavailable
 from streams.gateway.access.pages import note_reading
-from streams.gateway.access.sight import sight_of
+from streams.gateway.access.sight import Sight, sight_of
 from streams.gateway.context import Context, HttpRequest, context_of
 from streams.gateway.events.happened import Wanted
 from streams.gateway.events.position import Position
@@ -106,6 +107,16 @@ def _not_ours(text: str, why: str) -> Told:
     return Told(answer)
 
 
+async def _note(request: HttpRequest, sight: Sight, dataset: str | None) -> None:
+    """Log that somebody listens to what others ask, where their office lets them."""
+    if dataset is None:
+        sees_all = await asyncio.to_thread(sight.sees_all_somewhere)
+    else:
+        standing = await sight.at(dataset)
+        sees_all = standing is not None and standing.sees_all
+    note_reading(request, dataset, sees_all=sees_all)
+
+
 async def _begun(
     request: HttpRequest,
     reading: Reading,
@@ -115,9 +126,7 @@ async def _begun(
     crossed: bool,
 ) -> ASGIStreamingResponse:
     context, sight = context_of(request), sight_of(request)
-    standing = await sight.at(wanted.dataset)
-    if standing is not None:
-        note_reading(request, standing, wanted.dataset)
+    await _note(request, sight, wanted.dataset)
     # All before the headers are sent: whoever has them misses nothing after.
     await reading.ring.ready()
     if position is not None:

@@ -23,14 +23,15 @@ def test_the_door_logs_what_matters_and_no_secret(
     census.done("root", "/datasets/census/members", body, "member_set")
     census.granted("census", "ana")
     for name in ("aud", "ana"):
-        census.see(name, "/datasets/census/requests")
+        for path in ("/datasets/census/requests", "/datasets/census/usage"):
+            census.see(name, path)
+        assert census.http.head("/events", headers=census.shown(name)).status_code == 200
     assert "event='dataset_opened' dataset='own' by='opie' owners=['opie']" in caplog.text
     set_member = "event='member_set' dataset='census' by='root' member='aud'"
     assert set_member in caplog.text
     assert "administrator=True" in caplog.text
     read = [line for line in caplog.messages if "others_requests_read" in line]
-    assert len(read) == 1
-    assert "name='aud'" in read[0]
+    assert ["name='aud'" in line for line in read] == [True, True, True]
     for token in census.tokens.values():
         assert token not in caplog.text
     assert "epsilon" not in caplog.text
