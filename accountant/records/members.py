@@ -101,6 +101,12 @@ def member_row_key(dataset: str, member: str) -> bytes:
     return b'%s%s","member":"%s"}' % (_KEY, dataset.encode(), member.encode())
 
 
+def member_keys(dataset: str) -> tuple[bytes, bytes]:
+    """Return two keys between which those of a dataset's members are, and no other."""
+    first = member_row_key(dataset, "").removesuffix(b'"}')
+    return first, first + b"\xff"
+
+
 def is_member_row_key(key: bytes) -> bool:
     """Tell a member's key from those of datasets and of the partition."""
     return key.startswith(_KEY) and _MEMBER in key

@@ -269,9 +269,24 @@ class KafkaService:
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """As `LedgerService.member`."""
+        self._check_follows()
         return self._members.get(dataset, name)
 
+    def memberships(self, name: str) -> list[MemberRow]:
+        """As `LedgerService.memberships`."""
+        self._check_follows()
+        return self._members.memberships(name)
+
+    def _check_follows(self) -> None:
+        """Check that changes of members reach this process: whoever was removed is let in else.
+
+        Raises: Unavailable: they do not.
+        """
+        if self._tail.trouble:
+            raise Unavailable(self._tail.trouble)
+
     async def members(self, dataset: str) -> list[Member]:
+        self._check_follows()
         return [row.told for row in self._members.of(dataset)]
 
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:

@@ -28,8 +28,8 @@ def order(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> Order:
     if isinstance(record, Open):
         return _administer(draft, ledger, record)
     assert ledger is not None
-    at = draft.decided_at
-    if not may_decide(ledger, partial(draft.members.get, record.dataset), record, at):
+    at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
+    if not may_decide(lookup, record, at, is_owned=bool(ledger.owners)):
         return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED), {}
     if isinstance(record, SetMember):
         return _enrol(draft, ledger, record)

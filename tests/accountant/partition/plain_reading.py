@@ -492,7 +492,8 @@ class Plain:
         was, now = guarantee_of(old.policy), guarantee_of(plan.policy)
         alike = ("filter", "unit", "neighbours", *PARAMETERS)
         if (
-            any(getattr(old.policy, f) != getattr(plan.policy, f) for f in alike)
+            old.policy.population is not msgspec.UNSET
+            or any(getattr(old.policy, f) != getattr(plan.policy, f) for f in alike)
             or (now.name, now.amount > was.amount, now.delta > was.delta)
             != (was.name, False, False)
             or any(new > limit for new, limit in zip(plan.capacity, old.capacity, strict=True))
