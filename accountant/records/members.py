@@ -58,7 +58,7 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
         return role in self.roles and self.is_in_force(at)
 
     def is_in_force(self, at: int) -> bool:
-        """Tell whether the membership is not over at a time, in milliseconds since 1970."""
+        """Tell whether the membership is not over at a time."""
         return self.until is UNSET or at < self.until
 
     @property

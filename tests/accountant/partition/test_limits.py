@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from accountant.partition.decide import decide
+from accountant.records import Source
+from accountant.records.inputs import Input
 from accountant.records.limits.limits import level_alert_id
 from accountant.replay.audit import audit
 from tests.accountant.partition.circle import BASIC, enrol, sound
@@ -434,3 +437,35 @@ def test_older_rules_know_no_limits_and_audit_decides_so_again() -> None:
     divide(world, "team", "blue", part="0.2")
     assert said(world, "ana", "0.3") == "team/blue limit"
     assert audit(world.log, genesis=world.genesis).ok
+
+
+def test_a_decision_that_is_undone_leaves_levels_and_shares_as_they_were() -> None:
+    world = divided(batch=10**6)
+    divide(world, "team", "blue", part="0.5", reserved="0.4")
+    divide(world, "analyst", "ana", reserved="0.2")
+    asked(world, "ana", "0.05")
+    draft = world.draft
+    undone: tuple[tuple[Source, bytes], ...] = (
+        ("requests", world.request("pure:0.1", analyst="ana")),
+        ("admin", world.admin("limit", scope="team", name="blue", part="0.1")),
+        ("admin", world.admin("limit", scope="each", name="red", part="0.1")),
+    )
+    before = draft.rows()
+    for source, body in undone:
+        mark = draft.mark()
+        decide(draft, Input(source, draft.next[source], b"k", body, world.now), world.now)
+        assert draft.rows() != before
+        draft.rewind(mark)
+        assert draft.rows() == before
+    assert said(world, "cy", "0.61") == "dataset reserved"
+    assert said(world, "cy", "0.6") == "granted"
+    assert sound(world)
+
+
+def test_the_order_of_the_log_decides_who_gets_the_last_of_a_level() -> None:
+    for fields in ({"part": "0.1"}, {"pace": PACE}, {"part": "0.5", "reserved": "0.1"}):
+        world = divided(batch=100)
+        divide(world, "team", "blue", **fields)
+        divide(world, "team", "red", reserved="0.9" if "reserved" in fields else "0.1")
+        assert [said(world, who, "0.1") for who in ("ana", "ben", "ana")].count("granted") == 1
+        assert sound(world)
