@@ -172,3 +172,8 @@ def below(value: Decimal, *, digits: int) -> Decimal:
     with precise() as context:
         context.rounding = ROUND_FLOOR
         return value - abs(value).scaleb(-digits)
+
+
+def rounded_up(value: Decimal, *, digits: int) -> Decimal:
+    """Return an amount with few significant digits, never less than it is."""
+    return Context(prec=digits, rounding=ROUND_CEILING).plus(value)

@@ -50,3 +50,13 @@ def uuid7(at: int, random: bytes) -> str:
     """Return a UUIDv7 of a time in milliseconds since 1970 and 10 random bytes."""
     digits = f"{at:012x}7{random.hex()[:3]}{0x8 | random[9] & 0x3:x}{random.hex()[4:19]}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
+
+
+def utc_iso(moment: datetime) -> str:
+    """Return the text of a moment that knows its zone, the part of a millisecond left off.
+
+    Raises: ValueError: it knows no zone.
+    """
+    if moment.tzinfo is None:
+        raise ValueError("the moment must know its zone")
+    return iso((moment - _EPOCH) // timedelta(milliseconds=1))

@@ -9,6 +9,8 @@ LedgerFault (accountant.errors)
 |- ClockOutOfRange     refuse to decide until the clock is right again
 |- Gone                read on from where the message says
 `- Refused             never start like this: an operator must act
+   |- Unauthenticated  show a token that the door knows
+   `- NotPermitted     ask an owner or an administrator for the role
 """
 
 from __future__ import annotations
@@ -67,6 +69,14 @@ class Gone(LedgerFault):
 
 class Refused(LedgerFault):
     """The start is refused. The message names the reason and the command to run."""
+
+
+class Unauthenticated(Refused):
+    """The door does not know who asks; nothing was appended."""
+
+
+class NotPermitted(Refused):
+    """The door knows who asks, and lets them do no such thing; nothing was appended."""
 
 
 _EXTRAS: Final = {

@@ -168,6 +168,14 @@ class LedgerService(Service, Protocol):
         """
         ...
 
+    def memberships(self, name: str) -> list[MemberRow]:
+        """Return what somebody may do on each dataset that has them as a member, by dataset.
+
+        Any thread may call it.
+        Raises: Unavailable: that is not known now.
+        """
+        ...
+
     def appended(self) -> Appending:
         """Return what becomes visible from now on; who is far behind loses the oldest."""
         ...

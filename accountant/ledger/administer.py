@@ -77,10 +77,15 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
 
     The guarantee, too, must be nowhere larger: its epsilon or rho, and its delta. Who may ask and
     see, and the population, stay where the policy leaves them out: who lowers a budget must not
-    open the dataset to anyone by a field that is not there.
+    open the dataset to anyone by a field that is not there. Of a dataset with a population nothing
+    is lowered: its guarantee is added to those of others, and would then be chosen after a look at
+    what these have answered.
     """
     if ledger.mechanisms or any(ledger.totals):
         return _refused(ledger, Reason.ALREADY_GRANTED, at)
+    if ledger.limits:
+        # Parts and shares are stored as what they were of the budget as it is.
+        return _refused(ledger, Reason.HAS_LIMITS, at)
     before = ledger.plan
     kept = {
         field: getattr(before.policy, field)
@@ -94,7 +99,8 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
         for field in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
     )
     larger = now.name != was.name or now.amount > was.amount or now.delta > was.delta
-    if not same or larger or any(map(gt, plan.capacity, before.capacity)):
+    shared = before.policy.population is not UNSET
+    if not same or shared or larger or any(map(gt, plan.capacity, before.capacity)):
         return _refused(ledger, Reason.NOT_LOWER, at)
     crossed = plan.count_crossed(0, exhausted=ledger.exhausted)
     zero = (0,) * len(plan.sums)

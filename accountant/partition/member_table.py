@@ -34,6 +34,11 @@ class MemberTable:
         """Return the rows of a dataset's members by name."""
         return self._rows.get(dataset, _NOBODY)
 
+    def memberships(self, name: str) -> list[MemberRow]:
+        """Return somebody's rows by dataset; any thread may ask."""
+        datasets = sorted(self._rows.copy().items())
+        return [row for _, rows in datasets if (row := rows.get(name)) is not None]
+
     def put(self, row: MemberRow) -> None:
         """Replace a member's row."""
         rows = self._rows.setdefault(row.dataset, {})

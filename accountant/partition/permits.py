@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from msgspec import UNSET
 
-from accountant.ledger import Ledger
 from accountant.policy import Policy
 from accountant.records import AdminRecord, MechanismRequest, SetMember
 from accountant.records.members import MemberRow, Role
@@ -27,13 +26,17 @@ def may_ask(policy: Policy, lookup: Lookup, request: MechanismRequest, at: int) 
     return policy.access != "members" or has_role(lookup, request.analyst, "analyst", at)
 
 
-def may_decide(ledger: Ledger, lookup: Lookup, record: AdminRecord, at: int) -> bool:
+def may_decide(lookup: Lookup, record: AdminRecord, at: int, *, is_owned: bool) -> bool:
     """Tell whether an owner's record may change a dataset.
 
     Anybody may change one that has no owner: it was opened by rules that knew none. Doors let an
     administrator's word through from administrators alone.
+
+    Args:
+        at: milliseconds since 1970.
+        is_owned: whether the dataset has an owner.
     """
-    if not ledger.owners or has_role(lookup, record.by, "owner", at):
+    if not is_owned or has_role(lookup, record.by, "owner", at):
         return True
     return isinstance(record, SetMember) and record.as_ is not None
 

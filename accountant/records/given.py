@@ -7,6 +7,7 @@ retry by an older program has the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from functools import cache
 from operator import is_
 from typing import Any, Final, cast, get_args
@@ -23,7 +24,7 @@ from accountant.policy import Policy
 from accountant.records.inputs import MOST_NESTED
 from accountant.records.records import encode
 from accountant.records.translate import translate
-from accountant.times import issued_at
+from accountant.times import issued_at, utc_iso
 
 _CLAIM_RULE: Final = (
     "must be text such as pure:0.1, a value of accountant.claims, or an object such as "
@@ -39,6 +40,8 @@ class _Around(msgspec.Struct):
 
 
 _decode_claim = msgspec.json.Decoder(_Around).decode
+
+_DAY: Final = len("2027-01-01")
 
 _IsUp = Callable[[Mapping[str, object], str], bool]
 """Tells of an object's field whether more is the safe side."""
@@ -102,6 +105,33 @@ def given_id(request_id: object) -> str:
         rule = "must be a UUID of version 7, lower case"
         raise RequestInvalid("request_id", rule, text or request_id, hint=_leave_it_out)
     return text
+
+
+_UNTIL_RULE: Final = (
+    "must be a day such as 2027-01-01, its first moment in UTC, or a time with its zone such as "
+    "2027-01-01T12:00:00Z"
+)
+
+
+def given_until(until: object) -> str:
+    """Return the first moment at which something is over, as the log writes it.
+
+    Args:
+        until: a day, which begins in UTC; or a time that knows its zone, or either as text.
+    Raises: RequestInvalid: it is neither.
+    """
+    moment = until
+    try:
+        if isinstance(moment, str):
+            day = len(moment) <= _DAY
+            moment = (date if day else datetime).fromisoformat(moment)
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+        if isinstance(moment, datetime):
+            return utc_iso(moment)
+    except ValueError:
+        pass
+    raise RequestInvalid("until", _UNTIL_RULE, until)
 
 
 def _leave_it_out() -> str:

@@ -55,7 +55,11 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
 
     def holds(self, role: Role, at: int) -> bool:
         """Tell whether the member has a role at a time, in milliseconds since 1970."""
-        return role in self.roles and (self.until is UNSET or at < self.until)
+        return role in self.roles and self.is_in_force(at)
+
+    def is_in_force(self, at: int) -> bool:
+        """Tell whether the membership is not over at a time."""
+        return self.until is UNSET or at < self.until
 
     @property
     def told(self) -> Member:
@@ -66,6 +70,7 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
 
 decode_member_row = msgspec.json.Decoder(MemberRow).decode
 _KEY: Final = b'{"dataset":"'
+_MEMBER: Final = b'","member":"'
 
 
 def in_order(roles: Iterable[Role]) -> tuple[Role, ...]:
@@ -96,9 +101,15 @@ def member_row_key(dataset: str, member: str) -> bytes:
     return b'%s%s","member":"%s"}' % (_KEY, dataset.encode(), member.encode())
 
 
+def member_keys(dataset: str) -> tuple[bytes, bytes]:
+    """Return two keys between which those of a dataset's members are, and no other."""
+    first = member_row_key(dataset, "").removesuffix(b'"}')
+    return first, first + b"\xff"
+
+
 def is_member_row_key(key: bytes) -> bool:
     """Tell a member's key from those of datasets and of the partition."""
-    return key.startswith(_KEY)
+    return key.startswith(_KEY) and _MEMBER in key
 
 
 def named_in(key: bytes) -> tuple[str, str]:

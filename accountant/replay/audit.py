@@ -31,7 +31,7 @@ from accountant.records.operated.rollbacks import Accepted
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
-from accountant.replay.for_ever import accepted, changed
+from accountant.replay.for_ever import Administered, accepted, administered, changed
 from accountant.replay.sealed import Sealed, SealedStart, next_seal
 from accountant.replay.sums import Finding, Findings, check_record, same
 from accountant.views.tallies import Counted, add
@@ -68,6 +68,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         branch: above it are only checkpoints of another log, see `records.Rollback`.
         rollbacks: those that the log has accepted, among the records.
         key_changes: changes of the key that signs checkpoints, among the records.
+        administered: what administrators have said of members, among the records.
     """
 
     ok: bool
@@ -83,6 +84,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     branch: int = 0
     rollbacks: tuple[Accepted, ...] = ()
     key_changes: tuple[Changed, ...] = ()
+    administered: tuple[Administered, ...] = ()
     first_disagreement: Disagreement | None = None
     sealed: int | None = None
 
@@ -136,6 +138,7 @@ class Auditor:
         self._decided_again = 0
         self._rollbacks: list[Accepted] = []
         self._key_changes: list[Changed] = []
+        self._administered: list[Administered] = []
 
     @property
     def records(self) -> int:
@@ -191,6 +194,7 @@ class Auditor:
             branch=0 if partition is None else partition.branch,
             rollbacks=tuple(self._rollbacks),
             key_changes=tuple(self._key_changes),
+            administered=tuple(self._administered),
             first_disagreement=self.disagreement,
         )
 
@@ -260,6 +264,8 @@ class Auditor:
         if bytes(decision.request):
             _insist(decided_again(partition, decision))
             self._decided_again += 1
+        if decision.administrator and decision.member is not None:
+            self._administered.append(administered(decision, decision.member))
 
     def _check_seal(self, partition: Partition, decision: Decision) -> Findings:
         seal = decision.seal

@@ -1,11 +1,54 @@
-"""What an audit tells of for ever: losses that a log has accepted, and changes of its key."""
+"""What an audit tells of for ever: accepted losses, changes of key, administrators' records."""
 
 from __future__ import annotations
 
+import msgspec
+
 from accountant.partition import Partition
+from accountant.partition.ids import decode_identity
 from accountant.records import Decision
+from accountant.records.members import Member, Role
 from accountant.records.operated.key_changes import Changed, KeyChange
 from accountant.records.operated.rollbacks import Accepted, Rollback
+
+
+class Administered(msgspec.Struct, frozen=True, kw_only=True):
+    """A membership that an administrator has set or removed, in place of an owner.
+
+    Attributes:
+        partition_sequence, decided_at: of the decision that says it.
+        by: the administrator.
+        roles: what the member may do from then on; none after a removal.
+        reason: as the administrator gave it.
+    """
+
+    partition_sequence: int
+    decided_at: str
+    dataset: str
+    by: str
+    member: str
+    roles: tuple[Role, ...]
+    reason: str
+
+
+class _Given(msgspec.Struct):
+    reason: str = ""
+
+
+_decode_given = msgspec.json.Decoder(_Given).decode
+
+
+def administered(decision: Decision, member: Member) -> Administered:
+    """Return an administrator's record as an audit tells it."""
+    return Administered(
+        partition_sequence=decision.partition_sequence,
+        decided_at=decision.decided_at,
+        dataset=str(decision.dataset),
+        by=decode_identity(decision.request).by,
+        member=member.member,
+        roles=member.roles,
+        reason=_decode_given(decision.request).reason,
+    )
 
 
 def accepted(decision: Decision, rollback: Rollback) -> Accepted:

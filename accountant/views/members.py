@@ -12,7 +12,7 @@ from accountant.records.members import MemberRow, member_row, owner_rows
 
 
 class MemberViews:
-    """The members of datasets that a process follows; each call is O(1) but for `of`."""
+    """The members of datasets that a process follows; each call is O(1) but for those of many."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, MemberRow]] = {}
@@ -41,3 +41,8 @@ class MemberViews:
         """Return a dataset's members by name."""
         rows = self._rows.get(dataset, {}).copy().items()
         return [row for _, row in sorted(rows) if row.roles]
+
+    def memberships(self, name: str) -> list[MemberRow]:
+        """Return somebody's rows by dataset; any thread may ask."""
+        datasets = sorted(self._rows.copy())
+        return [row for dataset in datasets if (row := self.get(dataset, name)) is not None]

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail, fail_unanswered, fail_word
-from streams.cli.reading.options import DEFAULT_URL, Json, NeighboursOption, UnitOption, Url, Wait
+from streams.cli.reading.options import (
+    DEFAULT_URL,
+    Json,
+    NeighboursOption,
+    TokenFile,
+    UnitOption,
+    Url,
+    Wait,
+)
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -24,9 +33,16 @@ def ask(
         str, typer.Argument(help="As in pure:0.01 or gaussian:sigma=20,sensitivity=1.")
     ],
     analyst: Annotated[
-        str,
-        typer.Option(envvar="ACCOUNTANT_ANALYST", help="Opaque id of who asks; kept for ever."),
-    ],
+        str | None,
+        typer.Option(
+            envvar="ACCOUNTANT_ANALYST",
+            help="Opaque id of who asks, kept for ever; with a token by default its name.",
+        ),
+    ] = None,
+    via: Annotated[
+        str | None,
+        typer.Option(help="The engine that asks for the analyst: the name of its own token."),
+    ] = None,
     unit: UnitOption = None,
     neighbours: NeighboursOption = None,
     purpose: Annotated[str, typer.Option(help="For people, at most 200 characters.")] = "",
@@ -39,6 +55,7 @@ def ask(
     ] = False,
     wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Ask whether a mechanism may run once on a dataset.
@@ -49,7 +66,8 @@ def ask(
     """
     from accountant.claims.text import parse_claim
     from streams.cli.printing.print_decision import tell
-    from streams.client import Accountant, Unanswered
+    from streams.cli.reading.connected import connected
+    from streams.client import Unanswered
     from streams.client.requests import new_id
     from streams.clock import SystemClock
 
@@ -61,9 +79,13 @@ def ask(
         if dry_run:
             if request_id is not None:
                 fail(Exit.USAGE, "--dry-run excludes --id: it sends nothing")
-            _dry_run(dataset, wanted, unit, cast("Neighbours | None", neighbours), url, json)
+            _dry_run(
+                dataset, wanted, unit, cast("Neighbours | None", neighbours), url, token_file, json
+            )
         sent_id = request_id or new_id(SystemClock())
-        with Accountant(url, wait=wait) as ledger:
+        with connected(url, token_file, wait=wait) as ledger:
+            if analyst is None and not ledger.shows_token:
+                fail(Exit.USAGE, "who asks?", hint="--analyst NAME, or ACCOUNTANT_ANALYST")
             try:
                 reply = ledger.ask(
                     dataset,
@@ -73,6 +95,7 @@ def ask(
                     neighbours=cast("Neighbours | None", neighbours),
                     purpose=purpose,
                     request_id=sent_id,
+                    via=via,
                     wait=wait,
                 )
             except Unanswered as error:
@@ -92,6 +115,7 @@ def _dry_run(
     unit: str | None,
     neighbours: Neighbours | None,
     url: str,
+    token_file: Path | None,
     json: bool,
 ) -> NoReturn:
     """Print what a request would be told, and end the command."""
@@ -100,7 +124,7 @@ def _dry_run(
     from streams.cli.printing.dry_run import tell_preview
     from streams.cli.reading.dataset_reader import opened
 
-    view = opened(dataset, url)
+    view = opened(dataset, url, token_file)
     policy = view.policy
     asked = PreviewRequest(claim, unit or policy.unit, neighbours or policy.neighbours)
     shown = preview(view, asked)

@@ -225,11 +225,11 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from streams.cli.printing.output import stdout
 
     wrong = report.first_disagreement
-    for each in report.rollbacks:
-        lost = f"the decisions from {each.rollback.first} to {each.rollback.last} were given up"
+    for loss in report.rollbacks:
+        lost = f"the decisions from {loss.rollback.first} to {loss.rollback.last} were given up"
         stdout().print(
-            f"[yellow]rollback[/] partition {number}, decision {each.partition_sequence} at "
-            f"{each.decided_at}: {lost}: {escape(each.note)}",
+            f"[yellow]rollback[/] partition {number}, decision {loss.partition_sequence} at "
+            f"{loss.decided_at}: {lost}: {escape(loss.note)}",
             soft_wrap=True,
         )
     for named in report.key_changes:
@@ -239,6 +239,16 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             f"[yellow]key[/] partition {number}, decision {named.partition_sequence} at "
             f"{named.decided_at}: {escape(change.key)} after {escape(change.by)}{unsigned}: "
             f"{escape(named.note)}",
+            soft_wrap=True,
+        )
+    for each in report.administered:
+        said = f"made {each.member} {' and '.join(each.roles)} on {each.dataset}"
+        if not each.roles:
+            said = f"removed {each.member} from {each.dataset}"
+        stdout().print(
+            f"[yellow]administrator[/] partition {number}, decision {each.partition_sequence} at "
+            f"{each.decided_at}: {each.by} has {said}"
+            f"{f': {escape(each.reason)}' if each.reason else ''}",
             soft_wrap=True,
         )
     if wrong is None and report.sealed is not None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import DEFAULT_URL, Json, Url, Wait
+from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
 from streams.cli.reading.policy_options import (
     PROPOSED_CAP,
+    check_words,
     excluded,
     named_options,
     policy_in,
@@ -21,19 +24,17 @@ from streams.cli.reading.policy_options import (
 )
 
 if TYPE_CHECKING:
+    from accountant.policy import Access, Visibility
     from accountant.policy.compiled import CompiledPolicy
     from accountant.records import Decision
 
 app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
-By = Annotated[
-    str, typer.Option(envvar="ACCOUNTANT_OWNER", help="Who you are; recorded, not verified.")
-]
-Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
 _OF_A_POLICY = (
     *("epsilon", "delta", "filter", "rho", "delta_for_claims"),
     *("unit", "neighbours", "horizon", "most_per_request", "beside"),
+    *("access", "visibility", "population"),
 )
 """The options of `open` that a policy's file says instead."""
 _CAP_EXPLAINED = (
@@ -41,6 +42,10 @@ _CAP_EXPLAINED = (
     "cannot use it up;\nchange it by `accountant dataset amend --most-per-request`, 1 lifts it"
 )
 
+_ACCESS_EXPLAINED = (
+    "access: members, so that nobody may ask yet; `accountant member set {name} ana --role analyst`"
+    " lets ana, --access anyone everybody"
+)
 _DELTA_EXPLAINED = (
     "all of delta is the filter's own, so claims with a delta of their own will be refused;\n"
     "for such claims a dataset is opened with --delta-for-claims, a part of --delta"
@@ -62,10 +67,15 @@ def open_(
     preview: Annotated[
         bool, typer.Option("--preview", help="Show what it would promise; open nothing.")
     ] = False,
-    by: By = "owner",
+    owner: Annotated[
+        list[str] | None,
+        typer.Option(help="Who decides about it from then on; repeat it. Without it --by alone."),
+    ] = None,
+    by: By = None,
     reason: Reason = "",
     wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     json: Json = False,
     **fields: str | None,
 ) -> None:
@@ -76,7 +86,7 @@ def open_(
     from accountant.policy import resolve
     from accountant.policy.compiled import open_plan
     from accountant.records.names import check_name
-    from streams.client import Accountant
+    from streams.cli.reading.connected import connected, said_by
 
     with explained():
         if policy is not None:
@@ -91,8 +101,15 @@ def open_(
             check_name("dataset", name)
             _preview(name, plan, json)
             return
-        with Accountant(url, wait=wait) as ledger:
-            decision = ledger.open(name, wanted, by=by, reason=reason, wait=wait)
+        with connected(url, token_file, wait=wait) as ledger:
+            closes = wanted.access is UNSET and ledger.shows_token and ledger.me().authentication
+            if closes:
+                wanted = replace(wanted, access="members")
+            decision = ledger.open(
+                name, wanted, by=said_by(ledger, by), owners=owner, reason=reason, wait=wait
+            )
+    if closes and not json and decision.outcome == "opened":
+        typer.echo(_ACCESS_EXPLAINED.format(name=name))
     if policy is None and proposes_cap and not json and decision.outcome == "opened":
         typer.echo(_CAP_EXPLAINED)
     if not json and decision.outcome == "opened" and _keeps_no_delta(plan):
@@ -136,35 +153,44 @@ def amend(
             help="JSON of the whole policy with a lower budget; refused once anything was granted.",
         ),
     ] = None,
+    access: Annotated[str | None, typer.Option(help="Who may ask: members, or anyone.")] = None,
+    visibility: Annotated[
+        str | None, typer.Option(help="Whose decisions analysts see: own, or those of all members.")
+    ] = None,
     follows: Annotated[
         int | None,
         typer.Option(help="Refuse unless this is the number of the dataset's last decision."),
     ] = None,
-    by: By = "owner",
+    by: By = None,
     reason: Reason = "",
     wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Change a dataset's alert thresholds, horizon or cap; or lower its budget before any grant.
+    """Change a dataset's thresholds, horizon, cap or access; or lower its budget before any grant.
 
     What is not given stays as it is.
     """
-    from streams.client import Accountant
+    from streams.cli.reading.connected import connected, said_by
 
-    if not alert_at and horizon is None and most_per_request is None and lower_to is None:
+    given = (horizon, most_per_request, lower_to, access, visibility)
+    if not alert_at and all(each is None for each in given):
         hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"
-        fail(Exit.USAGE, "nothing to change", hint=hint)
+        fail(Exit.USAGE, "nothing to change", hint=f"{hint}, --access members")
+    check_words(access=access, visibility=visibility)
     policy = None if lower_to is None else policy_in(lower_to)
-    with explained(), Accountant(url, wait=wait) as ledger:
+    with explained(), connected(url, token_file, wait=wait) as ledger:
         decision = ledger.amend(
             name,
             alert_at=alert_at or None,
             horizon=horizon,
             most_per_request=most_per_request,
             policy=policy,
+            access=cast("Access | None", access),
+            visibility=cast("Visibility | None", visibility),
             follows=follows,
-            by=by,
+            by=said_by(ledger, by),
             reason=reason,
             wait=wait,
         )
@@ -174,17 +200,18 @@ def amend(
 @app.command("close")
 def close(
     name: Name,
-    by: By = "owner",
+    by: By = None,
     reason: Reason = "",
     wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Close a dataset: nothing more is granted, and its name is used up."""
-    from streams.client import Accountant
+    from streams.cli.reading.connected import connected, said_by
 
-    with explained(), Accountant(url, wait=wait) as ledger:
-        decision = ledger.close_dataset(name, by=by, reason=reason, wait=wait)
+    with explained(), connected(url, token_file, wait=wait) as ledger:
+        decision = ledger.close_dataset(name, by=said_by(ledger, by), reason=reason, wait=wait)
     _tell(decision, json)
 
 
@@ -199,6 +226,7 @@ def show(
         ),
     ] = None,
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Show one dataset: its guarantee, what is spent and left, its odometers.
@@ -206,21 +234,29 @@ def show(
     And how many more requests like one would be granted.
     """
     from accountant.claims.text import parse_claim
+    from streams.cli.printing.members import joint_line, member_lines
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_details
     from streams.cli.reading.dataset_reader import fail_unopened, open_views
+    from streams.cli.reading.populations import joint_of, with_joint
 
-    with explained(), open_views(url) as views:
+    with explained(), open_views(url, token_file) as views:
         wanted = None if like is None else parse_claim(like)
         found = views.one(name)
         if found is None:
             fail_unopened(name)
         claim = wanted or views.last_granted(name)
         rollbacks = views.rollbacks()
+        joint = joint_of(found, views)
+        members = [] if json else views.members(name)
+        is_whole = joint is None or json or views.is_whole
     if json:
-        print_json(found)
+        print_json(with_joint(found, joint))
     else:
-        stdout().print(dataset_details(found, like=claim))
+        more = member_lines(found.policy, members)
+        if joint is not None:
+            more.append(("together", joint_line(joint, is_whole=is_whole)))
+        stdout().print(dataset_details(found, like=claim, more=more))
     for partition, count in rollbacks.items():
         typer.echo(
             f"the log of partition {partition} has accepted {count} times that decisions are lost, "
@@ -230,19 +266,29 @@ def show(
 
 
 @app.command("list")
-def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
-    """List every dataset with its budget; as JSON, one a line."""
+def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False) -> None:
+    """List every dataset with its budget; as JSON, one a line.
+
+    And what datasets of one population promise together, of those that are listed.
+    """
+    from accountant.views.population import joint_guarantees
+    from streams.cli.printing.members import joint_line
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_table
     from streams.cli.reading.dataset_reader import open_views
+    from streams.cli.reading.populations import with_joint
 
-    with explained(), open_views(url) as views:
+    with explained(), open_views(url, token_file) as views:
         found = views.read()
+        joint = {each.population: each for each in joint_guarantees(found)}
+        is_whole = not joint or json or views.is_whole
     if json:
         for view in found:
-            print_json(view)
-    else:
-        stdout().print(dataset_table(found))
+            print_json(with_joint(view, joint.get(view.policy.population or "")))
+        return
+    stdout().print(dataset_table(found))
+    for each in joint.values():
+        stdout().print(f"population {joint_line(each, is_whole=is_whole)}", soft_wrap=True)
 
 
 def _tell(decision: Decision, json: bool) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
     excluded,
     is_typed,
@@ -51,6 +51,7 @@ def fits(
         str | None, typer.Option(help="An open dataset: what is left of its budget.")
     ] = None,
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     json: Json = False,
     **budget: str | None,
 ) -> None:
@@ -71,7 +72,7 @@ def fits(
         if dataset is not None:
             why = "the budget is what is left of the dataset's"
             excluded(context, "--dataset", _OF_A_BUDGET, why=why)
-            _print_of_dataset(opened(dataset, url), wanted, json=json)
+            _print_of_dataset(opened(dataset, url, token_file), wanted, json=json)
             return
         with named_options(*PARAMETERS):
             if policy.filter == "all":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
     excluded,
     is_typed,
@@ -54,6 +54,7 @@ def plan(
         str | None, typer.Option(help="An open dataset: what is left of its budget.")
     ] = None,
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     json: Json = False,
     **fields: str | None,
 ) -> None:
@@ -76,7 +77,7 @@ def plan(
                 error=error, confidence=confidence, sensitivity=sensitivity, people=proportion_of
             )
             found = choices(wish)
-        budget = _of_file(policy) if dataset is None else _of_dataset(dataset, url)
+        budget = _of_file(policy) if dataset is None else _of_dataset(dataset, url, token_file)
         typed = policy_of(fields if is_typed(context, "filter") else proposed(fields))
         rows = [(choice, _fit(choice.claim, budget, typed)) for choice in found]
     if json:
@@ -121,11 +122,11 @@ def _of_file(path: Path | None) -> Budget | None:
     return None if path is None else unspent(open_plan(resolve(policy_in(path))))
 
 
-def _of_dataset(name: str, url: str) -> Budget:
+def _of_dataset(name: str, url: str, token_file: Path | None) -> Budget:
     from accountant.advice.fit import budget_of
     from streams.cli.reading.dataset_reader import opened
 
-    return budget_of(opened(name, url))
+    return budget_of(opened(name, url, token_file))
 
 
 def _print_json(

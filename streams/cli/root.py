@@ -21,6 +21,8 @@ from streams.cli import (
     head,
     key,
     log,
+    me,
+    member,
     new_id,
     plan,
     serve,
@@ -92,6 +94,8 @@ def _root(
 _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
 
 app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
+app.add_typer(member.app, name="member", rich_help_panel=_USE)
+app.command("me", rich_help_panel=_USE)(me.me)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
 app.command("usage", rich_help_panel=_USE)(usage.usage)
 app.command("watch", rich_help_panel=_USE)(watch.watch)

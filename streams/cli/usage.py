@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,6 +33,7 @@ def usage(
         _By.ANALYST
     ),
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with a header.")] = False,
     json: Json = False,
     parquet: Annotated[
@@ -52,7 +53,7 @@ def usage(
     if parquet is not None:
         _check_parquet()
     with explained():
-        rows = usage_rows(url, name, by.value)
+        rows = usage_rows(url, name, by.value, token_file)
         if parquet is not None:
             _write_parquet(parquet, by.value, rows)
         elif csv:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import explained
-from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ _SHOWN = 8  # alerts under the table, the latest
 
 def watch(
     url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
     every: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between looks.")] = 1.0,
     alerts: Annotated[
@@ -45,7 +46,7 @@ def watch(
     from streams.cli.printing.tables import dataset_table
     from streams.cli.reading.dataset_reader import open_views
 
-    with explained(), open_views(url) as views:
+    with explained(), open_views(url, token_file) as views:
         looks = _Looks(all_that_is_crossed=alerts)
         if alerts or json or once or not stdout().is_terminal:
             while True:

@@ -2,23 +2,25 @@
 
 And what they raise: RequestInvalid and Undecodable, where nothing was sent; Unanswered, which is an
 Unavailable with the id to ask again with; Unavailable; Gone, which says from where on decisions can
-be read; Refused, and of its kind NoSuchLedger and
-UsedAfterFork.
+be read; Refused, and of its kind NoSuchLedger, UsedAfterFork, Unauthenticated and NotPermitted.
 """
 
 from __future__ import annotations
 
 from accountant.errors import RequestInvalid
 from accountant.records.inputs import Undecodable
+from accountant.records.members import Member
 from streams.client.accountant import Accountant
 from streams.client.answers.store import AnswerMissing, AnswerStore, StillRunning
-from streams.client.async_accountant import AsyncAccountant, UsedAfterFork
+from streams.client.async_accountant import AsyncAccountant
 from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
+from streams.client.http.me import Me, Membership
+from streams.client.one_a_process import UsedAfterFork
 from streams.client.reply import Call, Reply
 from streams.client.requests import Unanswered
 from streams.client.stated import StatedClaim
-from streams.errors import Gone, Refused, Unavailable
+from streams.errors import Gone, NotPermitted, Refused, Unauthenticated, Unavailable
 
 __all__ = [
     "Accountant",
@@ -28,14 +30,19 @@ __all__ = [
     "Call",
     "Codec",
     "Gone",
+    "Me",
+    "Member",
+    "Membership",
     "NoSuchLedger",
     "NotGranted",
+    "NotPermitted",
     "Refused",
     "Reply",
     "RequestInvalid",
     "StatedClaim",
     "StillRunning",
     "Unanswered",
+    "Unauthenticated",
     "Unavailable",
     "Undecodable",
     "UsedAfterFork",

@@ -13,25 +13,22 @@ from accountant.claims import Claim
 from accountant.errors import BudgetError
 from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
+from accountant.records.members import Member
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.usage import UsageView
 from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
 from streams.client.connect import connect_here
+from streams.client.http.me import Me
 from streams.client.loop_thread import LoopThread
-from streams.client.methods import WAIT_S, refuse_old_close
+from streams.client.methods import refuse_old_close
 from streams.client.notebooks.shown import client_html
+from streams.client.owned.methods import Make
+from streams.client.patience import WAIT_S, Patience
 from streams.client.releases import Releases
 from streams.client.reply import Reply
-from streams.client.requests import (
-    Patience,
-    PreparedRequest,
-    Wanted,
-    unanswered,
-    undecided,
-    words,
-)
+from streams.client.requests import PreparedRequest, Wanted, unanswered, undecided, words
 from streams.client.stated import StatedClaim
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
@@ -59,15 +56,18 @@ class Accountant(Releases):
         self,
         url: str | None = None,
         *,
+        token: str | None = None,
         analyst: str | None = None,
+        via: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         wait: float = CONNECT_S,
     ) -> None:
         self._client = AsyncAccountant(
-            url, analyst=analyst, settings=settings, clock=clock, wait=wait
+            url, token=token, analyst=analyst, via=via, settings=settings, clock=clock, wait=wait
         )
         self.analyst = analyst
+        self.via = via
         self.clock = self._client.clock
         self._portal: LoopThread | None = None
         self._starting = threading.Lock()
@@ -118,6 +118,31 @@ class Accountant(Releases):
         off or written anew: `accountant audit --head`, and `--checkpoints` for signed ones.
         """
         return self._call(self._client.heads())
+
+    def members(self, dataset: str) -> list[Member]:
+        """Return a dataset's members by name, those whose time is over among them.
+
+        A door tells owners, auditors and administrators of all, others of themselves alone.
+        """
+        return self._call(self._client.members(dataset))
+
+    def me(self) -> Me:
+        """Return whom the ledger knows this client as; nobody in a file and on Kafka.
+
+        Raises: Unauthenticated: the door wants a token, or knows no such one.
+        """
+        return self._call(self._client.me())
+
+    @property
+    def shows_token(self) -> bool:
+        """Whether there is a door that a token is shown to."""
+        return self._client.shows_token
+
+    def said(self, by: str | None, make: Make, wait: float) -> Decision:
+        """Send the record that somebody makes; None for whom the door knows the client as."""
+        if by is None:
+            return self._call(self._client.said(None, make, wait))
+        return self.decided(make(by), wait)
 
     def usage(self, dataset: str) -> list[UsageView]:
         """Return who used a dataset, by analyst, since its log began.
@@ -214,10 +239,10 @@ class Accountant(Releases):
 
         Raises: Unanswered: the dataset's policy is needed, and cannot be read in time.
         """
-        if wanted.unit is not None and wanted.neighbours is not None:
-            return wanted.prepared(wanted.unit, wanted.neighbours)
+        if wanted.is_stated:
+            return wanted.prepared()
         known = self._client.known_statement(wanted.dataset)
-        if known is not None:
+        if known is not None and wanted.analyst is not None:
             return wanted.prepared(*known)
         return self._call(self._client.prepare(wanted, wait))
 

@@ -13,43 +13,31 @@ from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
+from accountant.records.members import Member
 from accountant.records.previews import asked_in
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.usage import UsageView
 from streams.client.async_releases import AsyncReleases
-from streams.client.connect import AbsentLedger, connect_here, let_go, settled
-from streams.client.methods import WAIT_S, refuse_old_close
+from streams.client.connect import AbsentLedger, connect_here, let_go, settings_of
+from streams.client.http.me import Me
+from streams.client.identity import me_of, own_name, shows_token
+from streams.client.methods import refuse_old_close
+from streams.client.one_a_process import UsedAfterFork
+from streams.client.owned.methods import Make
+from streams.client.patience import GRACE_S, WAIT_S, answered, looked_up
 from streams.client.reply import Call, Reply, must_be_awaited
-from streams.client.requests import (
-    GRACE_S,
-    Patience,
-    PreparedRequest,
-    Wanted,
-    unanswered,
-    undecided,
-    words,
-)
+from streams.client.requests import SOMEBODY, PreparedRequest, Wanted, undecided
 from streams.client.stated import StatedClaim
 from streams.clock import Clock, SystemClock
-from streams.errors import Refused, Unavailable
-from streams.service import Answer, Service
-from streams.settings import Settings, load
+from streams.errors import Unavailable
+from streams.service import Service
+from streams.settings import Settings
 
 CONNECT_S: Final = 10.0
 _NOBODY: Final = "preview"  # is not sent
 _USUAL: Final[tuple[str, Neighbours]] = ("person", "add_remove")
 _PAGE: Final = 500  # decisions
-
-
-class UsedAfterFork(Refused):
-    """The client was made by the process that this one was forked from."""
-
-    def __init__(self, made_by: int) -> None:
-        super().__init__(
-            f"process {made_by} made this client, and process {os.getpid()} is a fork of it: "
-            "make an Accountant in this process, or start it by spawn instead of fork"
-        )
 
 
 class AsyncAccountant(AsyncReleases):
@@ -63,7 +51,12 @@ class AsyncAccountant(AsyncReleases):
         url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; without it
             `ACCOUNTANT_URL`, or the first of these. A relative path is one in the directory
             that is the current one when the client is made.
-        analyst: who asks, where a call does not say so; without it `ACCOUNTANT_ANALYST`.
+        token: shown to the door at the address, and nowhere else; without it `ACCOUNTANT_TOKEN`,
+            or what is in the file `ACCOUNTANT_TOKEN_FILE`. A file that is opened here and Kafka
+            ask for none.
+        analyst: who asks, where a call does not say so; without it `ACCOUNTANT_ANALYST`, and with
+            a token whom the door knows.
+        via: the engine that asks for them, where a call does not say so.
         settings: all of them, instead of those in the environment.
         wait: seconds to wait for a connection to Kafka, at least 2, or for a file that another
             process holds without an address.
@@ -75,13 +68,16 @@ class AsyncAccountant(AsyncReleases):
         self,
         url: str | None = None,
         *,
+        token: str | None = None,
         analyst: str | None = None,
+        via: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         wait: float = CONNECT_S,
     ) -> None:
-        self.settings = settled(settings or load(url=url))
+        self.settings = settings_of(url, token, settings)
         self.analyst = analyst
+        self.via = via
         self.clock = clock or SystemClock()
         self._open: Service | None = None
         self._made_by = os.getpid()
@@ -98,6 +94,11 @@ class AsyncAccountant(AsyncReleases):
 
     async def __aexit__(self, *_: object) -> None:
         await self.disconnect()
+
+    @property
+    def shows_token(self) -> bool:
+        """Whether there is a door that a token is shown to."""
+        return shows_token(self._open)
 
     async def connect_kafka(self) -> Service:
         """Return the service of a ledger on Kafka.
@@ -177,6 +178,16 @@ class AsyncAccountant(AsyncReleases):
     async def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
         return await (await self._reached()).dataset(name)
+
+    @must_be_awaited
+    async def members(self, dataset: str) -> list[Member]:
+        """As `Accountant.members`."""
+        return await (await self._reached()).members(dataset)
+
+    @must_be_awaited
+    async def me(self) -> Me:
+        """As `Accountant.me`."""
+        return await me_of(await self._reached())
 
     @must_be_awaited
     async def usage(self, dataset: str) -> list[UsageView]:
@@ -280,21 +291,24 @@ class AsyncAccountant(AsyncReleases):
 
         Raises: Unanswered: the dataset's policy is needed, and cannot be read in time.
         """
-        if wanted.unit is not None and wanted.neighbours is not None:
-            return wanted.prepared(wanted.unit, wanted.neighbours)
-        patience = Patience(wait)
-        while True:
-            try:
-                async with asyncio.timeout(patience.left + GRACE_S):
-                    return wanted.prepared(*await self.stated(wanted.dataset))
-            except TimeoutError:
-                why = f"the ledger does not answer within {wait:g} s: nothing was heard"
-                raise unanswered(wanted, why) from None
-            except Unavailable as error:
-                pause = patience.pause(error.after)
-                if pause is None:
-                    raise unanswered(wanted, words(error)) from error
-            await asyncio.sleep(pause)
+        if wanted.is_stated:
+            return wanted.prepared()
+        return await looked_up(lambda: self._prepared(wanted), wanted, wait)
+
+    async def _prepared(self, wanted: Wanted) -> PreparedRequest:
+        if wanted.analyst is None:
+            wanted = wanted._replace(analyst=await own_name(self._service, "analyst"))
+        return wanted.prepared(*await self.stated(wanted.dataset))
+
+    def said(self, by: str | None, make: Make, wait: float) -> Call[Decision]:
+        """Send the record that somebody makes; None for whom the door knows the client as."""
+        if by is not None:
+            return self.decided(make(by), wait)
+        return Call(self._said_as_known(make, wait))
+
+    async def _said_as_known(self, make: Make, wait: float) -> Decision:
+        name = await looked_up(lambda: own_name(self._service, "by"), make(SOMEBODY), wait)
+        return await self._decided(make(name), wait)
 
     @must_be_awaited
     async def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
@@ -312,7 +326,7 @@ class AsyncAccountant(AsyncReleases):
 
     async def _record(self, call: PreparedRequest, wait: float) -> bytes:
         service = await self._reached(make=call.opens)
-        answer = await _answer(service, call, wait)
+        answer = await answered(service, call, wait)
         if answer.decision is None:
             raise undecided(call, wait)
         return answer.decision
@@ -326,23 +340,3 @@ class AsyncAccountant(AsyncReleases):
                 return await self._found(call.dataset, call.who, call.request_id)
         except (TimeoutError, Unavailable):
             return None
-
-
-async def _answer(service: Service, call: PreparedRequest, wait: float) -> Answer:
-    """Submit until there is an answer."""
-    patience = Patience(wait)
-    trouble = "nothing was heard"
-    while True:
-        left = patience.left
-        try:
-            async with asyncio.timeout(left + GRACE_S):
-                return await service.submit(call.source, call.body, wait=left)
-        except TimeoutError:
-            why = f"the ledger does not answer within {wait:g} s: {trouble}"
-            raise unanswered(call, why) from None
-        except Unavailable as error:
-            trouble = words(error)
-            pause = patience.pause(error.after)
-            if pause is None:
-                raise unanswered(call, trouble) from error
-        await asyncio.sleep(pause)

@@ -16,7 +16,8 @@ from accountant.policy import Neighbours
 from accountant.records import Decision
 from streams.client.answers.store import AnswerStore, Stored
 from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, only_granted
-from streams.client.methods import WAIT_S, LedgerMethods
+from streams.client.methods import LedgerMethods
+from streams.client.patience import WAIT_S
 from streams.client.reply import Call, Reply, must_be_awaited
 from streams.client.requests import PreparedRequest, Wanted
 from streams.client.stated import StatedClaim
@@ -47,10 +48,11 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         request_id: str | UUID | None = None,
+        via: str | None = None,
         wait: float = WAIT_S,
     ) -> AsyncIterator[Reply]:
         """As `Accountant.grant`."""
-        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         yield only_granted(await self.replied(asked, wait))
 
     @must_be_awaited
@@ -65,12 +67,13 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         request_id: str | UUID | None = None,
+        via: str | None = None,
         wait: float = WAIT_S,
         store: AnswerStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
     ) -> T:
         """As `Accountant.release`; `run` may also be asynchronous, else a thread runs it."""
-        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = await self.prepare(asked, wait)
         steps = Release(kept_in, call, codec, wait)

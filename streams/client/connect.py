@@ -17,12 +17,13 @@ from accountant.views.heads import Head
 from accountant.views.usage import UsageView
 from streams.client import one_a_process
 from streams.client.http import HttpService
+from streams.client.http.bearer import bearer_for
 from streams.clock import Clock
 from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.service import Answer, Readiness, Service
-from streams.settings import Settings
+from streams.settings import Settings, load
 
 _HELD_LOOK_S: Final = 0.05
 
@@ -126,7 +127,7 @@ def _connect_once(
 ) -> EmbeddedService | HttpService | AbsentLedger | None:
     kind, target = settings.ledger
     if kind == "http":
-        return HttpService(target)
+        return HttpService(target, bearer_for(target, settings))
     if kind == "kafka":
         return None
     path = Path(target)
@@ -135,7 +136,7 @@ def _connect_once(
         return here
     owner = FileLock(path).owner()
     if owner is not None and owner.address is not None:
-        return HttpService(owner.address)
+        return HttpService(owner.address, bearer_for(owner.address, settings))
     if owner is None and not make and not path.exists():
         return AbsentLedger(path)
     return one_a_process.opened(path, settings, clock)
@@ -145,6 +146,18 @@ async def let_go(service: Service) -> None:
     """Close a service, unless another client of this process has the same file open."""
     if not isinstance(service, EmbeddedService) or one_a_process.is_last(service):
         await service.close()
+
+
+def settings_of(url: str | None, token: str | None, settings: Settings | None) -> Settings:
+    """Return the settings of a client: those given, else those of the environment.
+
+    Raises: Refused: a value breaks its rule.
+    """
+    if settings is None:
+        return settled(load(url=url, token=token))
+    if token is not None:
+        settings = settings.model_copy(update={"token": load(token=token).token})
+    return settled(settings)
 
 
 def settled(settings: Settings) -> Settings:

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
-from accountant.policy import Neighbours, Policy
+from accountant.policy import Neighbours
 from accountant.records.given import given_claim, given_id
-from streams.client.requests import (
-    PreparedRequest,
-    Wanted,
-    new_id,
-    prepare_amend,
-    prepare_close,
-    prepare_open,
-    prepared,
-)
+from streams.client.owned.methods import OwnerMethods
+from streams.client.patience import WAIT_S
+from streams.client.requests import PreparedRequest, Wanted, new_id, prepared
 from streams.client.stated import StatedClaim
-from streams.clock import Clock
 
-WAIT_S: Final = 5.0
 ANALYST: Final = "ACCOUNTANT_ANALYST"
 
 D_co = TypeVar("D_co", covariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 
-class LedgerMethods(Generic[D_co, R_co]):
+class LedgerMethods(OwnerMethods[D_co], Generic[D_co, R_co]):
     """Requests and owners' records.
 
     `D_co` is a decision and `R_co` a reply, or what is awaited for one. What is wrong with a
@@ -39,10 +31,11 @@ class LedgerMethods(Generic[D_co, R_co]):
     Attributes:
         clock: dates the ids.
         analyst: who asks where a call does not say so.
+        via: the engine that asks for them, where a call does not say so.
     """
 
-    clock: Clock
     analyst: str | None
+    via: str | None
 
     def decided(self, call: PreparedRequest, wait: float) -> D_co:
         """Send a call until it is answered, the same bytes each time."""
@@ -62,6 +55,7 @@ class LedgerMethods(Generic[D_co, R_co]):
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         request_id: str | UUID | None = None,
+        via: str | None = None,
         wait: float = WAIT_S,
     ) -> R_co:
         """Ask to run one mechanism on a dataset; read `granted` of what it replies.
@@ -73,16 +67,19 @@ class LedgerMethods(Generic[D_co, R_co]):
             claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`),
                 as a value of `accountant.claims`, as a dict of the wire, or as an engine's
                 adapter states it. Amounts are taken exactly, or refused with how to write them.
-            analyst: who asks; without it the client's own.
+            analyst: who asks; without it the client's own, which with a token is by default
+                whom the door knows the client as.
             purpose: for people, at most 200 characters.
             unit, neighbours: what the promise is for; those of the dataset's policy where they
                 are not given.
             request_id: of an earlier call, to ask again; without it a new one.
+            via: the name of the engine that asks for the analyst, the token's own: it needs the
+                role `engine`, and the analyst must be named.
             wait: seconds to wait for the decision, retries included; a call that is under way
                 then takes at most about two more.
         Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
         """
-        wanted = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        wanted = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         return self.replied(wanted, wait)
 
     def wanted(
@@ -94,6 +91,7 @@ class LedgerMethods(Generic[D_co, R_co]):
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         request_id: str | UUID | None = None,
+        via: str | None = None,
     ) -> Wanted:
         """Return what a caller asks for, checked as far as it is known.
 
@@ -109,19 +107,20 @@ class LedgerMethods(Generic[D_co, R_co]):
             claim, unit, neighbours = claim
         else:
             claim = given_claim(claim)
-        who = analyst or self.analyst or os.environ.get(ANALYST)
-        if not who:
+        who = analyst or self.analyst or os.environ.get(ANALYST) or None
+        engine = via or self.via
+        if who is None and engine is not None:
+            rule = "must be given where an engine asks, as `via` says"
+            raise RequestInvalid("analyst", rule, who)
+        if who is None and not self.shows_token:
             rule = f"must be given to the call, to the client, or as {ANALYST}"
             raise RequestInvalid("analyst", rule, who)
         fresh = request_id is None
         sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
-        wanted = Wanted(dataset, claim, who, purpose, unit, neighbours, sent_id, fresh)
-        if unit is None or neighbours is None:
+        wanted = Wanted(dataset, claim, who, purpose, unit, neighbours, sent_id, fresh, engine)
+        if not wanted.is_stated:
             wanted.check()
         return wanted
-
-    def _id(self, request_id: str | UUID | None) -> str:
-        return new_id(self.clock) if request_id is None else given_id(request_id)
 
     def new_request_id(self) -> str:
         """Return a new request id, to be kept before asking: a UUIDv7 of this moment."""
@@ -130,81 +129,6 @@ class LedgerMethods(Generic[D_co, R_co]):
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> D_co:
         """Send a body of your own, a request or an admin record; retries send the same bytes."""
         return self.decided(prepared(body), wait)
-
-    def open(
-        self,
-        dataset: str,
-        policy: Policy | Mapping[str, Any],
-        *,
-        by: str,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-    ) -> D_co:
-        """Open a dataset under a policy; the budget is fixed from the first grant on.
-
-        Args:
-            policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
-            by: its owner.
-        """
-        sent_id = self._id(request_id)
-        call = prepare_open(dataset, policy, by=by, reason=reason, request_id=sent_id)
-        return self.decided(call._replace(fresh=request_id is None), wait)
-
-    def amend(
-        self,
-        dataset: str,
-        *,
-        alert_at: Sequence[object] | None = None,
-        horizon: str | None = None,
-        most_per_request: object = None,
-        policy: Policy | Mapping[str, Any] | None = None,
-        follows: int | None = None,
-        by: str,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-    ) -> D_co:
-        """Change a dataset's thresholds, horizon or cap; or, before any grant, lower its budget.
-
-        Args:
-            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None keeps
-                those there are.
-            horizon: how long the budget is to last, such as `P365D`; None keeps it.
-            most_per_request: the most that one request may take, a ratio; None keeps it.
-            policy: the whole policy with a lower budget, and nothing beside it; refused once
-                anything was granted.
-            follows: number of the dataset's decision (`sequence`) that this follows; if another
-                one has come since, it is refused as `out_of_date`.
-            by: its owner.
-        """
-        call = prepare_amend(
-            dataset,
-            alert_at=alert_at,
-            horizon=horizon,
-            most_per_request=most_per_request,
-            policy=policy,
-            follows=follows,
-            by=by,
-            reason=reason,
-            request_id=self._id(request_id),
-        )
-        return self.decided(call._replace(fresh=request_id is None), wait)
-
-    def close_dataset(
-        self,
-        dataset: str,
-        *,
-        follows: int | None = None,
-        by: str,
-        reason: str = "",
-        request_id: str | UUID | None = None,
-        wait: float = WAIT_S,
-    ) -> D_co:
-        """Close a dataset: nothing more is granted; `follows` as of `amend`."""
-        sent_id = self._id(request_id)
-        call = prepare_close(dataset, follows=follows, by=by, reason=reason, request_id=sent_id)
-        return self.decided(call._replace(fresh=request_id is None), wait)
 
 
 def refuse_old_close(dataset: tuple[object, ...], rest: Mapping[str, object]) -> None:

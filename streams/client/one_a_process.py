@@ -17,6 +17,19 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
 
+# What says nothing of the ledger in the file: a token is for doors alone.
+_OF_THE_CLIENT: Final = {"url", "token", "token_file", "token_unencrypted"}
+
+
+class UsedAfterFork(Refused):
+    """The client was made by the process that this one was forked from."""
+
+    def __init__(self, made_by: int) -> None:
+        super().__init__(
+            f"process {made_by} made this client, and process {os.getpid()} is a fork of it: "
+            "make an Accountant in this process, or start it by spawn instead of fork"
+        )
+
 
 @dataclass(slots=True)
 class _Opened:
@@ -103,8 +116,8 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _check_alike(path: Path, known: _Opened, settings: Settings, clock: Clock) -> None:
-    before = known.settings.model_dump(exclude={"url"})
-    now = settings.model_dump(exclude={"url"})
+    before = known.settings.model_dump(exclude=_OF_THE_CLIENT)
+    now = settings.model_dump(exclude=_OF_THE_CLIENT)
     differing = [name for name in now if now[name] != before[name]]
     if clock is not known.clock and not (
         isinstance(clock, SystemClock) and isinstance(known.clock, SystemClock)

@@ -15,7 +15,8 @@ from accountant.policy import Neighbours
 from accountant.records import Decision
 from streams.client.answers.store import AnswerStore, Stored
 from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, only_granted
-from streams.client.methods import WAIT_S, LedgerMethods
+from streams.client.methods import LedgerMethods
+from streams.client.patience import WAIT_S
 from streams.client.reply import Reply
 from streams.client.requests import PreparedRequest, Wanted
 from streams.client.stated import StatedClaim
@@ -46,6 +47,7 @@ class Releases(LedgerMethods[Decision, Reply]):
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         request_id: str | UUID | None = None,
+        via: str | None = None,
         wait: float = WAIT_S,
     ) -> Iterator[Reply]:
         """Ask, and enter the `with` only where the mechanism may run: once, within it.
@@ -55,7 +57,7 @@ class Releases(LedgerMethods[Decision, Reply]):
 
         Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
         """
-        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         yield only_granted(self.replied(asked, wait))
 
     def release(
@@ -69,6 +71,7 @@ class Releases(LedgerMethods[Decision, Reply]):
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         request_id: str | UUID | None = None,
+        via: str | None = None,
         wait: float = WAIT_S,
         store: AnswerStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
@@ -92,7 +95,7 @@ class Releases(LedgerMethods[Decision, Reply]):
             StillRunning: another process runs it.
             TypeError: the answer cannot be stored. Nobody saw it: release again with the same id.
         """
-        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id)
+        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = self.prepare(asked, wait)
         steps = Release(kept_in, call, codec, wait)

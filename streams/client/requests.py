@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 import os
-import random
-import time
-from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import to_builtins
+from msgspec import UNSET
 
 from accountant.claims import Claim
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
-from accountant.exact import exact_text
-from accountant.policy import Neighbours, Policy
+from accountant.policy import Neighbours
 from accountant.records import (
     VERSION,
-    Amend,
-    Close,
     Decision,
     MechanismRequest,
     Open,
     Source,
     encode,
 )
-from accountant.records.given import given_policy, given_ratios
 from accountant.records.inputs import Checked, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import issued_at, uuid7
 from streams.clock import Clock
 from streams.errors import Unavailable
-
-_FIRST_PAUSE_S: Final = 0.05
-_LONGEST_PAUSE_S: Final = 2.0
-GRACE_S: Final = 1.5
-"""How long after its wait a call may still take, for what is under way then."""
 
 
 class Unanswered(Unavailable):
@@ -57,31 +45,6 @@ class Unanswered(Unavailable):
 def words(error: BaseException) -> str:
     """Return what an error says, its type's name if that is nothing."""
     return str(error) or type(error).__name__
-
-
-class Patience:
-    """How long a call may still take, all of its retries together."""
-
-    def __init__(self, wait: float) -> None:
-        self._until = time.monotonic() + wait
-        self._longest = _FIRST_PAUSE_S
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left, at least 0."""
-        return max(0.0, self._until - time.monotonic())
-
-    def pause(self, least: float = 0.0) -> float | None:
-        """Return how long to pause before the next attempt, None if there is to be none.
-
-        The pauses grow, with jitter.
-
-        Args:
-            least: seconds that the door has asked to wait.
-        """
-        pause = least + self._longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
-        self._longest = min(2 * self._longest, _LONGEST_PAUSE_S)
-        return None if pause >= self.left else pause
 
 
 class PreparedRequest(NamedTuple):
@@ -155,30 +118,36 @@ def new_id(clock: Clock) -> str:
 
 
 class Wanted(NamedTuple):
-    """What a caller asks for, until unit and neighbouring relation are known.
+    """What a caller asks for, until unit, neighbouring relation and analyst are known.
 
     Attributes:
+        analyst: who asks; None for whom the door knows the client as.
         unit, neighbours: those of the dataset's policy where they are None.
         request_id: of an earlier call, or made for this one.
         fresh: it was made for this one.
+        via: the engine that asks for the analyst, None where there is none.
     """
 
     dataset: str
     claim: str | Claim
-    analyst: str
+    analyst: str | None
     purpose: str
     unit: str | None
     neighbours: Neighbours | None
     request_id: str
     fresh: bool
+    via: str | None = None
 
-    def prepared(self, unit: str, neighbours: Neighbours) -> PreparedRequest:
+    def prepared(
+        self, unit: str = "person", neighbours: Neighbours = "add_remove"
+    ) -> PreparedRequest:
         """Return the call that asks to run one mechanism.
 
         Args:
             unit, neighbours: where none were given.
         Raises: RequestInvalid.
         """
+        assert self.analyst is not None
         before, after = _around_id(
             self.dataset,
             self.claim,
@@ -186,6 +155,7 @@ class Wanted(NamedTuple):
             self.purpose,
             self.unit or unit,
             self.neighbours or neighbours,
+            self.via,
         )
         if issued_at(self.request_id) is None:
             rule = "must be a UUID of version 7, lower case"
@@ -200,9 +170,16 @@ class Wanted(NamedTuple):
 
         Raises: RequestInvalid.
         """
-        self.prepared("person", "add_remove")
+        self._replace(analyst=self.analyst or SOMEBODY).prepared()
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether nothing is left to find out before it can be sent."""
+        return None not in (self.analyst, self.unit, self.neighbours)
 
 
+SOMEBODY: Final = "somebody"
+"""Stands for a name until it is known; it is not sent."""
 _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
 
 
@@ -214,6 +191,7 @@ def _around_id(
     purpose: str,
     unit: str,
     neighbours: Neighbours,
+    via: str | None,
 ) -> tuple[bytes, bytes]:
     """Return a checked body's bytes before and after its id: notebooks ask alike, often."""
     if isinstance(claim, str):
@@ -230,95 +208,13 @@ def _around_id(
         unit=unit,
         neighbours=neighbours,
         purpose=purpose,
+        via=UNSET if via is None else via,
     )
     body = encode(request)
     check_body("requests", body)
     # The id stands before all that a caller chose, so its first place is the right one.
     before, _, after = body.partition(_ANY_ID.encode())
     return before, after
-
-
-def prepare_open(
-    dataset: str, policy: Policy | Mapping[str, Any], *, by: str, reason: str, request_id: str
-) -> PreparedRequest:
-    """Return the call that opens a dataset.
-
-    Raises: RequestInvalid.
-    """
-    record = {
-        "version": VERSION,
-        "type": "open",
-        "request_id": request_id,
-        "dataset": dataset,
-        "by": by,
-        "policy": given_policy(policy),
-        "reason": reason,
-    }
-    body = encode(record)
-    check_body("admin", body)
-    return PreparedRequest("admin", body, dataset, by, request_id, opens=True)
-
-
-def prepare_amend(
-    dataset: str,
-    *,
-    alert_at: Sequence[object] | None,
-    horizon: str | None,
-    most_per_request: object,
-    policy: Policy | Mapping[str, Any] | None,
-    follows: int | None,
-    by: str,
-    reason: str,
-    request_id: str,
-) -> PreparedRequest:
-    """Return the call that changes a dataset's thresholds, horizon, cap or budget.
-
-    Raises: RequestInvalid: also where none is given.
-    """
-    if alert_at is None and horizon is None and most_per_request is None and policy is None:
-        rule = "must be given, or horizon, most_per_request or policy"
-        raise RequestInvalid("alert_at", rule, None)
-    record = Amend(
-        version=VERSION,
-        request_id=request_id,
-        dataset=dataset,
-        by=by,
-        alert_at=None if alert_at is None else given_ratios(alert_at),
-        horizon=horizon,
-        reason=reason,
-        follows=follows,
-        most_per_request=(
-            None
-            if most_per_request is None
-            else exact_text(most_per_request, field="most_per_request", up=False)
-        ),
-    )
-    fields = {name: each for name, each in to_builtins(record).items() if each is not None}
-    if policy is not None:
-        fields["policy"] = given_policy(policy)
-    body = encode(fields)
-    check_body("admin", body)
-    return PreparedRequest("admin", body, dataset, by, request_id)
-
-
-def prepare_close(
-    dataset: str, *, follows: int | None, by: str, reason: str, request_id: str
-) -> PreparedRequest:
-    """Return the call that closes a dataset.
-
-    Raises: RequestInvalid.
-    """
-    record = Close(
-        version=VERSION,
-        request_id=request_id,
-        dataset=dataset,
-        by=by,
-        reason=reason,
-        follows=follows,
-    )
-    body = encode({name: each for name, each in to_builtins(record).items() if each is not None})
-    check_body("admin", body)
-    return PreparedRequest("admin", body, dataset, by, request_id)
 
 
 def undecided(call: PreparedRequest, wait: float) -> Unanswered:

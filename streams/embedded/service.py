@@ -79,10 +79,12 @@ class EmbeddedService:
         self._heads = own_heads(file, settings, clock, self.checkpoint_places)
         self._pages = DecisionPages(self._reader, self._usage)
         self.live_ledgers = LiveLedgers(
-            clock, lags=self._lags, analysts=settings.metrics_analysts, index=self._usage
+            clock,
+            lags=lambda: [Lag("requests", 0, len(self._inbox))],
+            analysts=settings.metrics_analysts,
+            index=self._usage,
         )
         self.views = LiveViews(self.live_ledgers)
-
         journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity)
 
         def make(observer: Observer, entitlement: Entitlement) -> Processor:
@@ -182,9 +184,8 @@ class EmbeddedService:
         issued = issued_at(request_id)
         if issued is None:
             return None
-        partition = self._held()
         for source in _SOURCES:
-            known = partition.ids.get(issued, id_key(source, dataset, who, request_id))
+            known = self._held().ids.get(issued, id_key(source, dataset, who, request_id))
             if known is not None:
                 return self._reader.decision(known.partition_sequence)
         return None
@@ -211,8 +212,7 @@ class EmbeddedService:
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Return who used a dataset, by analyst, purpose, day or month."""
-        upto = self._check_readable()
-        return await asyncio.to_thread(self._usage.rows, dataset, by, upto)
+        return await asyncio.to_thread(self._usage.rows, dataset, by, self._check_readable())
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         view = self.views.dataset(dataset)
@@ -259,6 +259,10 @@ class EmbeddedService:
         """As `LedgerService.member`."""
         return self._held().members.get(dataset, name)
 
+    def memberships(self, name: str) -> list[MemberRow]:
+        """As `LedgerService.memberships`."""
+        return self._held().members.memberships(name)
+
     async def members(self, dataset: str) -> list[Member]:
         rows = self._held().members.of(dataset).copy()
         return [row.told for _, row in sorted(rows.items())]
@@ -290,10 +294,9 @@ class EmbeddedService:
         # Before the writer, whose connection tidies up as the last one that is closed.
         self._usage.close()
         self._writer.stop()
-        if self._heads is not None:
-            self._heads.close()
-        if self.checkpoint_places is not None:
-            self.checkpoint_places.close()
+        for each in (self._heads, self.checkpoint_places):
+            if each is not None:
+                each.close()
         self._close_readers()
         self._lock.release()
 
@@ -345,6 +348,3 @@ class EmbeddedService:
     def _crossed(self) -> list[Alert]:
         partition = self._writer.partition
         return [] if partition is None else crossed(partition.ledgers.copy())
-
-    def _lags(self) -> list[Lag]:
-        return [Lag("requests", 0, len(self._inbox))]

@@ -8,8 +8,11 @@ from litestar import Litestar
 from litestar.datastructures import State
 from prometheus_client import CollectorRegistry
 
+from streams.clock import Clock, SystemClock
 from streams.gateway.access import guarded, make_authenticator, proxies_of
 from streams.gateway.access.me import show_me
+from streams.gateway.access.members import list_members
+from streams.gateway.access.refusal import count_refusals
 from streams.gateway.context import Context
 from streams.gateway.contract.methods import answer_head
 from streams.gateway.contract.openapi import openapi_config
@@ -28,7 +31,13 @@ from streams.gateway.monitoring import monitoring
 from streams.gateway.page import page
 from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS
-from streams.gateway.submit import amend_dataset, close_dataset, open_dataset, submit_request
+from streams.gateway.submit import (
+    amend_dataset,
+    close_dataset,
+    open_dataset,
+    set_member,
+    submit_request,
+)
 from streams.metrics.registry import make_registry, version
 from streams.service import LedgerService
 from streams.settings import Settings
@@ -38,10 +47,12 @@ _ROUTES: Final = [
     open_dataset,
     amend_dataset,
     close_dataset,
+    set_member,
     preview_request,
     list_datasets,
     show_dataset,
     show_usage,
+    list_members,
     list_requests,
     show_decision,
     show_head,
@@ -52,15 +63,20 @@ _ROUTES: Final = [
 
 
 def create_app(
-    service: LedgerService, settings: Settings, *, registry: CollectorRegistry | None = None
+    service: LedgerService,
+    settings: Settings,
+    *,
+    registry: CollectorRegistry | None = None,
+    clock: Clock | None = None,
 ) -> Litestar:
     """Return the door of a ledger; the caller keeps and closes the service.
 
     Args:
         registry: what /metrics shows; without it, only the process itself.
+        clock: by which memberships end; without it, the machine's.
     Raises: Refused: who asks could not be known, though the settings say that it must.
     """
-    context = Context(service, settings)
+    context = Context(service, settings, clock or SystemClock())
     shown = registry or make_registry(None)
     authenticator = make_authenticator(settings, shown)
     app = Litestar(
@@ -75,5 +91,7 @@ def create_app(
         request_max_body_size=settings.most_body,
         logging_config=None,
     )
+    if authenticator is not None:
+        count_refusals(app, shown)
     guarded(app, authenticator, proxies_of(settings))
     return answer_head(limited(app, settings, shown))

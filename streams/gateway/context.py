@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from litestar import Request
 from litestar.datastructures import State
 
+from streams.clock import Clock, SystemClock
 from streams.service import LedgerService
 from streams.settings import Settings
 
@@ -19,11 +20,13 @@ class Context:
     """The door's surroundings.
 
     Attributes:
+        clock: by which memberships end.
         stopping: set once the server is to end, so that streams do.
     """
 
     service: LedgerService
     settings: Settings
+    clock: Clock = field(default_factory=SystemClock)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 

@@ -8,18 +8,18 @@ from collections.abc import AsyncIterator, Sequence
 from operator import attrgetter
 from typing import Annotated, Final
 
-import msgspec
 from litestar import Response, get
 from litestar.params import FromPath, QueryParameter
 from litestar.response import Stream
 
 from accountant.errors import RequestInvalid
 from accountant.records import encode
-from accountant.records.served import served
 from accountant.views.datasets import DatasetView
-from accountant.views.follow import decode_line
+from streams.gateway.access.pages import note_reading, page_of
+from streams.gateway.access.refusal import forbidden
+from streams.gateway.access.sight import decode_decision_line, sees_decision, shown, sight_of
 from streams.gateway.context import HttpRequest, context_of
-from streams.gateway.problems import JSON, problem
+from streams.gateway.problems import JSON, never_opened, problem
 from streams.index import BYS, Indexed
 
 _SLICE: Final = 200  # datasets encoded at a turn of the loop: well below a millisecond
@@ -31,17 +31,6 @@ _LARGEST_NUMBER: Final = 2**53 - 1  # the largest that every reader of JSON has 
 
 def _json(value: object) -> Response[bytes]:
     return Response(encode(value), media_type=JSON)
-
-
-def _never_opened(dataset: str) -> Response[bytes]:
-    return problem(
-        404,
-        "unknown_dataset",
-        f"dataset {dataset[:100]} was never opened",
-        field="dataset",
-        rule="must have been opened",
-        value=dataset[:100],
-    )
 
 
 @get("/datasets", tags=["datasets"], media_type=JSON)
@@ -65,6 +54,9 @@ async def list_datasets(
     """
     most = None if limit is None else _whole("limit", limit, 1, _MOST)
     views = await context_of(request).service.datasets()
+    sight = sight_of(request)
+    if not sight.is_whole:
+        views = await asyncio.to_thread(sight.among, views)
     first = bisect_right(views, after, key=attrgetter("dataset"))
     shown = views[first:] if most is None else views[first : first + most]
     return Stream(_encoded(shown), media_type=JSON)
@@ -95,8 +87,8 @@ async def _encoded(views: Sequence[DatasetView]) -> AsyncIterator[bytes]:
 @get("/datasets/{dataset:str}", tags=["datasets"])
 async def show_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Return one dataset as it stands."""
-    view = await context_of(request).service.dataset(dataset)
-    return _never_opened(dataset) if view is None else _json(view)
+    found = await sight_of(request).dataset(dataset)
+    return never_opened(dataset) if found is None else _json(found[0])
 
 
 @get("/datasets/{dataset:str}/usage", tags=["datasets"])
@@ -108,15 +100,26 @@ async def show_usage(
         QueryParameter(description="what the rows are by", schema_extra={"enum": list(BYS)}),
     ] = "analyst",
 ) -> Response[bytes]:
-    """Return who used a dataset, by analyst, purpose, day or month."""
+    """Return who used a dataset, by analyst, purpose, day or month.
+
+    Who does not see what others ask gets their own row alone, and nothing by purpose or time.
+    """
     service = context_of(request).service
     known = next((each for each in BYS if each == by), None)
     if known is None:
         raise RequestInvalid("by", f"must be one of {', '.join(BYS)}", by)
-    if await service.dataset(dataset) is None:
-        return _never_opened(dataset)
+    found = await sight_of(request).dataset(dataset)
+    if found is None:
+        return never_opened(dataset)
+    _, standing = found
+    note_reading(request, dataset, sees_all=standing.sees_all)
     if known == "analyst":
-        return _json(await service.usage(dataset))
+        usage = await service.usage(dataset)
+        own = standing.name
+        return _json([row for row in usage if standing.sees_requests or row.analyst == own])
+    if not standing.sees_requests:
+        what = "usage by anything but the analyst is for those who see what all have asked"
+        raise forbidden(request, "read", what, field="by", value=by)
     if not isinstance(service, Indexed):
         raise RequestInvalid("by", "must be analyst: this door keeps no index", by)
     rows = await service.usage_by(dataset, known)
@@ -148,25 +151,22 @@ async def list_requests(
 ) -> Response[bytes]:
     """Return the decisions on a dataset in their order, a page at a time.
 
-    `next` is the next page's `after`; a page may be shorter than `limit`, and an empty one is the
-    end, from which `next` goes on later. A decision without a number in the dataset, such as a
-    repeat, is in no page. 410 where the next decisions are in an archive of the log, with the
-    `after` to read on from.
+    `next` is the next page's `after`; where it is the `after` that was given, that is the end, from
+    which it goes on later. A page may be shorter than `limit`; to who does not see what others ask,
+    it may be empty before the end, where the next 5,000 decisions are of others. A decision without
+    a number in the dataset, such as a repeat, is in no page. 410 where the next decisions are in an
+    archive of the log, with the `after` to read on from.
     """
     first = _whole("after", after, 0, _LARGEST_NUMBER)
     most = _whole("limit", limit, 1, _MOST_DECISIONS)
     service = context_of(request).service
-    if await service.dataset(dataset) is None:
-        return _never_opened(dataset)
-    found = await service.decisions(dataset, after=first, most=most)
-    # In a thread: a long page would keep the loop from answering others for 20 ms.
-    return Response(await asyncio.to_thread(_page, found, first), media_type=JSON)
-
-
-def _page(found: Sequence[bytes], after: int) -> bytes:
-    shown = [msgspec.Raw(served(value)) for value in found]
-    last = decode_line(found[-1]).sequence if found else after
-    return encode({"decisions": shown, "next": last})
+    seen = await sight_of(request).dataset(dataset)
+    if seen is None:
+        return never_opened(dataset)
+    _, standing = seen
+    note_reading(request, dataset, sees_all=standing.sees_all)
+    page = await page_of(service, dataset, standing, after=first, most=most)
+    return Response(page, media_type=JSON)
 
 
 @get("/datasets/{dataset:str}/requests/{request_id:str}", tags=["requests"])
@@ -181,7 +181,12 @@ async def show_decision(
     """Return the first decision on a recent request: the index keeps the window of ids."""
     found = await context_of(request).service.find(dataset, analyst, request_id)
     if found is not None:
-        return Response(served(found), media_type=JSON)
+        standing = await sight_of(request).at(dataset)
+        line = decode_decision_line(found)
+        if standing is not None and sees_decision(standing, line):
+            if analyst != standing.name:
+                note_reading(request, dataset, sees_all=standing.sees_all)
+            return Response(shown(standing, line, found), media_type=JSON)
     return problem(
         404,
         "not_found",

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from accountant.records import encode
 from streams.gateway.access.principal import authenticates, known
-from streams.gateway.access.refusal import not_permitted
+from streams.gateway.access.refusal import forbidden
 from streams.gateway.problems import JSON
 from streams.metrics.registry import exposition
 from streams.service import Readiness
@@ -54,7 +54,8 @@ def monitoring(
         """Return every metric for Prometheus."""
         authenticator = request.app.state.get("authenticator")
         if authenticator is not None and not authenticator.may_read_metrics(known(request)):
-            return not_permitted("metrics are for administrators and those named by a setting")
+            what = "metrics are for administrators and those named by a setting"
+            raise forbidden(request, "metrics", what)
         text, content_type = exposition(registry, request.headers.get("accept", ""))
         # As a header: Litestar would put a second charset behind a media type's own.
         return Response(text, headers={"Content-Type": content_type})

@@ -11,7 +11,9 @@ from litestar import Response, get
 
 from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView
+from accountant.views.population import JointGuarantee, joint_guarantees
 from streams.errors import Unavailable
+from streams.gateway.access.sight import Sight, sight_of
 from streams.gateway.context import HttpRequest, context_of
 
 _HEADERS: Final = {
@@ -30,6 +32,8 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 </style></head><body><h1>Datasets</h1>
 """
 _MOST: Final = 500  # datasets: every open page asks anew for all it shows, every five seconds
+_MOST_NAMED: Final = 20
+_TOGETHER: Final = ("population", "datasets", "guarantee of all together")
 _HEAD: Final = ("dataset", "guarantee", "spent", "left", "odometers (epsilon)", "state")
 
 
@@ -39,7 +43,7 @@ async def page(request: HttpRequest) -> Response[str]:
     try:
         views = await context_of(request).service.datasets()
         # Beside the loop: to go through very many takes longer than a decision may wait.
-        content = await asyncio.to_thread(_content, views)
+        content = await asyncio.to_thread(_content, sight_of(request), views)
     except Unavailable as error:
         content = f"<p>Not ready: {escape(str(error))}</p>"
     end = (
@@ -48,17 +52,43 @@ async def page(request: HttpRequest) -> Response[str]:
     return Response(_TOP + content + end, media_type="text/html", headers=_HEADERS)
 
 
-def _content(views: list[DatasetView]) -> str:
+def _content(sight: Sight, known: list[DatasetView]) -> str:
+    views = sight.among(known)
     if not views:
         return "<p>None is open yet: <code>POST /datasets</code>.</p>"
+    together = _together(joint_guarantees(views), is_whole=sight.is_whole)
     more = len(views) - _MOST
     if more <= 0:
-        return _table(views)
+        return _table(views) + together
     told = (
         f"<p>The {_MOST} nearest to exhaustion, what no longer grants last, and {more:,} more: "
         "<code>GET /datasets</code> lists all.</p>"
     )
-    return told + _table(nsmallest(_MOST, views, _urgency))
+    return told + _table(nsmallest(_MOST, views, _urgency)) + together
+
+
+def _together(found: list[JointGuarantee], *, is_whole: bool) -> str:
+    """Return what the datasets of each population promise together, of those that are seen."""
+    if not found:
+        return ""
+    # The others stay out of it: what they would add tells that they are there.
+    which = "" if is_whole else "<p>Of the datasets that you see; there may be others.</p>"
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _joint(each)) + "</tr>"
+        for each in found
+    )
+    head = "".join(f"<th scope=col>{name}</th>" for name in _TOGETHER)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<h2>The same people in several datasets</h2>{which}{table}"
+
+
+def _joint(each: JointGuarantee) -> tuple[str, str, str]:
+    names = ", ".join(each.datasets[:_MOST_NAMED])
+    more = len(each.datasets) - _MOST_NAMED
+    names += f" and {more:,} more" if more > 0 else ""
+    if each.why is not None:
+        return each.population, names, f"no (epsilon, delta): {each.why}"
+    return each.population, names, f"epsilon {each.epsilon}, delta {each.delta}"
 
 
 def _urgency(view: DatasetView) -> tuple[bool, float, str]:

@@ -7,10 +7,10 @@ from litestar.params import FromPath
 
 from accountant.records import encode
 from accountant.records.previews import check_preview
+from streams.gateway.access.sight import sight_of
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.contract.openapi import PreviewOperation
-from streams.gateway.datasets import _never_opened
-from streams.gateway.problems import JSON
+from streams.gateway.problems import JSON, never_opened
 from streams.gateway.submit import _wrong_content
 
 
@@ -29,7 +29,9 @@ async def preview_request(request: HttpRequest, dataset: FromPath[str]) -> Respo
     if wrong is not None:
         return wrong
     asked = check_preview(await request.body())
+    if await sight_of(request).dataset(dataset) is None:
+        return never_opened(dataset)
     found = await context_of(request).service.preview(dataset, asked)
     if found is None:
-        return _never_opened(dataset)
+        return never_opened(dataset)
     return Response(encode(found), media_type=JSON)

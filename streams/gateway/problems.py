@@ -69,6 +69,18 @@ def problem(
     return Response(encode(told), status_code=status, media_type=PROBLEM_JSON, headers=headers)
 
 
+def never_opened(dataset: str) -> Response[bytes]:
+    """Return the answer about a dataset that is not there, or not for the one who asks."""
+    return problem(
+        404,
+        "unknown_dataset",
+        f"dataset {dataset[:100]} was never opened",
+        field="dataset",
+        rule="must have been opened",
+        value=dataset[:100],
+    )
+
+
 class Told(Exception):
     """A problem that a handler raises whose own answer is of another kind."""
 

@@ -15,6 +15,7 @@ from typing import Final
 from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
+from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import explained
 from streams.errors import Refused
@@ -148,12 +149,14 @@ async def run_gateway(
     registry: CollectorRegistry | None = None,
     listening: Listening = _silent,
     made: Callable[[GatewayServer], None] | None = None,
+    clock: Clock | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
 
     Args:
         listening: called with the URL once connections are accepted.
         made: called with the server before it starts.
+        clock: as of `create_app`.
     Raises: Refused: the address cannot be listened at.
     """
     with bind(settings) as bound:
@@ -163,7 +166,7 @@ async def run_gateway(
             say_who_is_known(settings, address)
             listening(address)
 
-        app = create_app(service, settings, registry=registry)
+        app = create_app(service, settings, registry=registry, clock=clock)
         server = GatewayServer(app, settings, on_started=started)
         if made is not None:
             made(server)

@@ -10,14 +10,26 @@ from litestar import Response, post
 from litestar.params import FromPath
 
 from accountant.errors import RequestInvalid
-from accountant.records import Amend, Close, FieldError, MechanismRequest, Open, Source, encode
+from accountant.records import (
+    Amend,
+    Body,
+    Close,
+    FieldError,
+    MechanismRequest,
+    Open,
+    SetMember,
+    Source,
+    encode,
+)
 from accountant.records.inputs import Checked, check_body
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.served import served
+from streams.gateway.access.permits import check_may_know, check_may_send
+from streams.gateway.access.sight import decode_decision_line, shown
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.contract.openapi import (
     AmendOperation,
     CloseOperation,
+    MemberOperation,
     OpenOperation,
     RequestOperation,
 )
@@ -28,11 +40,12 @@ _STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422}
 
 
 class _Told(msgspec.Struct):
-    """The part of a decision that the status depends on."""
+    """The part of a decision that the status depends on, and whether it tells of a dataset."""
 
     outcome: Outcome
     reason: Reason | None = None
     error: FieldError | None = None
+    totals: msgspec.Raw = msgspec.Raw(b"")
 
 
 _decode_told = msgspec.json.Decoder(_Told).decode
@@ -76,10 +89,24 @@ async def close_dataset(request: HttpRequest, dataset: FromPath[str]) -> Respons
     return await _submit(request, "admin", Close, dataset)
 
 
+@post(
+    "/datasets/{dataset:str}/members",
+    operation_class=MemberOperation,
+    status_code=200,
+    tags=["access"],
+)
+async def set_member(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Say what somebody may do on a dataset, instead of what was said before; nothing removes them.
+
+    An owner's word; with `as: administrator`, an administrator's.
+    """
+    return await _submit(request, "admin", SetMember, dataset)
+
+
 async def _submit(
     request: HttpRequest,
     source: Source,
-    kind: type[MechanismRequest | Open | Amend | Close],
+    kind: type[Body],
     dataset: str | None = None,
 ) -> Response[bytes]:
     wrong = _wrong_content(request)
@@ -88,6 +115,7 @@ async def _submit(
     body = await request.body()
     checked = check_body(source, body)
     _check_kind(checked, kind, dataset)
+    await check_may_send(request, checked.body)
     wait = wait_of(request.headers.get("prefer"))
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait)
@@ -96,7 +124,7 @@ async def _submit(
         pending = {"status": "pending", "location": where}
         headers = {"Location": where, "Retry-After": "1"}
         return Response(encode(pending), status_code=202, media_type=JSON, headers=headers)
-    return _answered(answer.decision, checked, where)
+    return await _answered(request, answer.decision, checked, where)
 
 
 def _wrong_content(request: HttpRequest) -> Response[bytes] | None:
@@ -132,7 +160,7 @@ def _wrong_content(request: HttpRequest) -> Response[bytes] | None:
 
 def _check_kind(
     checked: Checked,
-    kind: type[MechanismRequest | Open | Amend | Close],
+    kind: type[Body],
     dataset: str | None,
 ) -> None:
     body = checked.body
@@ -148,13 +176,17 @@ def _location(checked: Checked) -> str:
     return f"/datasets/{body.dataset}/requests/{body.request_id}?analyst={quote(checked.who)}"
 
 
-def _answered(decision: bytes, checked: Checked, where: str) -> Response[bytes]:
-    told = _decode_told(decision)
-    shown = served(decision)
+async def _answered(
+    request: HttpRequest, decision: bytes, checked: Checked, where: str
+) -> Response[bytes]:
+    told, line = _decode_told(decision), decode_decision_line(decision)
+    tells = bool(bytes(told.totals))
+    standing = await check_may_know(request, checked.body, told.outcome, tells=tells)
+    content = shown(standing, line, decision)
     if told.outcome is not Outcome.INVALID:
         status = _STATUS.get(told.outcome, 200)
         return Response(
-            shown, status_code=status, media_type=JSON, headers={"Content-Location": where}
+            content, status_code=status, media_type=JSON, headers={"Content-Location": where}
         )
     error = told.error
     if error is None and told.reason is Reason.ISSUED_IN_FUTURE:
@@ -168,5 +200,5 @@ def _answered(decision: bytes, checked: Checked, where: str) -> Response[bytes]:
         field=error.field,
         rule=error.rule,
         value=error.value,
-        decision=msgspec.Raw(shown),
+        decision=msgspec.Raw(content),
     )

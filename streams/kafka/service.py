@@ -14,6 +14,7 @@ from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.previews import PreviewRequest
+from accountant.records.state_rows import Row
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.heads import Head
@@ -260,17 +261,32 @@ class KafkaService:
             if not future.done():
                 future.set_exception(Unavailable("closing: retry with the same bytes"))
 
-    async def _take_row(self, _partition: int, row: Snapshot | MemberRow) -> None:
+    async def _take_row(self, _partition: int, row: Row) -> None:
         if isinstance(row, MemberRow):
             self._members.take_row(row)
-        else:
+        elif isinstance(row, Snapshot):
             self._views_of.take_row(row)
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """As `LedgerService.member`."""
+        self._check_follows()
         return self._members.get(dataset, name)
 
+    def memberships(self, name: str) -> list[MemberRow]:
+        """As `LedgerService.memberships`."""
+        self._check_follows()
+        return self._members.memberships(name)
+
+    def _check_follows(self) -> None:
+        """Check that changes of members reach this process: whoever was removed is let in else.
+
+        Raises: Unavailable: they do not.
+        """
+        if self._tail.trouble:
+            raise Unavailable(self._tail.trouble)
+
     async def members(self, dataset: str) -> list[Member]:
+        self._check_follows()
         return [row.told for row in self._members.of(dataset)]
 
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:

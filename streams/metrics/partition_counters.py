@@ -79,7 +79,7 @@ class PartitionCounters:
         self._datasets = self._remembered_ids = self._branch = 0
         self._partition: Partition | None = None
         self._refold_seconds = 0.0
-        self._fencings = 0
+        self._fencings = self._administered = 0
         self._faults: Counter[str] = Counter()
         # As decided: with names that nobody opened, until `_settle` takes them out.
         self._outcomes: Counter[_Decided] = Counter()
@@ -121,11 +121,16 @@ class PartitionCounters:
         # The rest by values, since hashing an enum's member is a call into Python.
         self._granted.update([each.dataset for each in decided if each.outcome is _GRANTED])
         known = len(self._outcomes)
+        others = [each for each in decided if each.outcome is not _GRANTED]
         self._outcomes.update(
             (each.dataset, each.outcome._value_, why if why is None else why._value_)
-            for each in decided
-            if each.outcome is not _GRANTED
+            for each in others
             for why in (each.reason,)
+        )
+        self._administered += sum(
+            each.decision.administrator
+            for each in others
+            if each.outcome is Outcome.MEMBER_SET or each.outcome is Outcome.MEMBER_REMOVED
         )
         if len(self._outcomes) > known:
             # What is new stands at the end: nobody has to look through all of them.
@@ -216,6 +221,7 @@ class PartitionCounters:
             fencings=self._fencings,
             faults=self._faults.copy(),
             dead_letters=dead,
+            administered=self._administered,
             decision_seconds=self._decision_seconds.buckets(),
             commit_seconds=self._commit_seconds.buckets(),
             commit_records=self._commit_records.buckets(),

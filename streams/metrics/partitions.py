@@ -92,13 +92,19 @@ def _faults(snapshot: Snapshot) -> Iterator[Metric]:
     dead = CounterMetricFamily(
         "privacy_dead_letters", "Input records set aside.", labels=["partition", "reason"]
     )
+    administered = CounterMetricFamily(
+        "privacy_administrator_records",
+        "Memberships that an administrator has set or removed, in place of an owner.",
+        labels=["partition"],
+    )
     for number, view in snapshot.partitions.items():
+        administered.add_metric([str(number)], view.administered)
         fencings.add_metric([str(number)], view.fencings)
         for fault, count in sorted(view.faults.items()):
             faults.add_metric([str(number), fault], count)
         for reason, count in sorted(view.dead_letters.items()):
             dead.add_metric([str(number), reason], count)
-    yield from (fencings, faults, dead)
+    yield from (fencings, faults, dead, administered)
 
 
 def _durations(snapshot: Snapshot) -> Iterator[Metric]:

@@ -27,6 +27,7 @@ class PartitionView:
         fencings: since this process began.
         faults: why it had to refold, by name of the error.
         dead_letters: inputs set aside, by reason.
+        administered: records of administrators on members, since this process began.
         decision_seconds: from append to visible decision.
         commit_seconds, commit_records: by transaction.
     """
@@ -43,6 +44,7 @@ class PartitionView:
     fencings: int
     faults: Mapping[str, int]
     dead_letters: Mapping[str, int]
+    administered: int
     decision_seconds: Buckets
     commit_seconds: Buckets
     commit_records: Buckets

@@ -79,12 +79,17 @@ def _networks(text: str) -> str:
     return text
 
 
+def is_token(text: str) -> bool:
+    """Tell whether a text can be a token of either kind."""
+    return _TOKEN.fullmatch(text) is not None
+
+
 def _token(secret: SecretStr | None) -> SecretStr | None:
     """Check a client's token, which no message repeats."""
     text = "" if secret is None else secret.get_secret_value().strip()
     if not text:
         return None
-    if _TOKEN.fullmatch(text) is None:
+    if not is_token(text):
         raise ValueError("must be a token as `accountant token create` or the provider gives it")
     return SecretStr(text)
 
@@ -157,7 +162,14 @@ class AccessSettings(BaseSettings):
     token: Annotated[SecretStr | None, AfterValidator(_token)] = Field(
         None, description="the token that a client shows; never shown"
     )
-    token_file: Path | None = Field(None, description="file that holds the client's token")
+    token_file: Path | None = Field(
+        None,
+        description="file that holds the client's token, where `token` is not set; read anew when "
+        "it changes",
+    )
+    token_unencrypted: bool = Field(
+        False, description="send the client's token over http:// to other machines"
+    )
 
     @property
     def is_private(self) -> bool:

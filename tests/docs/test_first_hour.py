@@ -9,25 +9,40 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/start.md")
+SERVES = {"README.md": 1, "docs/start.md": 2}
+PAGES = tuple(SERVES)
 BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # All others end with 0.
-EXITS = {"--dry-run": 6, "pure:1 ": 1}
+EXITS = {"ask census gaussian:sigma=20,sensitivity=1 --analyst ana --dry-run": 6, "# refused": 1}
+# What a shell keeps for the lines after it.
+KEPT = re.compile(r"(?:export|umask) ")
+SET = re.compile(r"((?:[A-Z_]+=\S+ )+)")
 
 
 def commands(page: str) -> list[str]:
-    """Return the commands of a page's blocks that are typed in a shell."""
+    """Return the commands of a page's blocks that are typed in a shell.
+
+    Each with what the lines before it in its block have set.
+    """
     blocks = BLOCK.findall((ROOT / page).read_text())
-    typed = r"(?:make|curl|\.venv/bin/|[A-Z_]+=\S+ \.venv/bin/)"
+    typed = r"(?:make|curl|export|umask|(?:[A-Z_]+=\S+ )*\.venv/bin/)"
     shells = [block for block in blocks if re.match(typed, block)]
-    # A command goes on for as long as a quote of it is open.
-    return [line for block in shells for line in re.findall(r"(?:'[^']*'|[^'\n])+", block)]
+    found = []
+    for block in shells:
+        kept = ""
+        # A command goes on for as long as a quote of it is open.
+        for line in re.findall(r"(?:'[^']*'|[^'\n])+", block):
+            if KEPT.match(line):
+                kept += f"{line}\n"
+            else:
+                found.append(kept + line)
+    return found
 
 
 @pytest.fixture
@@ -47,9 +62,15 @@ def environment(port: int, clone: Path) -> dict[str, str]:
 @contextmanager
 def served(command: str, clone: Path, port: int) -> Iterator[None]:
     """Run `serve` as the page has it, until the block ends."""
-    arguments = shlex.split(command, comments=True)
+    found = SET.match(command)
+    given = dict(each.split("=", 1) for each in shlex.split(found[1])) if found else {}
+    arguments = shlex.split(command[len(found[1]) :] if found else command, comments=True)
     process = subprocess.Popen(
-        arguments, cwd=clone, env=environment(port, clone), stdout=subprocess.PIPE, text=True
+        arguments,
+        cwd=clone,
+        env={**environment(port, clone), **given},
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
@@ -86,19 +107,18 @@ def test_every_command_runs_as_it_is_typed(page: str, clone: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    serve = [command for command in typed if "accountant serve" in command]
-    assert len(serve) == 1
-    before, after = typed[: typed.index(serve[0])], typed[typed.index(serve[0]) + 1 :]
-    for command in before:
-        if command.startswith("make "):
-            # The recipe alone: this environment is made already.
-            target = shlex.split(command, comments=True)
-            subprocess.run([*target, "--dry-run"], cwd=ROOT, check=True, capture_output=True)
-        else:
-            run(command, clone, port)
-    with served(serve[0], clone, port):
-        for command in after:
-            run(command, clone, port)
+    assert sum("accountant serve" in command for command in typed) == SERVES[page]
+    with ExitStack() as serving:
+        for command in typed:
+            if "accountant serve" in command:
+                serving.close()  # of an earlier section
+                serving.enter_context(served(command, clone, port))
+            elif command.startswith("make "):
+                # The recipe alone: this environment is made already.
+                target = shlex.split(command, comments=True)
+                subprocess.run([*target, "--dry-run"], cwd=ROOT, check=True, capture_output=True)
+            else:
+                run(command, clone, port)
 
 
 def test_no_page_names_a_command_that_is_not_on_the_path() -> None:

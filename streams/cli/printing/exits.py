@@ -19,7 +19,7 @@ from accountant.replay.refold import GenesisDiffers
 from accountant.spelling import did_you_mean
 from streams.address import AddressInvalid
 from streams.clock import CLOCK_OUT_OF_RANGE
-from streams.errors import ClockOutOfRange, JournalFault, Refused, extras_named
+from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused, extras_named
 from streams.settings import PREFIX
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ def explained() -> Iterator[None]:
     except ClockOutOfRange as error:
         fail(Exit.OPERATOR, str(error), hint=_CLOCK)
     except Refused as error:
-        if isinstance(error.__cause__, ValidationError):
-            fail(Exit.USAGE, _wrong_setting(error.__cause__))
-        fail(Exit.OPERATOR, str(error))
+        _explain_refused(error)
     except GenesisDiffers as error:  # nothing is damaged: a setting is wrong
         fail(Exit.OPERATOR, str(error))
     except LogDamaged as error:
@@ -119,6 +117,14 @@ def explained() -> Iterator[None]:
         fail(Exit.OPERATOR, f"the ledger's file cannot be used: {error}", hint=hint)
     except OSError as error:
         _explain_system(error)
+
+
+def _explain_refused(error: Refused) -> NoReturn:
+    if isinstance(error, NotPermitted):
+        fail(Exit.FAILED, str(error), hint="`accountant me` shows as whom the door knows you")
+    if isinstance(error.__cause__, ValidationError):
+        fail(Exit.USAGE, _wrong_setting(error.__cause__))
+    fail(Exit.OPERATOR, str(error))
 
 
 def _explain_system(error: OSError) -> NoReturn:

@@ -36,6 +36,8 @@ OUTCOME_STYLE = {
     "opened": "blue",
     "closed": "blue",
     "amended": "blue",
+    "member_set": "blue",
+    "member_removed": "blue",
 }
 
 

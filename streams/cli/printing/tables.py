@@ -19,6 +19,7 @@ from accountant.claims.text import claim_text
 from accountant.filters.beside import ENDED, WITHOUT
 from accountant.policy import Policy, guarantee_of
 from accountant.records import Decision, FieldError
+from accountant.records.members import Member
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.cli.printing.output import outcome_text, short, spent_bar
@@ -37,6 +38,13 @@ _MEANS = {
     Reason.OUT_OF_DATE: "another decision has come since the one that this follows",
     Reason.ALREADY_GRANTED: "something was granted: the budget can be lowered no more",
     Reason.NOT_LOWER: "the policy is somewhere larger, or of another filter, unit or neighbours",
+    Reason.NOT_PERMITTED: "who asks, or the engine between, lacks the role in this dataset: "
+    "an owner gives it by `accountant member set`",
+    Reason.UNKNOWN_MEMBER: "nobody of that name is a member: `accountant member list` shows them",
+    Reason.LAST_OWNER: "the dataset would have no owner: make somebody else one before, by "
+    "`accountant member set --role owner`",
+    Reason.TOO_MANY_MEMBERS: "a dataset has at most 10,000 members: remove some before, those "
+    "whose time is over count too",
     Reason.OVERLOADED: "too many requests: retry the same request in a minute",
     Reason.ISSUED_IN_FUTURE: "the id's time is ahead of the ledger's clock: set this machine's",
 }
@@ -148,11 +156,14 @@ def odometers(readings: dict[str, str], separator: str = "\n") -> str:
     return separator.join(f"{name} {short(value, 4)}" for name, value in readings.items()) or "–"
 
 
-def dataset_details(view: DatasetView, *, like: Claim | None = None) -> RenderableType:
+def dataset_details(
+    view: DatasetView, *, like: Claim | None = None, more: Sequence[tuple[str, str]] = ()
+) -> RenderableType:
     """Return all there is to see of one dataset.
 
     Args:
         like: count how many more requests of this claim would be granted.
+        more: lines on who may ask, and see.
     """
     policy = view.policy
     grid = Table.grid(padding=(0, 2))
@@ -174,6 +185,7 @@ def dataset_details(view: DatasetView, *, like: Claim | None = None) -> Renderab
         ("last decision", f"{view.last_decided_at} (number {view.sequence})"),
         ("budget is to last until", view.horizon_ends_at or "–"),
         ("state", state_of(view, "open")),
+        *more,
     ]
     if like is not None:
         count = about_more(more_like(like, view))
@@ -231,11 +243,24 @@ def amount_lines(left: dict[str, str] | None, **amounts: dict[str, str] | None) 
             yield Text(f"  {label:<6}{shown}")
 
 
+def member_words(member: Member | None) -> str:
+    """Return what a decision says of a member, "" where it says nothing."""
+    if member is None:
+        return ""
+    team = f", team {member.team}" if member.team else ""
+    until = f", until {member.until}" if member.until else ""
+    roles = f" is {', '.join(member.roles)}" if member.roles else " has no role any more"
+    return f": {member.member}{roles}{team}{until}"
+
+
 def explain(decision: Decision) -> list[Text]:
     """Return the decision for people, line by line; a refusal says what would fit."""
     head = outcome_text(decision.outcome)
     if decision.reason is not None:
         head.append(f" ({decision.reason})")
+    # A member's record moves no amount.
+    left = decision.left if decision.member is None else None
+    head.append(member_words(decision.member), style="")
     first = decision.first
     if first is not None:
         head.append(f": first decided {first.outcome} at {first.decided_at}", style="")
@@ -246,7 +271,7 @@ def explain(decision: Decision) -> list[Text]:
         lines.append(Text(f"  {_MEANS[decision.reason]}"))
     if lacks_delta(decision.asked, decision.left, decision.totals):
         lines.append(Text(f"  {NO_DELTA}"))
-    lines += amount_lines(decision.left, cost=decision.cost, asked=decision.asked)
+    lines += amount_lines(left, cost=decision.cost, asked=decision.asked)
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if decision.odometers and decision.outcome is Outcome.GRANTED:

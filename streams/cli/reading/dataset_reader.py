@@ -12,13 +12,14 @@ import msgspec
 from accountant.claims import Claim
 from accountant.errors import LogDamaged
 from accountant.records import decode_snapshot
+from accountant.records.members import Member, decode_member_row, member_keys
 from accountant.records.names import is_name
 from accountant.records.outcomes import Outcome
 from accountant.views.datasets import DatasetView, view_of_snapshot
 from accountant.views.follow import counted, decode_line, fold_run, runs
 from streams.cli.printing.exits import Exit, fail
 from streams.cli.reading.decoding import decoded
-from streams.errors import Refused
+from streams.errors import NotPermitted, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -58,6 +59,13 @@ class Views(AbstractContextManager["Views"]):
         """
         raise NotImplementedError
 
+    def members(self, name: str) -> list[Member]:
+        """Return a dataset's members by name, those whose time is over among them.
+
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        raise NotImplementedError
+
     def rollbacks(self) -> Mapping[int, int]:
         """Return how many losses each partition's log has accepted, of those that have.
 
@@ -71,6 +79,14 @@ class Views(AbstractContextManager["Views"]):
         Raises: LogDamaged.
         """
         return None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every dataset is seen, and not only those that a door shows to whom it knows.
+
+        Raises: Unavailable, Refused.
+        """
+        return True
 
     def close(self) -> None:
         """Let go of the ledger."""
@@ -105,6 +121,19 @@ class _FileViews(Views):
         found = alone._shown("WHERE key = ?", (name.encode(),))
         self._granted.update(alone._granted)
         return found[0] if found else None
+
+    def members(self, name: str) -> list[Member]:
+        from streams.embedded.ledger_file import ROWS, decoded_row, reader, sound_row
+
+        if not is_name(name):
+            return []
+        first, last = member_keys(name)
+        with reader(self._path) as db:
+            found: list[Any] = db.execute(
+                f"{ROWS} WHERE key > ? AND key < ? ORDER BY key", (first, last)
+            ).fetchall()
+        rows = [decoded_row(row[0], sound_row(*row), decode_member_row) for row in found]
+        return [row.told for row in sorted(rows, key=lambda row: row.member)]
 
     def last_granted(self, name: str) -> Claim | None:
         if name not in self._granted:
@@ -165,7 +194,7 @@ class _FileViews(Views):
         if sealed is None:
             return
         for value in sealed.state[:-1]:
-            if self._within in value:
+            if value.startswith(_SNAPSHOT) and self._within in value:
                 row = decoded(0, value, decode_snapshot)
                 self._views[row.dataset] = view_of_snapshot(row)
         self._read = partition_row(sealed).partition_sequence
@@ -210,6 +239,12 @@ class _ClientViews(Views):
     def one(self, name: str) -> DatasetView | None:
         return self._client.dataset(name) if is_name(name) else None
 
+    def members(self, name: str) -> list[Member]:
+        try:
+            return self._client.members(name) if is_name(name) else []
+        except NotPermitted:
+            return []
+
     def rollbacks(self) -> Mapping[int, int]:
         try:
             heads = self._client.heads()
@@ -217,11 +252,18 @@ class _ClientViews(Views):
             return {}
         return {each.partition: each.branch for each in heads if each.branch}
 
+    @property
+    def is_whole(self) -> bool:
+        if not self._client.shows_token:
+            return True
+        me = self._client.me()
+        return me.administrator or not me.authentication
+
     def close(self) -> None:
         self._client.disconnect()
 
 
-def open_views(url: str) -> Views:
+def open_views(url: str, token_file: Path | None = None) -> Views:
     """Return the views of the ledger at an address.
 
     Raises: AddressInvalid, Unavailable, NoSuchLedger, Refused.
@@ -236,14 +278,14 @@ def open_views(url: str) -> Views:
 
             check_there(path)
         return _FileViews(path)
-    from streams.client import Accountant
+    from streams.cli.reading.connected import connected
 
-    return _ClientViews(Accountant(url))
+    return _ClientViews(connected(url, token_file))
 
 
-def opened(name: str, url: str) -> DatasetView:
+def opened(name: str, url: str, token_file: Path | None = None) -> DatasetView:
     """Return one dataset as it stands; end the command if it was never opened."""
-    with open_views(url) as views:
+    with open_views(url, token_file) as views:
         found = views.one(name)
     if found is None:
         fail_unopened(name)

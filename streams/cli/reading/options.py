@@ -25,6 +25,24 @@ LogUrl = Annotated[
         help="The ledger: sqlite:///FILE or kafka://HOST:PORT.",
     ),
 ]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        help="File with your token for the ledger's door; without it ACCOUNTANT_TOKEN, or "
+        "ACCOUNTANT_TOKEN_FILE.",
+        dir_okay=False,
+        exists=True,
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ACCOUNTANT_OWNER",
+        help="Who you are; with a token by default its name, else `owner`, which nobody verifies.",
+    ),
+]
+Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
 Archives = Annotated[
     list[Path] | None,
     typer.Option(

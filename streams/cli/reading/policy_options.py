@@ -15,7 +15,7 @@ import typer
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.filters.beside import BESIDE
-from accountant.policy import Neighbours, Policy
+from accountant.policy import Access, Neighbours, Policy, Visibility
 from streams.cli.printing.exits import Exit, fail, fail_word
 from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 
@@ -33,13 +33,18 @@ _HELP: Final = {
     "neighbours": NEIGHBOURS_HELP,
     "horizon": "How long the budget is to last: P365D.",
     "most_per_request": "The most that one request may take of the budget, a ratio; 1: any.",
+    "access": "Who may ask: members, or anyone; with a token by default members, else anyone.",
+    "visibility": "Whose decisions analysts see: own, or those of all members.",
+    "population": "Name of the people in the data, the same for every dataset of them.",
     "beside": "basic: basic composition beside the filter, where either admits; or none.",
 }
 """The fields of any policy that commands have options for, and what they say of them."""
 _PARAMETERS: Final = {
     field: parameter for kind in FILTERS.values() for field, parameter in kind.parameters.items()
 }
-_DEFAULTS: Final = msgspec.to_builtins(Policy()) | {"most_per_request": None, "beside": None}
+_DEFAULTS: Final = msgspec.to_builtins(Policy()) | dict.fromkeys(
+    ("most_per_request", "beside", "access", "visibility", "population")
+)
 PROPOSED_CAP: Final = "0.1"
 """The `most_per_request` of a policy whose owner names none."""
 _NONE: Final = "none"
@@ -110,11 +115,20 @@ def policy_of(fields: Mapping[str, str | None]) -> Policy:
     for field in given.keys() & _PARAMETERS.keys():
         if isinstance(_PARAMETERS[field].example, tuple):
             given[field] = tuple(part.strip() for part in given[field].split(","))
+    check_words(access=given.get("access"), visibility=given.get("visibility"))
     policy = Policy(**given)
     if policy.neighbours not in get_args(Neighbours):
         rule = f"must be {' or '.join(get_args(Neighbours))}"
         fail_word("--neighbours", rule, policy.neighbours, get_args(Neighbours))
     return policy
+
+
+def check_words(**given: str | None) -> None:
+    """End the command for a word of `access` or `visibility` that is none."""
+    for field, known in (("access", get_args(Access)), ("visibility", get_args(Visibility))):
+        word = given.get(field)
+        if word is not None and word not in known:
+            fail_word(f"--{field}", f"must be {' or '.join(known)}", word, known)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 _HTTP_S: Final = 30.0
 
 
-def usage_rows(url: str, dataset: str, by: By) -> list[dict[str, Any]]:
+def usage_rows(
+    url: str, dataset: str, by: By, token_file: Path | None = None
+) -> list[dict[str, Any]]:
     """Return the rows of a dataset; its key is under the name of what it is.
 
     Raises: Unavailable, Refused, LogDamaged.
@@ -25,7 +28,7 @@ def usage_rows(url: str, dataset: str, by: By) -> list[dict[str, Any]]:
     from streams.address import ledger_url
 
     if ledger_url(url).kind == "http":
-        return _asked(url, dataset, by)
+        return _asked(url, dataset, by, token_file)
     index, partition = _indexed(url, dataset)
     with contextlib.closing(index), index.at_last() as rows:
         if not rows.knows(dataset, partition):
@@ -107,19 +110,34 @@ class _Streamed:
         """There is nothing to let go of."""
 
 
-def _asked(url: str, dataset: str, by: By) -> list[dict[str, Any]]:
+def _asked(url: str, dataset: str, by: By, token_file: Path | None) -> list[dict[str, Any]]:
     import httpx
 
+    from streams.cli.reading.connected import settings_for
+    from streams.client.http.bearer import bearer_for, is_this_machine, verification
+    from streams.client.http.problems import check_certificate, problem_of, raised
     from streams.errors import Unavailable
 
     where = f"{url.rstrip('/')}/datasets/{quote(dataset, safe='')}/usage"
+    bearer = bearer_for(url, settings_for(url, token_file))
     try:
-        answer = httpx.get(where, params={"by": by}, timeout=_HTTP_S)
+        answer = httpx.get(
+            where,
+            params={"by": by},
+            timeout=_HTTP_S,
+            auth=bearer,
+            verify=verification(url),
+            trust_env=not is_this_machine(url),
+        )
         body = answer.json()
     except (httpx.HTTPError, ValueError) as error:
+        check_certificate(error, url)
         raise Unavailable(f"{url} does not answer: {error}") from error
     if answer.status_code == 200:
         return list(body)
+    if answer.status_code in {401, 403}:
+        problem = problem_of(answer)
+        raise raised(answer.status_code, problem, url, has_token=bearer is not None)
     message = str(body.get("message", answer.status_code)) if isinstance(body, dict) else where
     if answer.status_code == 503:
         raise Unavailable(message)

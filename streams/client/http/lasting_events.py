@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import httpx
 
+from streams.client.http.problems import check_certificate
 from streams.client.requests import words
 from streams.errors import Unavailable
 
@@ -47,6 +48,7 @@ async def lasting_events(
                         yield event["data"]
             why = Unavailable(f"{http.base_url} has ended the stream of events")
         except httpx.RequestError as error:
+            check_certificate(error, str(http.base_url))
             why = Unavailable(f"{http.base_url} does not answer: {words(error)}")
         except Unavailable as error:
             why = error

@@ -5,23 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import msgspec
 
 from accountant.advice.preview import Preview, decode_preview
-from accountant.errors import RequestInvalid
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
-from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
-from accountant.records.outcomes import Reason
 from accountant.records.previews import PreviewRequest
 from accountant.records.served import as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.heads import Head
 from accountant.views.usage import UsageView
+from streams.client.http.bearer import Bearer, is_this_machine, verification
 from streams.client.http.lasting_events import lasting_events
+from streams.client.http.me import Me, decode_me
+from streams.client.http.problems import Problem, check_certificate, problem_of, raised
 from streams.client.requests import words
 from streams.errors import Gone, Refused, Unavailable
 from streams.service import Answer, Readiness
@@ -47,23 +47,13 @@ class _Place(msgspec.Struct):
     dataset: str
 
 
-class _Problem(msgspec.Struct):
-    error: str = "unknown"
-    message: str = ""
-    field: str | None = None
-    rule: str = ""
-    value: str = ""
-    after: int | None = None
-    decision: msgspec.Raw = msgspec.Raw(b"")
-
-
 class _Page(msgspec.Struct):
     decisions: list[msgspec.Raw]
+    next: int | None = None
 
 
 _decode_page = msgspec.json.Decoder(_Page).decode
 _decode_place = msgspec.json.Decoder(_Place).decode
-_decode_problem = msgspec.json.Decoder(_Problem).decode
 
 
 class HttpService:
@@ -71,19 +61,41 @@ class HttpService:
 
     Args:
         url: `http://host:port`, without a path.
+        bearer: the token that it shows there, and nowhere else; None for none.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, bearer: Bearer | None = None) -> None:
         self._url = url
+        self._bearer = bearer
         self._trouble: str | None = None
-        host = urlsplit(url).hostname or ""
+        self._name: str | None = None
         self._http = httpx.AsyncClient(
             base_url=url,
+            auth=bearer,
+            verify=verification(url),
             # A proxy of the environment is never meant for this machine itself.
-            trust_env=host not in {"127.0.0.1", "localhost", "::1"},
+            trust_env=not is_this_machine(url),
             timeout=_MARGIN_S,
             follow_redirects=False,
         )
+
+    @property
+    def has_token(self) -> bool:
+        """Whether it shows a token."""
+        return self._bearer is not None
+
+    async def me(self) -> Me:
+        """Return as whom the gateway knows this client."""
+        found = await self._get("/me")
+        if found is None:
+            raise self._stranger("404 for who asks")
+        return self._decoded(found, decode_me)
+
+    async def own_name(self) -> str | None:
+        """Return by which name the gateway knows this client; asked until it is known."""
+        if self._name is None:
+            self._name = (await self.me()).name
+        return self._name
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
         place = _decode_place(body)
@@ -102,10 +114,10 @@ class HttpService:
             return Answer(decision=self._logged(response.content), partition=0)
         if response.status_code == 202:
             return Answer(decision=None, partition=0)
-        problem = _problem(response)
+        problem = problem_of(response)
         if problem.decision:
             return Answer(decision=self._logged(problem.decision), partition=0)
-        raise _raised(response.status_code, problem, self._url)
+        raise self._raised(response, problem)
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
         path = f"/datasets/{quote(dataset, safe='')}/requests/{quote(request_id, safe='')}"
@@ -137,15 +149,21 @@ class HttpService:
         return [] if found is None else self._decoded(found, _decode_usage)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        # A page may be empty before the end, where all that the door looked at is of others.
+        while True:
+            page = await self._page(dataset, after, most)
+            if page.decisions or page.next is None or page.next <= after:
+                return [self._logged(each) for each in page.decisions]
+            after = page.next
+
+    async def _page(self, dataset: str, after: int, most: int) -> _Page:
         path = f"/datasets/{quote(dataset, safe='')}/requests"
         response = await self._send("GET", path, params={"after": after, "limit": most})
         if response.status_code == 410:
-            problem = _problem(response)
+            problem = problem_of(response)
             raise Gone(problem.message, after=problem.after)
         found = self._found(response)
-        if found is None:
-            return []
-        return [self._logged(each) for each in self._decoded(found, _decode_page).decisions]
+        return _Page([]) if found is None else self._decoded(found, _decode_page)
 
     async def members(self, dataset: str) -> list[Member]:
         found = await self._get(f"/datasets/{quote(dataset, safe='')}/members")
@@ -179,10 +197,10 @@ class HttpService:
     def _found(self, response: httpx.Response) -> bytes | None:
         if response.status_code == 200:
             return response.content
-        problem = _problem(response)
+        problem = problem_of(response)
         if response.status_code == 404 and (problem.error, problem.field) in _NOT_FOUND:
             return None
-        raise _raised(response.status_code, problem, self._url)
+        raise self._raised(response, problem)
 
     def _decoded(self, content: bytes | msgspec.Raw, decode: Callable[[bytes], T]) -> T:
         try:
@@ -198,20 +216,23 @@ class HttpService:
             raise self._stranger("a decision that its own hash is not of")
         return logged
 
+    def _raised(self, response: httpx.Response, problem: Problem) -> Exception:
+        return raised(response.status_code, problem, self._url, has_token=self.has_token)
+
     def _stranger(self, what: str) -> Refused:
         return Refused(f"{self._url} answered {what}: is this a gateway's address?")
 
     async def _check_stream(self, response: httpx.Response) -> None:
         if response.status_code != 200:
             await response.aread()
-            problem = _problem(response)
+            problem = problem_of(response)
             if response.status_code in _AGAIN:
                 raise Unavailable(problem.message or f"{self._url} is not ready")
             if response.status_code == 410:
                 raise Gone(problem.message)
             if problem.error == "unknown_event_id":
                 raise Refused(problem.message)
-            raise _raised(response.status_code, problem, self._url)
+            raise self._raised(response, problem)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             raise self._stranger("no stream of events")
 
@@ -219,11 +240,12 @@ class HttpService:
         try:
             response = await self._http.request(method, path, **options)
         except httpx.RequestError as error:
+            check_certificate(error, self._url)
             self._trouble = f"{self._url} does not answer: {words(error)}"
             raise Unavailable(self._trouble) from error
         self._trouble = None
         if response.status_code in _AGAIN:
-            self._trouble = _problem(response).message or f"{self._url} is not ready"
+            self._trouble = problem_of(response).message or f"{self._url} is not ready"
             raise Unavailable(self._trouble, after=_after(response))
         return response
 
@@ -238,18 +260,3 @@ def _after(response: httpx.Response) -> float:
     if response.status_code != _TOO_MANY or not (told.isascii() and told.isdigit()):
         return 0.0
     return float(told[:9])
-
-
-def _problem(response: httpx.Response) -> _Problem:
-    try:
-        return _decode_problem(response.content)
-    except DECODE_ERRORS:
-        return _Problem(message=response.reason_phrase)
-
-
-def _raised(status: int, problem: _Problem, url: str) -> Exception:
-    if status == 422 and problem.field is not None:
-        return RequestInvalid(problem.field, problem.rule, problem.value)
-    if status in {400, 413} and problem.error in {Reason.UNDECODABLE, Reason.OVERSIZE}:
-        return Undecodable(Reason(problem.error), problem.message)
-    return Refused(f"{url} answered {status} ({problem.message}): is this a gateway's address?")

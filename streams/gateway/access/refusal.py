@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from litestar import Response
+from litestar import Litestar, Request, Response
+from prometheus_client import CollectorRegistry, Counter
 
-from streams.gateway.problems import problem
+from streams.gateway.problems import Told, problem
 
+ACTIONS: Final = ("request", "open", "amend", "close", "member", "read", "metrics")
+"""What may be refused: a kind of record, or a look at something."""
+_COUNTER: Final = "not_permitted"
 _UNAVAILABLE_S: Final = 5
 
 
@@ -39,3 +43,28 @@ def told(refusal: Refusal) -> Response[bytes]:
 def not_permitted(what: str, **more: Any) -> Response[bytes]:
     """Return the answer to somebody who is known, and may not."""
     return problem(403, "not_permitted", what, **more)
+
+
+def count_refusals(app: Litestar, registry: CollectorRegistry) -> None:
+    """Have a door count what it does not permit."""
+    counter = Counter(
+        "privacy_http_not_permitted",
+        "Requests of somebody known who may not do that, by what it was.",
+        ["action"],
+        registry=registry,
+    )
+    for action in ACTIONS:  # a series that begins at 1 has not increased
+        counter.labels(action)
+    app.state[_COUNTER] = counter
+
+
+def forbidden(request: Request[Any, Any, Any], action: str, what: str, **more: Any) -> Told:
+    """Return what to raise where somebody who is known may not do something.
+
+    Args:
+        action: one of `ACTIONS`.
+    """
+    counter = request.app.state.get(_COUNTER)
+    if counter is not None:
+        counter.labels(action).inc()
+    return Told(not_permitted(what, **more))

@@ -39,7 +39,7 @@ _AGAIN: Final = "seconds after which to try again"
 _WHERE: Final = "where the decision is, for as long as its id is remembered"
 _BUSY: Final = _problem("the ledger cannot be reached, or has no room", Retry_After=_AGAIN)
 _BROKEN: Final = _problem("a field breaks its rule")
-_UNKNOWN: Final = _problem("no such dataset was ever opened")
+_UNKNOWN: Final = _problem("no such dataset was ever opened, or nothing of it is shown")
 _QUERY: Final = _problem("a parameter is missing, or given in another form or more than once")
 
 # Of every operation.
@@ -53,7 +53,7 @@ _LIMITED: Final = {
 }
 _SUBMITTED: Final = {
     "200": Answer(
-        "the decision: granted, refused, repeated, expired, opened, amended or closed",
+        "the decision: granted, refused, repeated, expired, or what an owner's record came to",
         reference("Decision"),
         {"Content-Location": _WHERE},
     ),
@@ -141,7 +141,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
     "show_decision": {
         "200": _found("the decision", "Decision"),
         "400": _QUERY,
-        "404": _problem("not among the recent decisions"),
+        "404": _problem("not among the recent decisions, or not shown to who asks"),
         "503": _BUSY,
     },
     "stream_events": {
@@ -161,6 +161,11 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "413": _SUBMITTED["413"],
         "415": _SUBMITTED["415"],
         "422": _BROKEN,
+        "503": _BUSY,
+    },
+    "list_members": {
+        "200": _list_of("the members who are shown to who asks, by name", "Member"),
+        "404": _UNKNOWN,
         "503": _BUSY,
     },
     "show_me": {"200": _found("who asks", "Me")},

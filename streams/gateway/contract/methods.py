@@ -33,7 +33,7 @@ def answer_head(app: Litestar) -> Litestar:
     A route for each GET by hand would be forgotten with the next one. Below every route HEAD
     is GET: the server sends no body, and a stream ends after its headers.
     """
-    methods = {route.path: {str(each) for each in route.methods} for route in app.routes}
+    methods = {route.path_format: {str(each) for each in route.methods} for route in app.routes}
     app.asgi_handler = cast(ASGIApp, _Methods(app.asgi_handler, methods))
     return app
 

@@ -51,6 +51,12 @@ class CloseOperation(_Submission):
     takes = "Close"
 
 
+class MemberOperation(_Submission):
+    """POST /datasets/{dataset}/members."""
+
+    takes = "SetMember"
+
+
 class PreviewOperation(_Submission):
     """POST /datasets/{dataset}/preview."""
 

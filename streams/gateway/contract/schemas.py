@@ -27,8 +27,9 @@ from accountant.odometers.advanced_2016_n import LEAST_N, MOST_N
 from accountant.odometers.base import LEAST_PARAMETER
 from accountant.odometers.combined import MOST_PARTS
 from accountant.policy.policy import HORIZON_PATTERN, MOST_ALERTS, MOST_ODOMETERS, UNIT_PATTERN
-from accountant.records import Amend, Close, Decision, MechanismRequest, Open
+from accountant.records import Amend, Close, Decision, MechanismRequest, Open, SetMember
 from accountant.records.inputs import MOST_PURPOSE
+from accountant.records.members import MOST_OWNERS_NAMED, Member
 from accountant.records.names import NAME_PATTERN
 from accountant.records.previews import PreviewRequest
 from accountant.records.records import First
@@ -92,6 +93,10 @@ _PRIMITIVES: Final[dict[str, JsonSchema]] = {
     | {"format": "uuid"},
     "Hash": _text("sha256:[0-9a-f]{64}", "the hash of a record of the log"),
     "Time": {"type": "string", "format": "date-time", "description": "in UTC, to the millisecond"},
+    "Until": _text(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", "the end of a time"
+    )
+    | {"examples": ["2027-01-01T00:00:00.000Z"]},
     "Unit": _text(UNIT_PATTERN, "what one neighbour differs in, such as person"),
     "Horizon": _text(HORIZON_PATTERN, "a number of days, such as P365D"),
     "Epsilon": _amount("epsilon", "0.1", LEAST_EPSILON, MOST_EPSILON, zero=True),
@@ -122,6 +127,12 @@ def _between(least: int, most: int) -> JsonSchema:
 
 _NOTE: Final[JsonSchema] = {"type": "string", "maxLength": MOST_PURPOSE}
 _SUMS: Final[JsonSchema] = {"type": "object", "additionalProperties": reference("LedgerAmount")}
+_OWNERS: Final[JsonSchema] = _listed("Name", MOST_OWNERS_NAMED, 1) | {"uniqueItems": True}
+_MEMBER: Final[dict[str, JsonSchema]] = {
+    **dict.fromkeys(("member", "team"), reference("Name")),
+    "roles": {"uniqueItems": True},
+    "until": reference("Until"),
+}
 _TOTALS: Final[JsonSchema] = {
     "type": "object",
     "additionalProperties": {"anyOf": [reference("LedgerAmount"), {"type": "integer"}]},
@@ -131,7 +142,7 @@ _COUNT: Final[JsonSchema] = {"type": "integer", "minimum": 0}
 
 # By name, wherever a field of that name stands.
 _EVERYWHERE: Final[dict[str, JsonSchema]] = {
-    **{name: reference("Name") for name in ("dataset", "analyst", "by")},
+    **{name: reference("Name") for name in ("dataset", "analyst", "by", "via", "population")},
     **{name: reference("Epsilon") for name in ("epsilon", "eta", "mu")},
     **{name: reference("Noise") for name in ("scale", "sigma", "variance", "previous")},
     **{name: reference("OdometerParameter") for name in ("r", "y", "v0", "beta")},
@@ -185,6 +196,11 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "refused": _COUNT,
         "spent": reference("LedgerAmount"),
     },
+    "Member": _MEMBER,
+    "SetMember": _MEMBER,
+    "Membership": _MEMBER,
+    "Me": {"name": reference("Name")},
+    "Open": {"owners": _OWNERS},
     "Decision": {
         "previous": reference("Hash"),
         "floor": reference("Time"),
@@ -259,6 +275,7 @@ _ANSWERS: Final = (
     DatasetView,
     UsageView,
     Head,
+    Member,
     _PROBLEM,
     Readiness,
     Alive,
@@ -276,7 +293,7 @@ _ODOMETERS: Final = {kind.__name__ for kind in get_args(AnyOdometer)}
 
 def components() -> dict[str, JsonSchema]:
     """Return the schemas of the document by name."""
-    types = (MechanismRequest, PreviewRequest, Open, Amend, Close, *_ANSWERS)
+    types = (MechanismRequest, PreviewRequest, Open, Amend, Close, SetMember, *_ANSWERS)
     _, found = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
     for name, component in found.items():
         component["description"] = inspect.cleandoc(component.get("description", name))

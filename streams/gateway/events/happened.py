@@ -7,25 +7,21 @@ from typing import NamedTuple
 import msgspec
 
 from accountant.partition.ids import decode_identity
-from accountant.records import DECODE_ERRORS, NO_REQUEST, check_maker, decode_decision, encode
-from accountant.records.outcomes import Outcome
-from accountant.records.served import served
+from accountant.records import DECODE_ERRORS, check_maker, decode_decision, encode
 from accountant.views.crossings import crossings, may_cross
 from accountant.views.datasets import Alert
 from streams.errors import Unavailable
+from streams.gateway.access.sight import WHOLE, DecisionLine, Standing, sees_decision, shown
 from streams.gateway.events.position import Position
 from streams.service import LedgerService
 
 
-class _Line(msgspec.Struct, tag_field="type", tag="decision", gc=False):
+class _Line(DecisionLine, tag_field="type", tag="decision", kw_only=True):
     """The fields of a decision that every stream needs."""
 
     partition_sequence: int
     previous: str
-    outcome: Outcome
-    dataset: str | None = None
     crossed: tuple[str, ...] = ()
-    request: msgspec.Raw = NO_REQUEST
 
 
 _decode_line = msgspec.json.Decoder(_Line).decode
@@ -95,25 +91,37 @@ class Happened:
             made._alerts = crossings(decode_decision(value), view)
         return made
 
-    def encoded(self, wanted: Wanted, *, sent: int = 0) -> bytes:
-        """Return the events that a client wants, without the first `sent`; made once for all."""
-        if wanted != EVERYTHING or sent:
-            return b"".join(self._events(wanted, sent))
+    @property
+    def dataset(self) -> str | None:
+        """The dataset that it is on, None for none."""
+        return self._line.dataset
+
+    def encoded(self, wanted: Wanted, *, sent: int = 0, standing: Standing | None = WHOLE) -> bytes:
+        """Return the events that a client wants, without the first `sent`; made once for all.
+
+        Args:
+            standing: what the client sees of its dataset; None for nothing.
+        """
+        if standing is None:
+            return b""
+        if wanted != EVERYTHING or sent or not standing.sees_all:
+            return b"".join(self._events(wanted, sent, standing))
         if self._encoded is None:
-            self._encoded = b"".join(self._events(wanted, 0))
+            self._encoded = b"".join(self._events(wanted, 0, standing))
         return self._encoded
 
-    def _events(self, wanted: Wanted, sent: int) -> list[bytes]:
+    def _events(self, wanted: Wanted, sent: int, standing: Standing) -> list[bytes]:
         if wanted.dataset is not None and wanted.dataset != self._line.dataset:
             return []
         found = list[bytes]()
+        is_shown = sees_decision(standing, self._line) and self._is_of(wanted.analyst)
         for number, event in enumerate((None, *self._alerts), 1):
-            if number <= sent or (event is None and not self._is_of(wanted.analyst)):
+            if number <= sent or (event is None and not is_shown):
                 continue
             is_last = number > len(self._alerts)
             place = self.after if is_last else self.before.within(self.partition, number)
             if event is None:
-                found.append(_event(b"decision", served(self._value), place))
+                found.append(_event(b"decision", shown(standing, self._line, self._value), place))
             else:
                 found.append(_event(b"alert", encode(event), place))
         return found

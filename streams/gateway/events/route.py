@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
@@ -14,6 +15,8 @@ from litestar.types import Receive, Scope, Send
 from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
 from streams.errors import Gone, Unavailable
+from streams.gateway.access.pages import note_reading
+from streams.gateway.access.sight import Sight, sight_of
 from streams.gateway.context import Context, HttpRequest, context_of
 from streams.gateway.events.happened import Wanted
 from streams.gateway.events.position import Position
@@ -70,7 +73,7 @@ async def stream_events(
     streams: Streams = request.app.state.setdefault("streams", Streams())
     reading = streams.begin(context)
     try:
-        return await _begun(context, reading, wanted, position, crossed=crossed)
+        return await _begun(request, reading, wanted, position, crossed=crossed)
     except NotThisLog as error:
         reading.close()
         raise _not_ours(text, str(error)) from error
@@ -104,14 +107,31 @@ def _not_ours(text: str, why: str) -> Told:
     return Told(answer)
 
 
+async def _note(request: HttpRequest, sight: Sight, dataset: str | None) -> None:
+    """Log that somebody listens to what others ask, where their office lets them."""
+    if dataset is None:
+        sees_all = await asyncio.to_thread(sight.sees_all_somewhere)
+    else:
+        standing = await sight.at(dataset)
+        sees_all = standing is not None and standing.sees_all
+    note_reading(request, dataset, sees_all=sees_all)
+
+
 async def _begun(
-    context: Context, reading: Reading, wanted: Wanted, position: Position | None, *, crossed: bool
+    request: HttpRequest,
+    reading: Reading,
+    wanted: Wanted,
+    position: Position | None,
+    *,
+    crossed: bool,
 ) -> ASGIStreamingResponse:
+    context, sight = context_of(request), sight_of(request)
+    await _note(request, sight, wanted.dataset)
     # All before the headers are sent: whoever has them misses nothing after.
     await reading.ring.ready()
     if position is not None:
         await check(context.service, reading.ring, position)
-    stream = EventStream(context.service, reading.ring, wanted, position)
+    stream = EventStream(context.service, reading.ring, wanted, position, sight)
     # Looked at after the stream's begin, so that what is crossed in between comes twice rather
     # than never.
     before = await context.service.datasets() if crossed and position is None else []

@@ -9,6 +9,7 @@ from typing import Final
 from accountant.errors import BudgetError
 from accountant.views.datasets import DatasetView, alerts
 from streams.errors import Gone
+from streams.gateway.access.sight import WHOLE, Sight, Standing
 from streams.gateway.events.happened import Happened, Wanted, alert_event
 from streams.gateway.events.position import Position
 from streams.gateway.events.ring import SLICE, Ring
@@ -72,14 +73,21 @@ class EventStream:
 
     Args:
         position: where to begin; None for from now on.
+        sight: what the client sees, looked at anew before anything is sent; None for all.
     """
 
     def __init__(
-        self, service: LedgerService, ring: Ring, wanted: Wanted, position: Position | None
+        self,
+        service: LedgerService,
+        ring: Ring,
+        wanted: Wanted,
+        position: Position | None,
+        sight: Sight | None = None,
     ) -> None:
         self._service = service
         self._ring = ring
         self._wanted = wanted
+        self._sight = None if sight is None or sight.is_whole else sight
         self._is_new = position is None
         self._position = ring.position if position is None else position
         self._place = ring.next if position is None else None
@@ -92,7 +100,7 @@ class EventStream:
             yield b": decisions and alerts from now on\n\n"
         else:
             yield b": decisions and alerts from Last-Event-ID on\n\n"
-        for piece in crossed_before(before, self._wanted):
+        for piece in crossed_before(before, self._wanted, self._sight):
             yield piece
             await asyncio.sleep(0)  # of very many datasets they take most of a second to make
         yield self._told()
@@ -118,7 +126,7 @@ class EventStream:
                 yield piece
         elif found:
             self._place = place + len(found)
-            for piece in self._sent(found):
+            async for piece in self._sent(found):
                 yield piece
         else:
             await self._ring.more(place, _ALIVE_S)
@@ -143,17 +151,21 @@ class EventStream:
                 for value in values:
                     found.append(await Happened.of(self._service, partition, value, position))
                     position = found[-1].after
-                for piece in self._sent(found):
+                async for piece in self._sent(found):
                     yield piece
                     await asyncio.sleep(0)
         self._place = place
 
-    def _sent(self, found: Sequence[Happened]) -> Iterator[bytes]:
-        """Yield the events that the client wants of some decisions."""
+    async def _sent(self, found: Sequence[Happened]) -> AsyncIterator[bytes]:
+        """Yield the events that the client wants, and sees, of some decisions."""
         piece, size = list[bytes](), 0
+        standings = dict[str | None, Standing | None]()
         for happened in found:
             _, sent = self._position.begun or (0, 0)
-            event = happened.encoded(self._wanted, sent=sent)
+            if happened.dataset not in standings:
+                standings[happened.dataset] = await self._standing(happened.dataset)
+            standing = standings[happened.dataset]
+            event = happened.encoded(self._wanted, sent=sent, standing=standing)
             self._position = happened.after
             self._untold += 1
             if event:
@@ -163,8 +175,12 @@ class EventStream:
             if size >= PIECE_BYTES:
                 yield self._now(b"".join(piece))
                 piece, size = [], 0
+                standings.clear()  # a client that reads slowly may be no member any more
         if piece:
             yield self._now(b"".join(piece))
+
+    async def _standing(self, dataset: str | None) -> Standing | None:
+        return WHOLE if self._sight is None else await self._sight.at(dataset)
 
     def _told(self) -> bytes:
         """Return the position alone: for a client, no event."""
@@ -180,11 +196,15 @@ class EventStream:
         return self._untold >= _MOST_UNTOLD or seconds >= _ALIVE_S
 
 
-def crossed_before(views: list[DatasetView], wanted: Wanted) -> Iterator[bytes]:
+def crossed_before(
+    views: list[DatasetView], wanted: Wanted, sight: Sight | None = None
+) -> Iterator[bytes]:
     """Yield the alerts of what was crossed before, some at a time."""
     piece, size = list[bytes](), 0
     for view in views:
         if wanted.dataset not in {None, view.dataset}:
+            continue
+        if sight is not None and sight.of(view.dataset, view.policy) is None:
             continue
         for alert in alerts(None, view):
             piece.append(alert_event(alert))

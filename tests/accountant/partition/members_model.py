@@ -221,6 +221,8 @@ class Model:
     def _lower(self, dataset: Dataset, policy: Body) -> Fields:
         if dataset.spent or dataset.granted_at is not None:
             return {"outcome": "refused", "reason": "already_granted"}
+        if "population" in dataset.policy:
+            return {"outcome": "refused", "reason": "not_lower"}
         if thousandths(policy["epsilon"]) > thousandths(dataset.policy["epsilon"]):
             return {"outcome": "refused", "reason": "not_lower"}
         kept = {n: dataset.policy[n] for n in ("access", "visibility") if n in dataset.policy}

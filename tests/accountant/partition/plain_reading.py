@@ -492,7 +492,8 @@ class Plain:
         was, now = guarantee_of(old.policy), guarantee_of(plan.policy)
         alike = ("filter", "unit", "neighbours", *PARAMETERS)
         if (
-            any(getattr(old.policy, f) != getattr(plan.policy, f) for f in alike)
+            old.policy.population is not msgspec.UNSET
+            or any(getattr(old.policy, f) != getattr(plan.policy, f) for f in alike)
             or (now.name, now.amount > was.amount, now.delta > was.delta)
             != (was.name, False, False)
             or any(new > limit for new, limit in zip(plan.capacity, old.capacity, strict=True))
@@ -627,7 +628,7 @@ class Plain:
             "previous": self.head,
             "decided_at": at_text(self.decided_at),
             "floor": at_text(self.floor),
-            "rules": 4,
+            "rules": 5,
             "outcome": outcome,
         }
         order = "reason dataset generation sequence cost asked fits totals rounded_up left "

@@ -115,7 +115,7 @@ def test_a_cap_that_is_none_is_invalid(ratio: str) -> None:
 
 
 def test_who_lowers_a_budget_does_not_open_the_dataset_to_anyone() -> None:
-    closed = {"access": "members", "visibility": "own", "population": "people"}
+    closed = {"access": "members", "visibility": "own"}
     world = opened(epsilon="2", delta="1e-6", **closed)
     amended = amend(world, policy={"epsilon": "1", "delta": "1e-6"})
     assert amended.policy is not None
@@ -126,6 +126,11 @@ def test_who_lowers_a_budget_does_not_open_the_dataset_to_anyone() -> None:
     assert (wider.policy.access, wider.policy.visibility) == ("members", "members")
     other = amend(world, policy={"epsilon": "1", "delta": "1e-6", "population": "others"})
     assert code(other) == "not_lower"
+
+
+def test_a_budget_that_others_are_added_to_is_not_lowered() -> None:
+    world = opened(epsilon="2", delta="1e-6", population="people")
+    assert code(amend(world, policy={"epsilon": "1", "delta": "1e-6"})) == "not_lower"
 
 
 def test_a_budget_is_lowered_while_nothing_was_granted() -> None:

@@ -153,7 +153,7 @@ class Dataset:
             before.get(name) == wanted.get(name)
             for name in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
         )
-        if not same or promises_more(wanted, before):
+        if not same or "population" in before or promises_more(wanted, before):
             return "refused", "not_lower", {}
         limits = self.capacity.values()
         if any(

@@ -18,7 +18,7 @@ from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant
 from streams.client.http import HttpService
-from streams.client.requests import Patience
+from streams.client.patience import Patience
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings

@@ -147,7 +147,12 @@ class Door:
             self._loop = asyncio.get_running_loop()
             registry = make_registry(self.service.live_ledgers)
             await run_gateway(
-                self.service, self.settings, registry=registry, listening=listening, made=made
+                self.service,
+                self.settings,
+                registry=registry,
+                listening=listening,
+                made=made,
+                clock=self.clock,
             )
 
         def listening(url: str) -> None:

@@ -49,6 +49,7 @@ def test_allow_names_every_method_of_a_path(lasting_door: Door) -> None:
     for path, allowed in {
         "/datasets": "GET, HEAD, OPTIONS, POST",
         "/requests": "OPTIONS, POST",
+        "/datasets/census/members": "GET, HEAD, OPTIONS, POST",
         "/datasets/census": "GET, HEAD, OPTIONS",
     }.items():
         assert lasting_door.http.options(path).headers["allow"] == allowed

@@ -13,6 +13,7 @@ from accountant.policy.compiled import open_plan
 from streams.errors import Fenced, Unavailable
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
+from tests.streams.gateway.access.known_door import KnownDoor
 from tests.streams.gateway.door import Door, TestClock
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
@@ -54,8 +55,12 @@ def live(file: Path, clock: TestClock) -> Families:
         for error in Fenced("another"), Unavailable("away"):
             live_ledgers.dropped(0, error)
         faults, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
+    (file.parent / "known").mkdir()
+    with KnownDoor(file.parent / "known") as knows:
+        shown = {"accept": "application/openmetrics-text"}
+        known = knows.get("/metrics", knows.administrator, **shown).content
     found: Families = {}
-    for body in text, faults, own:
+    for body in text, faults, own, known:
         for family in text_string_to_metric_families(body.decode()):
             if family.name.startswith("privacy_"):
                 name = family.name + SUFFIXES.get(family.type, "")

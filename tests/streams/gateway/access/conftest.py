@@ -7,6 +7,7 @@ import pytest
 
 from tests.streams.gateway.access.known_door import KnownDoor
 from tests.streams.gateway.access.provider import LocalProvider
+from tests.streams.gateway.access.roles_door import RolesDoor
 
 
 @pytest.fixture
@@ -34,4 +35,13 @@ def known(
 def own(tmp_path: Path) -> Iterator[KnownDoor]:
     """A door that knows static tokens alone, for one test."""
     with KnownDoor(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def census(tmp_path: Path) -> Iterator[RolesDoor]:
+    """A door whose only dataset is olga's and for members, of whom ana is one."""
+    with RolesDoor(tmp_path) as made:
+        made.open_for_olga("census", access="members")
+        made.enrol("census", "ana", "analyst")
         yield made

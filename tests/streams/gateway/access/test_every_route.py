@@ -127,6 +127,7 @@ def test_without_authentication_nobody_is_known(lasting_door: KnownDoor) -> None
         "kind": None,
         "administrator": False,
         "authentication": False,
+        "datasets": [],
     }
     assert lasting_door.http.get("/readyz").json() == {"ready": True, "reasons": []}
     assert lasting_door.http.get("/metrics").status_code == 200

@@ -172,8 +172,9 @@ def test_what_holds_lets_in_as_whom_it_says(
         (late, "ana", "oidc", False),
     ):
         for _ in range(2):  # the second time it is remembered
-            me = known.get("/me", token)
-            assert me.json() == {
+            me = known.get("/me", token).json()
+            assert [each["dataset"] for each in me.pop("datasets")] == ["census"] * administrator
+            assert me == {
                 "name": name,
                 "kind": kind,
                 "administrator": administrator,

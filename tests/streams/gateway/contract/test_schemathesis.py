@@ -16,6 +16,7 @@ import pytest
 
 from tests.nightly import NIGHTLY, rounds
 from tests.streams.gateway.access.known_door import KnownDoor
+from tests.streams.gateway.access.roles_door import RolesDoor
 from tests.streams.gateway.door import NOON, Door, TestClock
 
 _HERE = Path(__file__).parent
@@ -23,6 +24,7 @@ CASES = rounds(1_000, 10_000)
 # Of each operation, at random; thousands are those that schemathesis derives from the document.
 _RANDOM = rounds(15, 700)
 _RANDOM_KNOWN = rounds(3, 200)
+_RANDOM_ROLE = rounds(2, 100)
 
 
 @pytest.mark.slow
@@ -50,7 +52,42 @@ def test_schemathesis_finds_nothing_at_a_door_that_knows_who_asks(tmp_path: Path
         run(door, tmp_path, _RANDOM_KNOWN, *few, token=door.administrator)
 
 
-def run(door: Door, directory: Path, examples: int, *more: str, token: str | None = None) -> Any:
+# Whose records may change what is there; a stranger's and an auditor's change nothing.
+_ROLES = {"root": True, "olga": True, "ana": True, "eng": True, "aud": False, "zoe": False}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2_400 if NIGHTLY else 300)
+@pytest.mark.parametrize("name", _ROLES)
+def test_schemathesis_finds_nothing_in_any_role(tmp_path: Path, name: str) -> None:
+    with RolesDoor(tmp_path) as door:
+        door.open_for_olga("census", access="members")
+        for member, role in (("ana", "analyst"), ("ben", "analyst"), ("eng", "engine")):
+            door.enrol("census", member, role)
+        door.enrol("census", "aud", "auditor")
+        door.granted("census", "ben")
+        before = door.kept()
+        few = () if NIGHTLY else ("--phases", "fuzzing")
+        names = {"CONTRACT_WHO": name, "CONTRACT_DATASETS": "census missing"}
+        names |= {"CONTRACT_ENGINE": "yes"} if name == "eng" else {}
+        run(door, tmp_path, _RANDOM_ROLE, *few, token=door.tokens[name], **names)
+        after = door.kept()
+        rows = door.see("root", "/datasets/census/usage").json()
+    assert (after != before) == _ROLES[name]
+    if name == "root":
+        return  # it may have given itself any role
+    asking = {row["analyst"] for row in rows}
+    assert asking <= {"ben"} | ({"ana"} if name in {"ana", "eng"} else set())
+
+
+def run(
+    door: Door,
+    directory: Path,
+    examples: int,
+    *more: str,
+    token: str | None = None,
+    **environment: str,
+) -> Any:
     """Return what schemathesis reports of a door, in which it has found nothing."""
     report = directory / "report.json"
     shown = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -61,6 +98,7 @@ def run(door: Door, directory: Path, examples: int, *more: str, token: str | Non
         "CONTRACT_AMOUNTS": json.dumps([schema for schema in schemas if "x-minimum" in schema]),
         "CONTRACT_ISSUED": str(NOON),
         "PYTHONPATH": str(_HERE),
+        **environment,
     }
     command = [
         str(Path(sys.executable).with_name("st")),

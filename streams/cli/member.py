@@ -1,0 +1,182 @@
+"""`accountant member`: who may do what on a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
+
+if TYPE_CHECKING:
+    from accountant.records import Decision
+
+app = typer.Typer(help="Say who may do what on a dataset.", no_args_is_help=True)
+
+Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
+Who = Annotated[str, typer.Argument(help="The member's name, as the door knows it.")]
+AsAdministrator = Annotated[
+    bool,
+    typer.Option(
+        "--as-administrator",
+        help="As an administrator's help, not an owner's word; the log says so for ever.",
+    ),
+]
+
+
+@app.command("set")
+def set_(
+    dataset: Dataset,
+    who: Who,
+    role: Annotated[
+        list[str],
+        typer.Option(help="owner, analyst, engine or auditor; repeat it for several."),
+    ],
+    team: Annotated[
+        str | None, typer.Option(help="The team that the member belongs to in this dataset.")
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help="When it is over: P90D, PT8H, or a day such as 2027-01-01."),
+    ] = None,
+    by: By = None,
+    as_administrator: AsAdministrator = False,
+    reason: Reason = "",
+    wait: Wait = 10.0,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Give somebody roles on a dataset, in place of those that they had.
+
+    An owner says so, or an administrator with --as-administrator. Exit code 1 if it is refused.
+    """
+    from streams.cli.reading.connected import connected, said_by
+    from streams.cli.reading.member_file import check_role
+    from streams.cli.reading.until import until_of
+    from streams.clock import SystemClock
+
+    for each in role:
+        check_role("--role", each)
+    if until is not None and "owner" in role:
+        fail(Exit.USAGE, "--until excludes --role owner: an owner does not expire")
+    over = None if until is None else until_of(until, SystemClock().now())
+    with explained(), connected(url, token_file, wait=wait) as ledger:
+        decision = ledger.set_member(
+            dataset,
+            who,
+            roles=list(dict.fromkeys(role)),
+            team=team,
+            until=over,
+            as_administrator=as_administrator,
+            by=said_by(ledger, by),
+            reason=reason,
+            wait=wait,
+        )
+    _tell(decision, json)
+
+
+@app.command("remove")
+def remove(
+    dataset: Dataset,
+    who: Who,
+    by: By = None,
+    as_administrator: AsAdministrator = False,
+    reason: Reason = "",
+    wait: Wait = 10.0,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Take all roles on a dataset from somebody; it holds from the next record on.
+
+    Exit code 1 if it is refused: the last owner stays.
+    """
+    from streams.cli.reading.connected import connected, said_by
+
+    with explained(), connected(url, token_file, wait=wait) as ledger:
+        decision = ledger.remove_member(
+            dataset,
+            who,
+            as_administrator=as_administrator,
+            by=said_by(ledger, by),
+            reason=reason,
+            wait=wait,
+        )
+    _tell(decision, json)
+
+
+@app.command("list")
+def list_(
+    dataset: Dataset,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """List a dataset's members by name, those whose time is over among them.
+
+    A ledger's file is only read. A door tells owners, auditors and administrators of all, others
+    of themselves alone.
+    """
+    from streams.cli.printing.members import member_table
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.reading.dataset_reader import fail_unopened, open_views
+    from streams.clock import SystemClock
+
+    with explained(), open_views(url, token_file) as views:
+        if views.one(dataset) is None:
+            fail_unopened(dataset)
+        found = views.members(dataset)
+    if json:
+        for member in found:
+            print_json(member)
+    else:
+        stdout().print(member_table(found, SystemClock().now()))
+
+
+@app.command("sync")
+def sync(
+    dataset: Dataset,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON array of members, or CSV with the columns member,roles,team,until.",
+            dir_okay=False,
+            exists=True,
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change; write nothing.")
+    ] = False,
+    by: By = None,
+    as_administrator: AsAdministrator = False,
+    reason: Reason = "",
+    wait: Wait = 10.0,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Make a dataset's members those of a file: who is not in it is removed.
+
+    A second run changes nothing. A member whose `until` is over counts as not being in it. Exit
+    code 1 at the first refusal; the same command goes on from there.
+    """
+    from streams.cli.member_sync import Sync
+
+    with explained():
+        Sync(dataset, file, url, token_file, wait, json).run(
+            dry_run=dry_run, by=by, as_administrator=as_administrator, reason=reason
+        )
+
+
+def _tell(decision: Decision, json: bool) -> None:
+    from accountant.records.outcomes import Outcome
+    from streams.cli.printing.print_decision import tell
+    from streams.cli.printing.tables import verdict
+
+    tell(decision, as_json=json)
+    outcome, _ = verdict(decision)
+    done = outcome in {Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED}
+    raise typer.Exit(Exit.OK if done else Exit.FAILED)

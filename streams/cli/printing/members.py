@@ -1,0 +1,119 @@
+"""Members, and what datasets of one population promise together, as people see them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from accountant.policy import sees_only_own
+from accountant.records.members import ROLES
+from accountant.times import from_iso
+
+if TYPE_CHECKING:
+    from accountant.policy import Policy
+    from accountant.records.members import Member
+    from accountant.views.member_changes import Change
+    from accountant.views.population import JointGuarantee
+
+_MOST_NAMED: Final = 8
+_MOST_ROWS: Final = 50
+_STYLE: Final = {"add": "green", "change": "yellow", "remove": "red"}
+
+
+def is_over(member: Member, now: int) -> bool:
+    """Tell whether a membership's time is over."""
+    return member.until is not None and from_iso(member.until) <= now
+
+
+def member_table(members: Sequence[Member], now: int) -> Table:
+    """Return the table of a dataset's members."""
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
+    for column in ("member", "roles", "team", "until"):
+        table.add_column(column, overflow="fold")
+    for member in members:
+        until = Text(member.until or "")
+        if is_over(member, now):
+            until.append("  over", style="red")
+        table.add_row(member.member, ", ".join(member.roles), member.team or "", until)
+    return table
+
+
+def change_table(changes: Sequence[Change]) -> Table:
+    """Return the table of what is to change, the first of very many."""
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
+    for column in ("", "member", "from", "to"):
+        table.add_column(column, overflow="fold")
+    for change in changes[:_MOST_ROWS]:
+        before = "" if change.before is None else _what(change.before)
+        after = _what(change.after) if change.after.roles else ""
+        kind = Text(change.kind, style=_STYLE[change.kind])
+        table.add_row(kind, change.after.member, before, after)
+    if len(changes) > _MOST_ROWS:
+        table.add_row("", f"and {len(changes) - _MOST_ROWS:,} more")
+    return table
+
+
+def _what(member: Member) -> str:
+    team = f", team {member.team}" if member.team else ""
+    until = f", until {member.until}" if member.until else ""
+    return f"{', '.join(member.roles)}{team}{until}"
+
+
+def count_words(changes: Sequence[Change]) -> str:
+    """Return how many are added, changed and removed."""
+    count = Counter(change.kind for change in changes)
+    return f"{count['add']:,} to add, {count['change']:,} to change, {count['remove']:,} to remove"
+
+
+def member_lines(policy: Policy, members: Sequence[Member]) -> list[tuple[str, str]]:
+    """Return the lines of a dataset's details about who may ask, and see; none of older ones."""
+    lines = []
+    owners = [member.member for member in members if "owner" in member.roles]
+    if owners:
+        more = f", and {len(owners) - _MOST_NAMED:,} more" if len(owners) > _MOST_NAMED else ""
+        lines.append(("owners", ", ".join(owners[:_MOST_NAMED]) + more))
+    if members:
+        roles = Counter(role for member in members for role in member.roles)
+        told = ", ".join(f"{role} {roles[role]:,}" for role in ROLES if roles[role])
+        lines.append(("members", f"{len(members):,} ({told})"))
+    if policy.access is not UNSET:
+        who = "members with the role analyst" if policy.access == "members" else "anyone"
+        lines.append(("access", f"{policy.access}: {who} may ask"))
+    if policy.access is not UNSET or policy.visibility is not UNSET:
+        own = sees_only_own(policy)
+        seen = "own: analysts see their own decisions" if own else "members: analysts see all"
+        lines.append(("visibility", seen))
+    if policy.population is not UNSET:
+        lines.append(("population", policy.population))
+    return lines
+
+
+def joint_line(joint: JointGuarantee, *, is_whole: bool) -> str:
+    """Return what the datasets of a population that were seen promise together.
+
+    Args:
+        is_whole: there are no others that were not seen.
+    """
+    # What the others would add tells that they are there, so nothing is known of them here.
+    seen = "" if is_whole else "; of the datasets that you see"
+    names = ", ".join(joint.datasets[:_MOST_NAMED])
+    if len(joint.datasets) > _MOST_NAMED:
+        names += f" and {len(joint.datasets) - _MOST_NAMED:,} more"
+    if joint.epsilon is None or joint.delta is None:
+        return f"no (ε, δ) for {joint.population} ({names}): {joint.why}{seen}"
+    epsilon, delta = rounded_up(joint.epsilon), rounded_up(joint.delta)
+    return f"{joint.population}: ε = {epsilon}, δ = {delta} together ({names}){seen}"
+
+
+def rounded_up(amount: str, digits: int = 6) -> str:
+    """Return an amount of a guarantee with few digits, never less than it is."""
+    from accountant.amounts import rounded_up as rounded
+
+    return f"{rounded(Decimal(amount), digits=digits).normalize():g}"

@@ -1,0 +1,40 @@
+"""The ledger that a command's options name, with the token for its door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streams.client import Accountant
+    from streams.settings import Settings
+
+WAIT_S = 10.0
+
+
+def settings_for(url: str, token_file: Path | None) -> Settings:
+    """Return the settings of the environment, what was typed before what is there.
+
+    Raises: Refused: a value breaks its rule.
+    """
+    from streams.settings import load
+
+    settings = load(url=url, token_file=token_file)
+    if token_file is not None:
+        settings = settings.model_copy(update={"token": None})
+    return settings
+
+
+def connected(url: str, token_file: Path | None, *, wait: float = WAIT_S) -> Accountant:
+    """Return a client of the ledger at an address.
+
+    Raises: AddressInvalid, Unavailable, Refused.
+    """
+    from streams.client import Accountant
+
+    return Accountant(settings=settings_for(url, token_file), wait=wait)
+
+
+def said_by(ledger: Accountant, by: str | None) -> str | None:
+    """Return who an owner's record is by; None for whom the door knows the client as."""
+    return by if by is not None or ledger.shows_token else "owner"

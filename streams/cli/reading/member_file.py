@@ -1,0 +1,138 @@
+"""A file with the members that a dataset is to have: JSON, or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import msgspec
+
+from streams.cli.printing.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from accountant.records.members import Member
+
+_FIELDS: Final = ("member", "roles", "team", "until")
+_BETWEEN: Final = re.compile(r"[\s,;|+]+")
+_MOST_BYTES: Final = 64 << 20
+
+
+def members_in(path: Path) -> list[Member]:
+    """Return the members that a file lists; end the command where it cannot be a dataset's.
+
+    It must be whole: each member once, an owner among them, no more than a dataset may have.
+    """
+    from accountant.records.members import MOST_MEMBERS
+
+    found: dict[str, Member] = {}
+    for place, row in _rows(path):
+        member = _member(f"{path}, {place}", row)
+        if member.member in found:
+            fail(Exit.USAGE, f"{path}, {place}: {member.member} is there before, with other roles")
+        found[member.member] = member
+    if not any("owner" in member.roles for member in found.values()):
+        hint = "give somebody the role owner"
+        fail(Exit.USAGE, f"{path} names no owner, and a dataset must have one", hint=hint)
+    if len(found) > MOST_MEMBERS:
+        fail(Exit.USAGE, f"{path} has {len(found):,} members; a dataset has {MOST_MEMBERS:,}")
+    return list(found.values())
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    with path.open("rb") as opened:
+        content = opened.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        fail(Exit.USAGE, f"{path} is longer than {_MOST_BYTES >> 20} MiB")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        fail(Exit.USAGE, f"{path} must be UTF-8: {error.reason}")
+    if text.lstrip().startswith(("[", "{")):
+        yield from _json_rows(path, text)
+    else:
+        yield from _csv_rows(path, text)
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    try:
+        rows = msgspec.json.decode(text)
+    except msgspec.MsgspecError as error:
+        fail(Exit.USAGE, f"{path} is no JSON: {error}")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        example = '[{"member": "ana", "roles": ["analyst"]}]'
+        fail(Exit.USAGE, f"{path} must be an array of objects: {example}")
+    for i, row in enumerate(rows, start=1):
+        _check_fields(f"{path}, member {i}", row)
+        yield f"member {i}", row
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    header = [name.strip() for name in reader.fieldnames or ()]
+    reader.fieldnames = header
+    _check_fields(f"{path}, line 1", header)
+    if not {"member", "roles"} <= set(header):
+        fail(Exit.USAGE, f"{path}, line 1 must have the columns member,roles, and may team,until")
+    for row in reader:
+        place = f"line {reader.line_num}"
+        if None in row or None in row.values():
+            fail(Exit.USAGE, f"{path}, {place} must have {len(header)} columns, as line 1")
+        roles = [role for role in _BETWEEN.split(row["roles"].strip()) if role]
+        yield place, {**{name: value.strip() for name, value in row.items()}, "roles": roles}
+
+
+def _check_fields(place: str, given: Sequence[str] | Mapping[str, Any]) -> None:
+    from accountant.spelling import did_you_mean
+
+    for name in given:
+        if name not in _FIELDS:
+            meant = did_you_mean(name, _FIELDS)()
+            rule = f"must be one of {', '.join(_FIELDS)}"
+            fail(Exit.USAGE, f"{place}: {name or 'a column'} {rule}" + (f": {meant}" * bool(meant)))
+
+
+def _member(place: str, row: Mapping[str, Any]) -> Member:
+    from accountant.errors import RequestInvalid
+    from accountant.records.given import given_until
+    from accountant.records.members import Member, in_order
+    from accountant.records.names import check_name
+
+    name, roles = row.get("member"), row.get("roles")
+    team, until = row.get("team") or None, row.get("until") or None
+    if not isinstance(name, str):
+        _fail_field(place, "member must be a name")
+    if not isinstance(roles, list) or not roles:
+        _fail_field(place, f"roles of {name[:100]} must be a list of one at least")
+    try:
+        check_name("member", name)
+        if team is not None:
+            check_name("team", team if isinstance(team, str) else str(team))
+        over = None if until is None else given_until(until)
+    except RequestInvalid as error:
+        _fail_field(place, str(error))
+    for role in roles:
+        check_role(f"{place}: roles", role)
+    if len(set(roles)) < len(roles):
+        _fail_field(place, f"roles of {name} must name each once")
+    if over is not None and "owner" in roles:
+        _fail_field(place, f"until of {name} must be left out: an owner does not expire")
+    return Member(name, in_order(roles), team, over)
+
+
+def check_role(what: str, role: object) -> None:
+    """End the command for a role that is none."""
+    from accountant.records.members import ROLES
+    from accountant.spelling import did_you_mean
+
+    if role not in ROLES:
+        meant = did_you_mean(role, ROLES)()
+        rule = f"must be {', '.join(ROLES[:-1])} or {ROLES[-1]}"
+        fail(Exit.USAGE, f"{what} {rule}, got {str(role)[:80]}" + (f": {meant}" if meant else ""))
+
+
+def _fail_field(place: str, what: str) -> NoReturn:
+    fail(Exit.USAGE, f"{place}: {what}")

@@ -1,0 +1,112 @@
+"""The token of a client: where it comes from, and to whom it is shown."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from streams.errors import Refused
+from streams.settings import PREFIX, Settings
+from streams.settings.access import is_token
+
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_MOST_BYTES: Final = 16_384
+
+
+class Bearer(httpx.Auth):
+    """Shows a token to one door, with each request.
+
+    A file is read anew once it has changed: tokens of a provider last minutes, and what renews
+    them writes the file.
+
+    Args:
+        token: the token itself; without it the one that is in `file`.
+    """
+
+    def __init__(self, token: str | None, file: Path | None = None) -> None:
+        self._token = token
+        self._file = file
+        self._read_at: tuple[int, int, int] | None = None
+
+    def __repr__(self) -> str:
+        return "Bearer(...)"
+
+    @property
+    def header(self) -> str:
+        """The header's value.
+
+        Raises: Refused: the file cannot be read, or holds no token.
+        """
+        if self._file is not None:
+            self._refresh(self._file)
+        return f"Bearer {self._token}"
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Add the token to a request."""
+        request.headers["Authorization"] = self.header
+        yield request
+
+    def _refresh(self, file: Path) -> None:
+        try:
+            status = file.stat()
+            stamp = status.st_ino, status.st_size, status.st_mtime_ns
+            if stamp == self._read_at:
+                return
+            with file.open("rb") as opened:
+                text = opened.read(_MOST_BYTES + 1).decode("ascii", "replace").strip()
+        except OSError as error:
+            raise Refused(f"the token file {file} cannot be read: {error.strerror}") from error
+        if not is_token(text):
+            raise Refused(
+                f"the token file {file} must hold one token alone, as `accountant token create` or "
+                "the provider gives it"
+            )
+        self._token, self._read_at = text, stamp
+
+
+def bearer_for(url: str, settings: Settings) -> Bearer | None:
+    """Return the token for the door at an address, None where the settings have none.
+
+    Raises: Refused: it would go over an open network, or its file holds none.
+    """
+    if settings.token is None and settings.token_file is None:
+        return None
+    parts = urlsplit(url)
+    is_private = parts.scheme == "https" or is_this_machine(url)
+    if not is_private and not settings.token_unencrypted:
+        raise Refused(
+            f"a token is not sent over http to another machine ({parts.hostname}): use https://, "
+            f"or set {PREFIX}TOKEN_UNENCRYPTED where the network itself is encrypted"
+        )
+    token = None if settings.token is None else settings.token.get_secret_value()
+    made = Bearer(token, settings.token_file if token is None else None)
+    _ = made.header  # a wrong file is told before anything is sent
+    return made
+
+
+def is_this_machine(url: str) -> bool:
+    """Tell whether an address is of this machine alone."""
+    return (urlsplit(url).hostname or "") in _LOOPBACK
+
+
+def verification(url: str) -> ssl.SSLContext | bool:
+    """Return what a door's certificate is checked by.
+
+    httpx reads SSL_CERT_FILE and SSL_CERT_DIR only where it also takes proxies from the
+    environment, which none is for this machine itself.
+    """
+    file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if urlsplit(url).scheme != "https" or not (file or directory):
+        return True
+    try:
+        return ssl.create_default_context(cafile=file or None, capath=directory or None)
+    except OSError as error:
+        raise Refused(
+            f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used: {error.strerror or error}"
+        ) from error

@@ -1,0 +1,80 @@
+"""What a gateway answers where it does not do what was asked, as the error that says what to do."""
+
+from __future__ import annotations
+
+import httpx
+import msgspec
+
+from accountant.errors import RequestInvalid
+from accountant.records import DECODE_ERRORS
+from accountant.records.inputs import Undecodable
+from accountant.records.outcomes import Reason
+from streams.errors import NotPermitted, Refused, Unauthenticated
+from streams.settings import PREFIX
+
+
+class Problem(msgspec.Struct):
+    """The parts of a problem that a client reads."""
+
+    error: str = "unknown"
+    message: str = ""
+    field: str | None = None
+    rule: str = ""
+    value: str = ""
+    after: int | None = None
+    decision: msgspec.Raw = msgspec.Raw(b"")
+
+
+_decode_problem = msgspec.json.Decoder(Problem).decode
+
+
+def problem_of(response: httpx.Response) -> Problem:
+    """Return what an answer says is wrong."""
+    try:
+        return _decode_problem(response.content)
+    except DECODE_ERRORS:
+        return Problem(message=response.reason_phrase)
+
+
+def raised(status: int, problem: Problem, url: str, *, has_token: bool) -> Exception:
+    """Return the error for an answer that another try will not change.
+
+    Args:
+        has_token: a token was shown.
+    """
+    if status == 422 and problem.field is not None:
+        return RequestInvalid(problem.field, problem.rule, problem.value)
+    if status in {400, 413} and problem.error in {Reason.UNDECODABLE, Reason.OVERSIZE}:
+        return Undecodable(Reason(problem.error), problem.message)
+    if status == 401:
+        return unauthenticated(url, has_token=has_token)
+    if status == 403:
+        return NotPermitted(f"{url} does not permit this: {problem.message or 'it says no more'}")
+    return Refused(f"{url} answered {status} ({problem.message}): is this a gateway's address?")
+
+
+def unauthenticated(url: str, *, has_token: bool) -> Unauthenticated:
+    """Return the error of who is not known at a door."""
+    if has_token:
+        return Unauthenticated(
+            f"{url} does not know this token: it may be expired, revoked or another door's; "
+            "ask an administrator, or the provider, for a new one"
+        )
+    return Unauthenticated(
+        f"{url} wants to know who asks: set {PREFIX}TOKEN, or {PREFIX}TOKEN_FILE (--token-file); "
+        "an administrator makes a token by `accountant token create`, or the provider gives it"
+    )
+
+
+def check_certificate(error: BaseException, url: str) -> None:
+    """Raise where a door was not spoken to because its certificate is not believed.
+
+    Raises: Refused: another try changes nothing.
+    """
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        why = str(error).partition("certificate verify failed:")[2].strip() or "not trusted"
+        raise Refused(
+            f"the certificate of {url} is not accepted: {why}. For an authority of your own "
+            "set SSL_CERT_FILE to its certificate; the address must have a name that is in the "
+            "door's own"
+        ) from error

@@ -1,0 +1,210 @@
+"""What owners say of a dataset, the same for the client that waits and the one that is awaited."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from accountant.errors import RequestInvalid
+from accountant.policy import Access, Policy, Visibility
+from accountant.records.given import given_id
+from streams.client.owned.records import (
+    prepare_amend,
+    prepare_close,
+    prepare_member,
+    prepare_open,
+)
+from streams.client.patience import WAIT_S
+from streams.client.requests import SOMEBODY, PreparedRequest, new_id
+from streams.clock import Clock
+
+D_co = TypeVar("D_co", covariant=True)
+Make = Callable[[str], PreparedRequest]
+
+
+class OwnerMethods(Generic[D_co]):
+    """Owners' records; `D_co` is a decision, or what is awaited for one.
+
+    `by` is who says so: with a token, by default whom the door knows the client as. Of a call,
+    `follows` is the number of the dataset's decision (`sequence`) that it follows: if another one
+    has come since, it is refused as `out_of_date`.
+    """
+
+    clock: Clock
+
+    @property
+    def shows_token(self) -> bool:
+        """Whether there is a door that a token is shown to."""
+        raise NotImplementedError
+
+    def said(self, by: str | None, make: Make, wait: float) -> D_co:
+        """Send the record that somebody makes; None for whom the door knows the client as."""
+        raise NotImplementedError
+
+    def _said(
+        self, by: str | None, request_id: str | UUID | None, wait: float, make: Callable[..., Any]
+    ) -> D_co:
+        sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
+        fresh = request_id is None
+
+        def made(name: str) -> PreparedRequest:
+            call: PreparedRequest = make(by=name, request_id=sent_id)
+            return call._replace(fresh=fresh)
+
+        if by is None and not self.shows_token:
+            raise RequestInvalid("by", "must be given, or a token that the door knows", None)
+        made(SOMEBODY if by is None else by)  # a wrong call is told before anything is sent
+        return self.said(by, made, wait)
+
+    def open(
+        self,
+        dataset: str,
+        policy: Policy | Mapping[str, Any],
+        *,
+        by: str | None = None,
+        owners: Sequence[str] | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> D_co:
+        """Open a dataset under a policy; the budget is fixed from the first grant on.
+
+        Args:
+            policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
+            owners: who may decide about it from then on; without them `by` alone.
+        """
+
+        def make(**how: Any) -> PreparedRequest:
+            return prepare_open(dataset, policy, owners=owners, reason=reason, **how)
+
+        return self._said(by, request_id, wait, make)
+
+    def amend(
+        self,
+        dataset: str,
+        *,
+        alert_at: Sequence[object] | None = None,
+        horizon: str | None = None,
+        most_per_request: object = None,
+        policy: Policy | Mapping[str, Any] | None = None,
+        access: Access | None = None,
+        visibility: Visibility | None = None,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> D_co:
+        """Change thresholds, horizon, cap or access; or, before any grant, lower the budget.
+
+        Args:
+            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None keeps
+                those there are, as it does for the others.
+            horizon: how long the budget is to last, such as `P365D`.
+            most_per_request: the most that one request may take, a ratio.
+            access: who may ask, `members` or `anyone`.
+            visibility: whose decisions an analyst sees, `own` or `members`.
+            policy: the whole policy with a lower budget, and nothing beside it; refused once
+                anything was granted.
+        """
+
+        def make(**how: Any) -> PreparedRequest:
+            return prepare_amend(
+                dataset,
+                alert_at=alert_at,
+                horizon=horizon,
+                most_per_request=most_per_request,
+                policy=policy,
+                access=access,
+                visibility=visibility,
+                follows=follows,
+                reason=reason,
+                **how,
+            )
+
+        return self._said(by, request_id, wait, make)
+
+    def close_dataset(
+        self,
+        dataset: str,
+        *,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> D_co:
+        """Close a dataset: nothing more is granted."""
+
+        def make(**how: Any) -> PreparedRequest:
+            return prepare_close(dataset, follows=follows, reason=reason, **how)
+
+        return self._said(by, request_id, wait, make)
+
+    def set_member(
+        self,
+        dataset: str,
+        member: str,
+        *,
+        roles: Sequence[str],
+        team: str | None = None,
+        until: str | dt.date | dt.datetime | None = None,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> D_co:
+        """Say what somebody may do on a dataset, in place of what was said before.
+
+        Args:
+            roles: some of `owner`, `analyst`, `engine`, `auditor`.
+            team: the one that the member belongs to in this dataset.
+            until: the first moment at which it is over: a day, which begins in UTC, or a time
+                with its zone; an owner has none.
+            as_administrator: an administrator's help, not an owner's word; a door takes it from
+                its administrators alone.
+        """
+
+        def make(**how: Any) -> PreparedRequest:
+            return prepare_member(
+                dataset,
+                member,
+                roles=roles,
+                team=team,
+                until=until,
+                as_administrator=as_administrator,
+                follows=follows,
+                reason=reason,
+                **how,
+            )
+
+        return self._said(by, request_id, wait, make)
+
+    def remove_member(
+        self,
+        dataset: str,
+        member: str,
+        *,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> D_co:
+        """Take all roles from somebody; the last owner stays (`last_owner`)."""
+        return self.set_member(
+            dataset,
+            member,
+            roles=(),
+            as_administrator=as_administrator,
+            follows=follows,
+            by=by,
+            reason=reason,
+            request_id=request_id,
+            wait=wait,
+        )

@@ -1,0 +1,85 @@
+"""What datasets of one population promise together, and when nothing."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.ledger import Ledger
+from accountant.policy import Policy, guarantee_of, resolve
+from accountant.policy.compiled import open_plan
+from accountant.times import iso
+from accountant.views.datasets import DatasetView, view_of_ledger
+from accountant.views.population import JointGuarantee, joint_guarantee, joint_guarantees
+
+OPENED = 1_795_262_400_000
+
+
+def view(
+    name: str, *, opened: int = 0, granted: int | None = None, closed: bool = False, **policy: Any
+) -> DatasetView:
+    fields = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "population": "city", **policy}
+    ledger = Ledger.opened(name, open_plan(resolve(Policy(**fields)), True), OPENED + opened)
+    at = None if granted is None else iso(OPENED + granted)
+    return msgspec.structs.replace(view_of_ledger(ledger), granted_at=at, closed=closed)
+
+
+@pytest.mark.parametrize(
+    ("views", "why"),
+    [
+        ([view("a", granted=5), view("b", opened=4)], None),
+        ([view("a", granted=5), view("b", opened=5)], "b was opened after something was granted"),
+        ([view("a", granted=5), view("b", opened=9)], "b was opened after something was granted"),
+        ([view("a", granted=0)], None),  # its own first grant, in the millisecond of its opening
+        ([view("a", granted=0), view("b", granted=3)], "b was opened after"),
+        ([view("a", opened=1, granted=1), view("b", granted=2)], None),
+        ([view("a", opened=9), view("b", opened=8, granted=9)], "granted on b"),
+        ([view("a", granted=5, closed=True), view("b", opened=6)], "granted on a"),
+        ([view("a"), view("b", filter="zcdp", epsilon=None, rho="0.1")], "b promises a rho"),
+        ([view("a"), view("b", unit="household")], "a has unit person, b has household"),
+        ([view("a"), view("b", neighbours="replace")], "a has neighbours add_remove"),
+        ([view("a", delta="0.5"), view("b", delta="0.5")], "reaches 1"),
+    ],
+)
+def test_a_sum_holds_where_all_was_fixed_before_any_look(
+    views: list[DatasetView], why: str | None
+) -> None:
+    found = joint_guarantee("city", views)
+    assert found == joint_guarantee("city", views[::-1])
+    assert found.datasets == tuple(sorted(each.dataset for each in views))
+    if why is None:
+        assert found.holds
+        assert found.epsilon == str(len(views))
+    else:
+        assert why in str(found.why)
+        assert (found.epsilon, found.delta) == (None, None)
+
+
+def test_each_population_is_added_up_by_itself() -> None:
+    views = [view("a"), view("b", population="land"), view("c"), view("d", population="city-2")]
+    alone = msgspec.structs.replace(view("e"), policy=resolve(Policy(epsilon="1", delta="1e-6")))
+    found = joint_guarantees([*views, alone])
+    assert [each.population for each in found] == ["city", "city-2", "land"]
+    assert found[0] == JointGuarantee(
+        population="city", datasets=("a", "c"), epsilon="2", delta="0.000002"
+    )
+
+
+amounts = st.decimals("1e-12", "1000", allow_nan=False, places=25).map(lambda x: f"{x:f}")
+
+
+@given(st.lists(st.tuples(amounts, st.sampled_from(["0", "1e-9", "0.0001"])), min_size=1))
+def test_the_sums_are_exact(budgets: list[tuple[str, str]]) -> None:
+    views = [
+        view(f"d{i}", epsilon=epsilon, delta=delta) for i, (epsilon, delta) in enumerate(budgets)
+    ]
+    found = joint_guarantee("city", views)
+    promised = [guarantee_of(each.policy) for each in views]
+    assert Fraction(Decimal(str(found.epsilon))) == sum(Fraction(e.amount) for e in promised)
+    assert Fraction(Decimal(str(found.delta))) == sum(Fraction(e.delta) for e in promised)

@@ -1,0 +1,176 @@
+"""Who may do what at a gateway before a real broker: some cells of the matrix of the door."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from accountant.times import uuid7
+from streams.gateway.access import token_file
+from streams.gateway.server import GatewayServer, run_gateway
+from streams.kafka.service import KafkaService
+from streams.settings import load
+from streams.testing import LocalBroker
+from tests.faults.ledger import Ledger, working
+
+NAMES = ("root", "olga", "ana", "ben", "eng", "zoe")
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Gateway:
+    """A gateway that knows who asks."""
+
+    def __init__(self, url: str, tokens: dict[str, str]) -> None:
+        self._tokens = tokens
+        self.http = httpx.AsyncClient(base_url=url, timeout=30, trust_env=False)
+
+    def shown(self, name: str | None) -> dict[str, str]:
+        return {} if name is None else {"Authorization": f"Bearer {self._tokens[name]}"}
+
+    async def send(self, name: str | None, path: str, kind: str, **body: Any) -> httpx.Response:
+        whole = {"version": 1, "type": kind, "request_id": uuid7(now(), os.urandom(10)), **body}
+        headers = {"Prefer": "wait=20", **self.shown(name)}
+        return await self.http.post(path, json=whole, headers=headers)
+
+    async def ask(self, name: str | None, analyst: str, **more: str) -> httpx.Response:
+        body = {"dataset": "census", "claim": {"type": "pure", "epsilon": "0.01"}, **more}
+        body |= {"unit": "person", "neighbours": "add_remove", "analyst": analyst}
+        return await self.send(name, "/requests", "request", **body)
+
+    async def enrol(self, name: str, member: str, *roles: str, **more: str) -> httpx.Response:
+        body = {"dataset": "census", "by": name, "member": member, "roles": roles, **more}
+        return await self.send(name, "/datasets/census/members", "member", **body)
+
+    async def see(self, name: str | None, path: str) -> httpx.Response:
+        return await self.http.get(path, headers=self.shown(name))
+
+
+@asynccontextmanager
+async def gateway(ledger: Ledger, directory: Path) -> AsyncIterator[Gateway]:
+    file = directory / "tokens.json"
+    tokens = {
+        name: (await asyncio.to_thread(token_file.create, file, name, now=now())).token
+        for name in NAMES
+    }
+    service = await KafkaService.start(ledger.deployment)
+    urls: asyncio.Queue[str] = asyncio.Queue()
+    servers: list[GatewayServer] = []
+    settings = load(port=0, tokens=file, administrators="root")
+    serving = asyncio.create_task(
+        run_gateway(service, settings, listening=urls.put_nowait, made=servers.append)
+    )
+    made: Gateway | None = None
+    try:
+        made = Gateway(await asyncio.wait_for(urls.get(), 20), tokens)
+        yield made
+    finally:
+        if made is not None:
+            await made.http.aclose()
+        if servers:
+            servers[0].stop()
+        await serving
+        await service.close()
+
+
+async def decided(ledger: Ledger) -> int:
+    """Return how many decisions there are."""
+    await ledger.settle()
+    return await asyncio.to_thread(ledger.visible)
+
+
+async def told(door: Gateway, name: str, until: str) -> list[str]:
+    """Return outcome and analyst of what a stream tells somebody, up to a purpose."""
+    found: list[str] = []
+    headers = door.shown(name)
+    async with door.http.stream("GET", "/events", headers=headers) as answer:
+        async for line in answer.aiter_lines():
+            if line.startswith("data: "):
+                decision = json.loads(line[6:])
+                asked = decision["request"]
+                found.append(asked.get("analyst") or f"{decision['outcome']}")
+                if asked.get("purpose") == until:
+                    return found
+    return found
+
+
+async def test_a_gateway_before_kafka_lets_everybody_do_what_the_log_says(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    async with (
+        Ledger(broker.bootstrap, application, partitions=1) as ledger,
+        working(ledger),
+        gateway(ledger, tmp_path) as door,
+    ):
+        policy = {"filter": "basic", "epsilon": "1", "access": "members"}
+        owned = {"dataset": "census", "policy": policy, "owners": ["olga"]}
+        refused = await door.send("olga", "/datasets", "open", by="olga", **owned)
+        assert refused.status_code == 403
+        opened = await door.send("root", "/datasets", "open", by="root", **owned)
+        assert opened.json()["outcome"] == "opened"
+        for member, role in (("ana", "analyst"), ("ben", "analyst"), ("eng", "engine")):
+            assert (await door.enrol("olga", member, role)).json()["outcome"] == "member_set"
+        before = await decided(ledger)
+        for name, analyst, more, status in (
+            (None, "ana", {}, 401),
+            ("zoe", "zoe", {}, 403),
+            ("ana", "ben", {}, 403),
+            ("ana", "ana", {"via": "ana"}, 403),
+            ("eng", "zoe", {"via": "eng"}, 403),
+            ("olga", "olga", {}, 403),
+            ("root", "root", {}, 403),
+        ):
+            assert (await door.ask(name, analyst, **more)).status_code == status
+        assert (await door.enrol("ana", "zoe", "analyst")).status_code == 403
+        for more in ({}, {"as": "administrator"}):
+            assert (await door.enrol("ben", "ben", "owner", **more)).status_code == 403
+        assert (await door.enrol("root", "root", "owner")).status_code == 403
+        assert await decided(ledger) == before
+        assert (await door.ask("ana", "ana")).json()["outcome"] == "granted"
+        assert (await door.ask("ben", "ben")).json()["outcome"] == "granted"
+        assert (await door.ask("eng", "ben", via="eng")).json()["outcome"] == "granted"
+        await reads(door)
+        reading = asyncio.create_task(told(door, "ana", until="last"))
+        await asyncio.sleep(0)
+        seen = await asyncio.wait_for(_sent_until_read(door, reading), 60)
+        assert set(seen) == {"ana"}
+        assert (await door.enrol("olga", "ana")).json()["outcome"] == "member_removed"
+        assert (await door.see("ana", "/datasets/census")).status_code == 404
+        assert (await door.ask("ana", "ana")).status_code == 403
+        helped = await door.enrol("root", "zoe", "auditor", **{"as": "administrator"})
+        assert helped.json()["administrator"] is True
+        assert (await door.see("zoe", "/datasets/census/requests")).json()["next"] > 0
+
+
+async def _sent_until_read(door: Gateway, reading: asyncio.Task[list[str]]) -> list[str]:
+    """Ask until a stream that has just begun has told of it."""
+    while not reading.done():
+        assert (await door.ask("ben", "ben")).json()["outcome"] == "granted"
+        assert (await door.ask("ana", "ana", purpose="last")).json()["outcome"] == "granted"
+        await asyncio.wait([reading], timeout=0.2)
+    return reading.result()
+
+
+async def reads(door: Gateway) -> None:
+    """Look at the dataset as everybody."""
+    for name, status in ((None, 401), ("zoe", 404), ("ana", 200), ("olga", 200), ("root", 200)):
+        for tail in ("", "/requests", "/members"):
+            assert (await door.see(name, f"/datasets/census{tail}")).status_code == status
+    for name, analysts in (("ana", {"ana"}), ("eng", {"ben"}), ("olga", {"ana", "ben"})):
+        page = (await door.see(name, "/datasets/census/requests")).json()["decisions"]
+        asked = {each["request"]["analyst"] for each in page if "analyst" in each["request"]}
+        assert asked == analysts, name
+    me = (await door.see("ana", "/me")).json()
+    assert me["datasets"] == [{"dataset": "census", "roles": ["analyst"]}]
+    members = (await door.see("ana", "/datasets/census/members")).json()
+    assert [each["member"] for each in members] == ["ana"]

@@ -1,0 +1,327 @@
+"""Who may do what, said and asked by commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.streams.cli.conftest import Command
+from tests.streams.cli.known_serve import KnownServe, known_serve
+
+POLICY = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
+OPEN = ("dataset", "open", "census", *POLICY)
+
+
+@pytest.fixture
+def door(accountant: Command) -> Iterator[KnownServe]:
+    with known_serve(accountant) as served:
+        yield served
+
+
+@pytest.fixture
+def owned(accountant: Command) -> Command:
+    """A file that nobody serves, whose dataset `census` olga owns."""
+    done = accountant(*OPEN, "--by", "olga", "--access", "members")
+    assert done.code == 0, done.err
+    return accountant
+
+
+def rows(accountant: Command, **more: str) -> dict[str, dict[str, object]]:
+    done = accountant("member", "list", "census", "--json", **more)
+    assert done.code == 0, done.err
+    return {row["member"]: row for row in done.rows}
+
+
+def test_each_does_the_job_with_a_token_and_no_other(door: KnownServe, accountant: Command) -> None:
+    opened = door.done("root", *OPEN, "--owner", "olga", "--owner", "otto")
+    assert "access: members, so that nobody may ask yet" in opened.out
+    assert door.by("ana", "ask", "census", "pure:0.1").code == 1
+    door.done("olga", "member", "set", "census", "ana", "--role", "analyst", "--team", "blue")
+    door.done("otto", "member", "set", "census", "eng", "--role", "engine")
+    door.done("root", "member", "set", "census", "aud", "--role", "auditor", "--as-administrator")
+    door.done("ana", "ask", "census", "pure:0.1")
+    door.done("eng", "ask", "census", "pure:0.1", "--analyst", "ana", "--via", "eng")
+    denied = door.by("ben", "ask", "census", "pure:0.1")
+    assert denied.code == 1
+    assert "does not permit this" in denied.err
+    assert "accountant me" in denied.err
+    for name, command in (
+        ("ana", ("member", "set", "census", "ben", "--role", "analyst")),
+        ("eng", ("dataset", "close", "census")),
+        ("aud", ("ask", "census", "pure:0.1")),
+        ("olga", ("member", "remove", "census", "ana", "--as-administrator")),
+        ("ana", ("dataset", "open", "other", *POLICY)),
+    ):
+        assert door.by(name, *command).code == 1
+    me = door.done("ana", "me", "--json").json
+    assert me["name"] == "ana"
+    assert me["datasets"] == [
+        {"dataset": "census", "roles": ["analyst"], "team": "blue", "until": None}
+    ]
+    shown = door.done("ana", "me").out
+    assert "ana, by a token of the door" in shown
+    assert "root, administrator" in door.done("root", "me").out
+    assert "no roles on any dataset" in door.done("ben", "me").out
+    where = ("--url", door.url)
+    assert set(door.done("aud", "member", "list", "census", *where).out.split()) >= {"olga", "eng"}
+    assert "olga" not in door.done("ana", "member", "list", "census", *where).out
+    assert "otto" in door.done("otto", "dataset", "show", "census", *where).out
+    assert door.by("ben", "dataset", "show", "census", *where).code == 1
+    usage = door.done("aud", "usage", "census", "--json", *where).rows
+    assert [(row["analyst"], row["granted"]) for row in usage] == [("ana", 2)]
+    assert "census" in door.done("ana", "watch", "--once", *where).out
+    assert door.done("ana", "fits", "--claim", "pure:0.1", "--dataset", "census", *where).out
+    removed = door.done("olga", "member", "remove", "census", "ana")
+    assert "ana has no role any more" in removed.out
+    assert door.by("ana", "ask", "census", "pure:0.1").code == 1
+    assert rows(accountant).keys() == {"olga", "otto", "eng", "aud"}  # the file is the owner's key
+
+
+def test_who_shows_no_token_is_told_how(door: KnownServe, accountant: Command) -> None:
+    for command in (("ask", "census", "pure:0.1", "--analyst", "ana"), ("me",)):
+        done = accountant(*command)
+        assert done.code == 4
+        assert "set ACCOUNTANT_TOKEN, or ACCOUNTANT_TOKEN_FILE (--token-file)" in done.err
+    done = accountant("me", ACCOUNTANT_TOKEN="acct_unknown")
+    assert done.code == 4
+    assert "does not know this token" in done.err
+    assert "acct_unknown" not in done.err
+    for command in (("usage", "census"), ("watch", "--once"), ("dataset", "list")):
+        assert accountant(*command, "--url", door.url).code == 4
+
+
+def test_what_is_typed_goes_before_the_environment(door: KnownServe, accountant: Command) -> None:
+    mine = accountant.directory / "mine"
+    mine.write_text(door.tokens["ana"] + "\n")
+    typed = ("me", "--json", "--token-file", "mine")
+    assert door.by("ben", *typed).json["name"] == "ana"
+    assert accountant("me", "--json", ACCOUNTANT_TOKEN_FILE="mine").json["name"] == "ana"
+    both = door.by("ben", "me", "--json", ACCOUNTANT_TOKEN_FILE="mine")
+    assert both.json["name"] == "ben"
+    assert accountant("me", "--token-file", "nowhere").code == 2
+    mine.write_text("no token at all")
+    done = accountant("me", "--token-file", "mine")
+    assert done.code == 4
+    assert "no token at all" not in done.err
+    plain = accountant("me", "--url", "http://192.0.2.1:8000", "--token-file", "mine")
+    assert "a token is not sent over http to another machine" in plain.err
+
+
+def test_members_of_a_file_are_listed_with_nobody_serving_it(owned: Command) -> None:
+    done = owned("member", "set", "census", "ana", "--role", "analyst", "--until", "P1D", "--by",
+                 "olga")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "member_set: ana is analyst, until " in done.out
+    found = rows(owned)
+    assert found["olga"] == {"member": "olga", "roles": ["owner"]}
+    assert found["ana"]["roles"] == ["analyst"]
+    shown = owned("dataset", "show", "census").out
+    assert "olga" in shown
+    assert "2 (owner 1, analyst 1)" in shown
+    assert "members with the role analyst may ask" in shown
+    assert "own: analysts see their own decisions" in shown
+    amended = ("dataset", "amend", "census", "--access", "anyone", "--visibility", "members")
+    assert owned(*amended, "--by", "olga").code == 0
+    shown = owned("dataset", "show", "census").out
+    assert "anyone: anyone may ask" in shown
+    assert "members: analysts see all" in shown
+    assert owned("member", "list", "nowhere").code == 1
+    file = owned.directory / "accountant.db"
+    file.chmod(0o444)
+    assert rows(owned).keys() == {"ana", "olga"}
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (("set", "census", "ana", "--role", "analist"), 2, "did you mean analyst?"),
+        (
+            ("set", "census", "ana", "--role", "analyst", "--until", "soon"),
+            2,
+            "--until must be P90D",
+        ),
+        (("set", "census", "ana", "--role", "analyst", "--until", "2020-01-01"), 2, "over already"),
+        (("set", "census", "ana", "--role", "owner", "--until", "P1D"), 2, "does not expire"),
+        (("set", "census", "a na", "--role", "analyst"), 2, "member must be 1 to 100 letters"),
+        (("set", "nowhere", "ana", "--role", "analyst"), 1, "unknown_dataset"),
+        (("remove", "census", "olga"), 1, "make somebody else one before"),
+        (("remove", "census", "ana"), 1, "`accountant member list` shows them"),
+    ],
+)
+def test_what_is_wrong_is_told_with_what_to_do(
+    owned: Command, command: tuple[str, ...], code: int, said: str
+) -> None:
+    done = owned("member", *command, "--by", "olga")
+    assert done.code == code
+    assert said in done.err + done.out
+
+
+def test_who_owns_nothing_is_told_who_may(owned: Command) -> None:
+    done = owned("member", "set", "census", "ben", "--role", "owner", "--by", "ben")
+    assert done.code == 1
+    assert "refused (not_permitted)" in done.out
+    assert "an owner gives it by `accountant member set`" in done.out
+    for word in ("--access", "--visibility"):
+        amended = owned("dataset", "amend", "census", word, "member", "--by", "olga")
+        assert amended.code == 2
+        assert "did you mean members?" in amended.err
+
+
+MEMBERS = [
+    {"member": "otto", "roles": ["owner", "auditor"]},
+    {"member": "ana", "roles": ["analyst"], "team": "blue", "until": "2100-01-01"},
+    {"member": "eng", "roles": ["engine"], "team": "", "until": None},
+    {"member": "old", "roles": ["analyst"], "until": "2020-01-01"},
+]
+TABLE = """member,roles,team,until
+otto,auditor; owner,,
+ana,analyst,blue,2100-01-01T00:00:00Z
+eng,engine,,
+old,analyst,,2020-01-01
+"""
+
+
+@pytest.mark.parametrize("content", [json.dumps(MEMBERS), TABLE, "\ufeff" + TABLE])
+def test_a_file_becomes_the_members_and_a_second_run_changes_nothing(
+    owned: Command, content: str
+) -> None:
+    file = owned.directory / "members"
+    file.write_text(content, encoding="utf-8")
+    owned("member", "set", "census", "ben", "--role", "analyst", "--by", "olga")
+    sync = ("member", "sync", "census", "members", "--by", "olga")
+    before = rows(owned)
+    dry = owned(*sync, "--dry-run")
+    assert dry.code == 0
+    assert "3 to add, 0 to change, 2 to remove; a dry run" in dry.out
+    assert "1 of the file are left out: their time is over" in dry.out
+    assert rows(owned) == before
+    done = owned(*sync)
+    assert done.code == 0, done.err
+    assert "done: 5 of 5" in done.out
+    found = rows(owned)
+    assert found.keys() == {"otto", "ana", "eng"}
+    assert found["otto"]["roles"] == ["owner", "auditor"]
+    assert found["ana"] == {
+        "member": "ana",
+        "roles": ["analyst"],
+        "team": "blue",
+        "until": "2100-01-01T00:00:00.000Z",
+    }
+    again = owned("member", "sync", "census", "members", "--by", "otto")
+    assert again.code == 0
+    assert "nothing to change" in again.out
+    assert owned("audit").code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("member,roles\nana,analyst\n", "names no owner"),
+        ("[]", "names no owner"),
+        ("member,role\nana,analyst\n", "did you mean roles?"),
+        ("member\nana\n", "must have the columns member,roles"),
+        ("member,roles\nolga,owner\nolga,analyst\n", "line 3: olga is there before"),
+        ("member,roles\nolga,ownr\n", "line 2: roles must be owner, analyst, engine or auditor"),
+        ("member,roles\nolga\n", "line 2 must have 2 columns"),
+        ("member,roles\nolga,\n", "roles of olga must be a list of one at least"),
+        ("member,roles,until\nolga,owner,2100-01-01\n", "an owner does not expire"),
+        ("member,roles,until\nana,analyst,P90D\n", "until must be a day"),
+        ("member,roles\nol ga,owner\n", "member must be 1 to 100 letters"),
+        ('[{"member": 5, "roles": ["owner"]}]', "member 1: member must be a name"),
+        ('[{"member": "olga", "roles": "owner"}]', "roles of olga must be a list"),
+        ('{"member": "olga"}', "must be an array of objects"),
+        ("[", "is no JSON"),
+        ("", "must have the columns"),
+    ],
+)
+def test_a_file_that_is_wrong_changes_nothing(owned: Command, content: str, said: str) -> None:
+    (owned.directory / "members").write_text(content)
+    done = owned("member", "sync", "census", "members", "--by", "olga")
+    assert done.code == 2, done.out + done.err
+    assert said in done.err
+    assert rows(owned).keys() == {"olga"}
+
+
+def test_a_sync_stops_at_the_first_refusal_and_says_how_far_it_came(owned: Command) -> None:
+    (owned.directory / "members").write_text(TABLE)
+    done = owned("member", "sync", "census", "members", "--by", "ben")
+    assert done.code == 1
+    assert "refused (not_permitted)" in done.out
+    assert "after 0 of 4 changes" in done.err
+    assert rows(owned).keys() == {"olga"}
+    assert owned("member", "sync", "nowhere", "members").code == 1
+
+
+def test_a_sync_through_a_door_ends_with_its_own_owner(
+    door: KnownServe, accountant: Command
+) -> None:
+    door.done("root", *OPEN, "--owner", "olga")
+    (accountant.directory / "members").write_text(TABLE)
+    door.done("olga", "member", "sync", "census", "members")
+    assert rows(accountant).keys() == {"otto", "ana", "eng"}
+    (accountant.directory / "members").write_text(TABLE.replace("ana,", "ben,"))
+    denied = door.by("ana", "member", "sync", "census", "members")
+    assert denied.code == 1
+    assert "stopped after 0 of " in denied.err
+    assert "does not permit this" in denied.err
+    (accountant.directory / "members").write_text(TABLE.replace("otto", "olga"))
+    door.done("root", "member", "sync", "census", "members", "--as-administrator")
+    assert rows(accountant).keys() == {"olga", "ana", "eng"}
+
+
+def test_datasets_of_one_population_are_added_up(owned: Command) -> None:
+    for name in ("city-1", "city-2"):
+        opened = owned("dataset", "open", name, *POLICY, "--population", "city")
+        assert opened.code == 0, opened.err
+    assert "population city: ε = 2, δ = 0 together (city-1, city-2)" in owned("dataset", "list").out
+    assert "city: ε = 2, δ = 0" in owned("dataset", "show", "city-2").out
+    listed = {row["dataset"]: row for row in owned("dataset", "list", "--json").rows}
+    assert "joint_guarantee" not in listed["census"]
+    assert listed["city-1"]["joint_guarantee"] == {
+        "population": "city",
+        "datasets": ["city-1", "city-2"],
+        "epsilon": "2",
+        "delta": "0",
+    }
+    assert owned("ask", "city-1", "pure:0.1", "--analyst", "ana").code == 0
+    assert "ε = 2" in owned("dataset", "list").out
+    assert owned("dataset", "open", "city-3", *POLICY, "--population", "city").code == 0
+    why = "city-3 was opened after something was granted on city-1"
+    assert f"no (ε, δ) for city (city-1, city-2, city-3): {why}" in owned("dataset", "list").out
+    assert owned("dataset", "show", "city-1", "--json").json["joint_guarantee"]["why"] == why
+
+
+def test_a_policy_of_a_file_is_closed_by_a_token_too(door: KnownServe, accountant: Command) -> None:
+    policy = {"filter": "basic", "epsilon": "1"}
+    (accountant.directory / "policy.json").write_text(json.dumps(policy))
+    done = door.done("root", "dataset", "open", "census", "--policy", "policy.json")
+    assert "access: members" in done.out
+    assert Path(accountant.directory / "accountant.db").exists()
+    opened = (
+        "dataset",
+        "open",
+        "survey",
+        *POLICY,
+        "--access",
+        "anyone",
+        "--owner",
+        "olga",
+        "--json",
+    )
+    assert door.done("root", *opened).json["policy"]["access"] == "anyone"
+    door.done("ben", "ask", "survey", "pure:0.1")
+
+
+def test_through_a_door_the_sum_is_of_what_is_seen_and_says_so(door: KnownServe) -> None:
+    for name in ("city-1", "city-2"):
+        door.done("root", "dataset", "open", name, *POLICY, "--population", "city")
+    door.done(*("root", "member", "set", "city-1", "ana", "--role", "analyst"))
+    where = ("--url", door.url)
+    mine = "city: ε = 1, δ = 0 together (city-1); of the datasets that you see"
+    assert f"population {mine}" in door.done("ana", "dataset", "list", *where).out
+    assert mine in " ".join(door.done("ana", "dataset", "show", "city-1", *where).out.split())
+    whole = door.done("root", "dataset", "list", *where).out
+    assert "city: ε = 2, δ = 0 together (city-1, city-2)\n" in whole
