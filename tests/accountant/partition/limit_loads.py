@@ -8,8 +8,10 @@ import random
 from typing import Any, Final, NamedTuple
 
 from accountant.records import Source
+from tests.accountant.partition.limit_claims import claim_for
+from tests.accountant.partition.limits_dataset import Body, Dataset
 from tests.accountant.partition.limits_levels import DAY, Limit
-from tests.accountant.partition.limits_model import Body, Dataset, Model
+from tests.accountant.partition.limits_model import Model
 from tests.accountant.partition.members_model import text_of
 from tests.accountant.strategies import POLICIES
 from tests.streams.bodies import request_id
@@ -36,10 +38,7 @@ _BUDGETS: Final[tuple[Body, ...]] = (
     {"filter": "fully_adaptive", "epsilon": "0.5", "delta": "1e-6"},
     {"filter": "advanced_2016", "epsilon": "1", "delta": "1e-6"},
     {"filter": "ex_post", "epsilon": "0.3"},
-    {
-        **{"filter": "split", "epsilon": "0.5", "delta": "1e-6"},
-        **{"epsilon_ex_post": "0.2", "delta_ex_post": "1e-8"},
-    },
+    {"filter": "split", "epsilon": "0.5", "delta": "1e-6", "epsilon_ex_post": "0.2"},
     {"filter": "unified_brownian", "epsilon": "0.5", "delta": "1e-6"},
     {"filter": "gdp_residue", "epsilon": "0.5", "delta": "1e-6"},
     {"filter": "renyi", "epsilon": "1", "delta": "1e-6", "order": "22"},
@@ -47,8 +46,6 @@ _BUDGETS: Final[tuple[Body, ...]] = (
     {"filter": "renyi_mixture", "epsilon": "1", "delta": "1e-6", "orders": ["18", "40"]},
     {"filter": "optimal_homogeneous", "epsilon": "0.5", "delta": "1e-6", "epsilon_each": "0.05"},
 )
-_EPSILONS: Final = ("0.002", "0.01", "0.01", "0.02", "0.05", "0.1", "0.25", "0.4", "2")
-_DELTAS: Final = ("1e-9", "1e-8", "1e-7", "3e-7")
 
 
 class Sent(NamedTuple):
@@ -127,7 +124,7 @@ class Load:
             return self._member()
         if draw < 0.46:
             return self._amendment()
-        if draw < 0.461:
+        if draw < 0.4603:
             return self._owners("close")
         return self._request()
 
@@ -136,14 +133,19 @@ class Load:
         known = [*self._model.datasets]
         if not known or self._chance.random() < 0.01:
             return self._chance.choice(DATASETS)
-        return known[min(self._chance.randrange(len(known)), self._chance.randrange(len(known)))]
+        return known[min(self._chance.randrange(len(known)) for _ in range(3))]
 
-    def _analyst(self) -> str:
-        """Return an analyst; few of them ask most."""
+    def _analyst(self, dataset: Dataset | None = None) -> str:
+        """Return an analyst; few of them ask most, and of a dataset those who are in a team."""
+        if dataset is not None and self._chance.random() < 0.6:
+            known = [name for name, row in dataset.members.items() if "team" in row]
+            limited = [name for scope, name in dataset.division.limits if scope == "analyst"]
+            if known or limited:
+                return self._chance.choice([*known, *limited])
         return ANALYSTS[min(int(self._chance.expovariate(0.15)), 49)]
 
     def _team(self) -> str:
-        return TEAMS[min(int(self._chance.expovariate(0.7)), 9)]
+        return TEAMS[min(int(self._chance.expovariate(1.2)), 9)]
 
     def _owners(self, kind: str, name: str | None = None) -> Body:
         chance = self._chance
@@ -162,9 +164,11 @@ class Load:
             policy["odometers"] = []
         if policy.get("filter", "zcdp_tight") in _TAKES_BESIDE and int(name[1:]) >= len(POLICIES):
             policy |= {"beside": "basic"} if chance.random() < 0.6 else {}
+        if chance.random() < 0.7:
+            policy.pop("halt_on_refusal", None)
         if chance.random() < 0.15:
-            policy["most_per_request"] = chance.choice(["0.05", "0.3"])
-        if chance.random() < 0.1:
+            policy["most_per_request"] = chance.choice(["0.1", "0.3"])
+        if chance.random() < 0.05:
             policy["access"] = "members"
         if chance.random() < 0.3:
             policy["alert_at"] = chance.choice([["0.1", "0.2", "0.5"], ["0.9999", "1"], []])
@@ -177,7 +181,7 @@ class Load:
             known = dataset.policy
             field = "rho" if known["epsilon"] is None else "epsilon"
             policy = {name: value for name, value in known.items() if value is not None}
-            policy[field] = self._chance.choice([known[field], "0.04", "5"])
+            policy[field] = self._chance.choice([known[field], str(float(known[field]) * 0.9), "5"])
             return {**body, "policy": policy}
         return {**body, "alert_at": self._chance.choice([["0.1"], ["0.3", "0.6"], ["1"]])}
 
@@ -260,47 +264,21 @@ class Load:
 
     def _request(self) -> Body:
         chance = self._chance
+        name = self._name()
+        dataset = self._model.datasets.get(name)
         body: Body = {
             "version": 1,
             "type": "request",
-            "dataset": self._name(),
-            "analyst": self._analyst(),
+            "dataset": name,
+            "analyst": self._analyst(dataset),
             "unit": "person" if chance.random() < 0.99 else "household",
             "neighbours": "add_remove",
             "broken": False,
         }
-        dataset = self._model.datasets.get(body["dataset"])
         name = dataset.policy["filter"] if dataset else "basic"
-        claim = self._claim(name)
+        claim = claim_for(name, chance)
         if chance.random() < 0.1:
             claim = {"type": "repeat", "claim": claim, "times": chance.choice([1, 2, 7])}
         elif chance.random() < 0.05 and name != "ex_post":
-            claim = {"type": "all_of", "claims": [claim, self._claim(name)]}
+            claim = {"type": "all_of", "claims": [claim, claim_for(name, chance)]}
         return {**body, "claim": claim}
-
-    def _claim(self, name: str) -> Body:
-        """Return a claim that a filter is likely to take."""
-        chance = self._chance
-        epsilon = chance.choice(_EPSILONS)
-        if name == "ex_post" or (name == "split" and chance.random() < 0.4):
-            claim: Body = {"type": "ex_post", "epsilon": epsilon}
-            return claim | ({"delta": chance.choice(_DELTAS)} if chance.random() < 0.3 else {})
-        if name == "optimal_homogeneous":
-            epsilon = chance.choice(["0.02", "0.01", "0.03"])
-        sigma = chance.choice(["10", "20", "60", "3"])
-        kinds: list[Body] = [
-            {"type": "pure", "epsilon": epsilon},
-            {"type": "laplace", "scale": chance.choice(["30", "9", "7"]), "sensitivity": "1"},
-            {"type": "gaussian", "sigma": sigma, "sensitivity": "1"},
-            {"type": "zcdp", "rho": chance.choice(["0.0001", "0.002", "0.01"])},
-            {"type": "approximate", "epsilon": epsilon, "delta": chance.choice(_DELTAS)},
-            {"type": "bounded_range", "eta": epsilon},
-            {"type": "brownian", "variance": "100", "sensitivity": "1", "previous": "300"},
-        ]
-        takes = {
-            **dict.fromkeys(("basic", "advanced_2016", "optimal_homogeneous"), (0, 1, 4, 5)),
-            **dict.fromkeys(("renyi", "renyi_weighted", "renyi_mixture"), (0, 1, 2, 3)),
-            "gdp_residue": (0, 1, 2, 4, 5, 6),
-        }.get(name, range(7))
-        known = [kinds[place] for place in takes]
-        return chance.choice(kinds if chance.random() < 0.04 else known)

@@ -1,4 +1,4 @@
-"""What a budget admits, leaves and counts as spent, in fractions: numbers without any rule of limits.
+"""What a budget admits, leaves and counts as spent, in fractions; no rule of limits.
 
 Prices are the product's, and so is what one claim takes off a Gaussian residue; both are compared
 with mpmath elsewhere. Which of them may be added up is told here by the oracle, which shares
@@ -20,10 +20,8 @@ from accountant.claims.price import Price, price
 from accountant.filters.gdp_residue import GdpResidue
 from accountant.fractional import PARTS, amount_of, parts_of
 from tests.faults.oracle import filters, halves, mixture
-from tests.faults.oracle.amounts import INFINITE, UNIT, as_text
-from tests.faults.oracle.amounts import rounded_up as rounded_up
-from tests.faults.oracle.amounts import units as units
-from tests.faults.oracle.policies import PARAMETERS, broken_policy, resolved
+from tests.faults.oracle.amounts import INFINITE, as_text, rounded_up, units
+from tests.faults.oracle.policies import PARAMETERS, resolved
 
 Fields = dict[str, Any]
 Amounts = dict[str, Any]
@@ -93,8 +91,12 @@ class Meter:
         most = tuple(capacity[name] for name in self._own)
         totals = tuple(after[name] for name in self._own)
         if self.policy["filter"] == "renyi_mixture" and not any(map(_le, totals, most)):
-            return mixture.proves(filters._setting(self.policy), self._shifted(capacity, totals))
+            return mixture.proves(self._setting(), self._shifted(capacity, totals))
         return filters.admits(self.policy, most, totals)
+
+    def _setting(self) -> mixture.Setting:
+        own, orders = filters.deltas(self.policy)[0], tuple(filters.orders(self.policy))
+        return self.policy["epsilon"], own, orders, tuple(filters.weights(self.policy))
 
     def _shifted(self, capacity: Amounts, totals: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return totals as far from the whole capacities as they are from the given ones."""
@@ -123,7 +125,7 @@ class Meter:
         totals = tuple(spent[name] for name in self._own)
         if not all(totals):
             return Fraction(0)
-        setting, low, high = filters._setting(self.policy), 0, _STEPS
+        setting, low, high = self._setting(), 0, _STEPS
         while high - low > 1:
             middle = (low + high) // 2
             larger = tuple(
@@ -194,17 +196,4 @@ def is_budget_of(policy: Fields, budget: dict[str, str]) -> bool:
     return _KNOWN[key]
 
 
-__all__ = [
-    "INFINITE",
-    "UNIT",
-    "Amounts",
-    "Fields",
-    "Meter",
-    "broken_policy",
-    "is_budget_of",
-    "read",
-    "resolved",
-    "rounded_up",
-    "texts",
-    "units",
-]
+__all__ = ["Amounts", "Fields", "Meter", "is_budget_of", "read", "resolved", "rounded_up", "texts"]
