@@ -140,6 +140,9 @@ class Load:
         if dataset is not None and self._chance.random() < 0.6:
             known = [name for name, row in dataset.members.items() if "team" in row]
             limited = [name for scope, name in dataset.division.limits if scope == "analyst"]
+            shared = [name for name in limited if dataset.division.share_of("analyst", name)]
+            if shared and self._chance.random() < 0.4:
+                return self._chance.choice(shared)
             if known or limited:
                 return self._chance.choice([*known, *limited])
         return ANALYSTS[min(int(self._chance.expovariate(0.15)), 49)]
@@ -188,7 +191,7 @@ class Load:
     def _member(self) -> Body:
         chance = self._chance
         body = self._owners("member")
-        body["member"] = self._analyst()
+        body["member"] = self._analyst(self._model.datasets.get(body["dataset"]))
         body["roles"] = [] if chance.random() < 0.15 else [chance.choice(["analyst", "auditor"])]
         if body["roles"] and chance.random() < 0.85:
             body["team"] = self._team()
@@ -202,19 +205,33 @@ class Load:
         dataset = self._model.datasets.get(body["dataset"])
         body["scope"] = chance.choice(["dataset", "team", "team", "analyst", "analyst", "each"])
         if body["scope"] != "dataset":
-            body["name"] = self._analyst() if body["scope"] == "analyst" else self._team()
+            body["name"] = self._analyst(dataset) if body["scope"] == "analyst" else self._team()
         known = dataset.division.in_force() if dataset else []
         if known and chance.random() < 0.5:
             limit = chance.choice(known)
             body |= limit.head
             if limit.scope == "dataset":
                 body.pop("name", None)
-        body |= self._said(body["scope"], dataset, known)
+        said = self._said(body["scope"], dataset, known)
+        within = self._within(dataset) if dataset and chance.random() < 0.25 else None
+        if within is not None:
+            body |= {"scope": within[0], "name": within[1]}
+            said = {"reserved": chance.choice(_SHARES[:4]), **({"part": "0.5"} if said else {})}
+        body |= said
         if chance.random() < 0.04:
             body |= {**self._wrong(body["scope"]), "broken": True}
         elif chance.random() < 0.1:
             body |= dict.fromkeys({"part", "policy", "pace", "reserved"} - body.keys())
         return body
+
+    def _within(self, dataset: Dataset) -> tuple[str, str] | None:
+        """Return who may get a share within a team's, or the team that may get one first."""
+        known = [(name, row["team"]) for name, row in dataset.members.items() if "team" in row]
+        if not known:
+            return None
+        name, team = self._chance.choice(known)
+        has_one = dataset.division.share_of("team", team) is not None
+        return ("analyst", name) if has_one else ("team", team)
 
     def _said(self, scope: str, dataset: Dataset | None, known: list[Limit]) -> Body:
         chance, said = self._chance, Body()
@@ -227,10 +244,10 @@ class Load:
                 said["part"] = chance.choice(_RATIOS)
             else:
                 said["policy"] = dict(chance.choice(_BUDGETS))
-        if possible and chance.random() < (0.9 if scope == "dataset" else 0.3):
+        if possible and chance.random() < (0.9 if scope == "dataset" else 0.45):
             said["pace"] = {"part": chance.choice(_RATIOS), "period": chance.choice(_PERIODS)}
-        if scope in {"team", "analyst"} and chance.random() < 0.45:
-            said["reserved"] = chance.choice(_SHARES)
+        if scope in {"team", "analyst"} and chance.random() < 0.5:
+            said["reserved"] = chance.choice(_SHARES[: 4 if scope == "analyst" else 9])
         if chance.random() < 0.02 and "part" in said:
             said["part"] = "1e-40"
         return said

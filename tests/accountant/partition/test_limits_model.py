@@ -105,8 +105,11 @@ class Life:
             self.seen[f"{said['reason']} {level['scope']} {level['what']}"] += 1
         for level in said.get("levels", []):
             self.seen[f"levels {level['scope']}"] += 1
-        team = [level for level in said.get("levels", []) if level["scope"] == "team"]
-        self.seen["a share elsewhere"] += len(team) > 1
+        if said["outcome"] == "granted":
+            dataset, analyst = self.model.datasets[said["dataset"]], said["request"]["analyst"]
+            team = dataset.member(analyst, self.model.clock.at).get("team")
+            named = [each["name"] for each in said.get("levels", []) if each["scope"] == "team"]
+            self.seen["a share elsewhere"] += named not in ([], [team])
 
     def commit(self) -> None:
         """Write what was decided into the journal, and compare every row."""
