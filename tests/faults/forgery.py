@@ -46,7 +46,7 @@ class History:
         decision = json.loads(self.ledger.send(source, value, later))
         self.places[name] = decision["partition_sequence"]
 
-    def owner(self, name: str, kind: str, dataset: str, **fields: Any) -> None:
+    def owner(self, name: str, kind: str, dataset: str, /, **fields: Any) -> None:
         head = {"version": 1, "type": kind, "request_id": self._id(name)}
         self.send(name, "admin", {**head, "dataset": dataset, "by": "owner", **fields})
 

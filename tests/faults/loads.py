@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from tests.faults.dividing import Dividing
 from tests.faults.people import ANALYSTS, OWNER, People
 
 Body = dict[str, Any]
@@ -120,6 +121,7 @@ class Load:
         self.chance = random.Random(seed)
         self._wraps = random.Random(seed + 1)
         self._people = People(seed + 2)
+        self._dividing = Dividing(seed + 7)
         self.now = start
         self.window, self.skew = window, skew
         self._jump = window // 100
@@ -152,6 +154,8 @@ class Load:
         return self._owners()
 
     def _step(self) -> Sent:
+        if self._dividing.is_next():
+            return self._limit()
         if self._due and self._due[0][0] <= self.now + self._jump:
             when, value = heapq.heappop(self._due)
             return self._send("requests", value, later=max(0, when - self.now))
@@ -252,6 +256,17 @@ class Load:
         name = self.chance.choice([*self._names[:3], self.chance.choice(self._names)])
         body = {**self._owner("member", name), **self._people.member(self.now)}
         return self._send("admin", body)
+
+    def _limit(self) -> Sent:
+        name = self._dividing.dataset(self._names)
+        draw = self.chance.random()
+        if draw < 0.05:  # what is wrong is not sent again
+            body = {**self._owner("limit", name), **self._dividing.broken()}
+            return self._send("admin", json.dumps(body).encode())
+        if draw < 0.2:
+            fields = self._dividing.member()
+            return self._send("admin", {**self._owner("member", name), **fields})
+        return self._send("admin", {**self._owner("limit", name), **self._dividing.limit()})
 
     def _owners(self) -> Sent:
         name = self.chance.choice(self._names)

@@ -83,12 +83,10 @@ class Dataset:
             self.halted = self.halted or bool(self.policy.get("halt_on_refusal"))
             offer = {} if self.halted else {"fits": fits}
             return {"reason": "exhausted", **levels.left_at(), **offer}
-        level = levels.unfit(claim)
-        if level is not None:
-            return {"reason": "claim_not_accepted", "level": level}
-        level = levels.full(claim)
-        if level is not None:
-            return {"reason": "exhausted", "level": level, **levels.left_at(), "fits": fits}
+        reason, more = levels.refusal(claim)
+        if reason is not None:
+            offer = {"fits": fits} if reason == "exhausted" else {}
+            return {"reason": reason, **more, **offer}
         told = levels.charge(claim, [], self.policy["alert_at"], self.sequence + 1)
         self.spent, self.granted = after, True
         return told

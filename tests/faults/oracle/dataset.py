@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -16,13 +15,18 @@ from tests.faults.oracle.amounts import (
     whole_down,
     whole_up,
 )
+from tests.faults.oracle.costs import exact, is_priced, plus, taken
 from tests.faults.oracle.disagreement import Disagreement, agree
+from tests.faults.oracle.division import Division
 from tests.faults.oracle.expected import Fields, Readings, Within
 from tests.faults.oracle.fits import Fits
+from tests.faults.oracle.levels import Levels, as_json
+from tests.faults.oracle.limits import Clock
 from tests.faults.oracle.members import Members
+from tests.faults.oracle.meter import Meter
 from tests.faults.oracle.policies import PARAMETERS, promises_more, resolved
 from tests.faults.oracle.wire import mechanisms
-from tests.faults.oracle.worth import atoms, price
+from tests.faults.oracle.worth import atoms, is_sampled, price
 
 Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
@@ -67,6 +71,7 @@ class Dataset:
         agree("budget", said, Within(ranges), self.name)
         self.capacity = {name: units(said[name]) for name in self.sums}
         self.totals: dict[str, Any] = dict.fromkeys((*halves.state(policy), *self.names), 0)
+        self.division = Division(Meter(policy, self.capacity))
 
     def spent_part(self) -> Fraction:
         """Return the spent part of the additive budget."""
@@ -106,12 +111,12 @@ class Dataset:
             for each in self.policy["odometers"]
         }
 
-    def governed(self, record: Fields, said: Fields, at: int) -> Verdict:
+    def governed(self, record: Fields, said: Fields, clock: Clock) -> Verdict:
         """Decide an owner's record on a dataset that was opened before."""
         kind = record["type"]
         if kind == "open":
             return "refused", "already_opened", {}
-        if not self.members.may_govern(record, at):
+        if not self.members.may_govern(record, clock.at):
             return "refused", "not_permitted", {}
         if self.closed and kind != "member":
             return "refused", "closed", {}
@@ -119,6 +124,8 @@ class Dataset:
             return "refused", "out_of_date", {}
         if kind == "member":
             return self._member(record)
+        if kind == "limit":
+            return self._limit(record, said, clock.at)
         if kind == "close":
             self.closed = True
             return "closed", None, {}
@@ -138,6 +145,18 @@ class Dataset:
             fields["administrator"] = True
         return "member_set" if record["roles"] else "member_removed", None, fields
 
+    def _limit(self, record: Fields, said: Fields, at: int) -> Verdict:
+        name = record.get("name") if record["scope"] == "analyst" else None
+        team = self.members.team(name, at) if name else None
+        reason = self.division.refusal(record, team, self.totals)
+        if reason is not None:
+            return "refused", reason, {}
+        told = self.division.take(record, team, at, said, self.sequence + 1)
+        outcome = (
+            "limit_set" if len(told.keys() - {"scope", "name", "version"}) else "limit_removed"
+        )
+        return outcome, None, {"limit": told}
+
     def terms(self) -> Fields:
         """Return what an opening or an amendment repeats."""
         budget = {name: as_text(most) for name, most in self.capacity.items()}
@@ -149,6 +168,8 @@ class Dataset:
         wanted = {**kept, **wanted}
         if self.mechanisms or any(self.totals.values()):
             return "refused", "already_granted", {}
+        if self.division.in_force():
+            return "refused", "has_limits", {}
         same = all(
             before.get(name) == wanted.get(name)
             for name in ("filter", "beside", "unit", "neighbours", "population", *PARAMETERS)
@@ -162,39 +183,49 @@ class Dataset:
             return "refused", "not_lower", {}
         if said["outcome"] != "amended":
             return "amended", None, {}
-        capacity = self.capacity
+        capacity, divided = self.capacity, self.division.limits
         self.take_policy(wanted, said.get("budget", {}))
+        self.division.limits = divided
         is_lower = all(now <= capacity[name] for name, now in self.capacity.items())
         agree("budget", is_lower, True, self.name)
         self.crossed = self.crossed_now()
         return "amended", None, self.terms()
 
-    def asked(self, request: Fields, said: Fields, at: int) -> Verdict:
+    def asked(self, request: Fields, said: Fields, clock: Clock) -> Verdict:
         """Decide a request, with the cost that the ledger says where that is a right one."""
         claim, policy = request["claim"], self.policy
-        if not self.members.may_ask(request, policy.get("access", "anyone"), at):
+        if not self.members.may_ask(request, policy.get("access", "anyone"), clock.at):
             return "refused", "not_permitted", {}
         if self.closed or self.halted:
             return "refused", "closed" if self.closed else "halted", {}
         if (request["unit"], request["neighbours"]) != (policy["unit"], policy["neighbours"]):
             return "refused", "unit_mismatch", {}
-        sampled = any(dict(atom)["type"] == "subsampled_gaussian" for atom, _ in atoms(claim))
-        if sampled and policy["neighbours"] != "add_remove":
+        if is_sampled(claim) and policy["neighbours"] != "add_remove":
             return "refused", "claim_not_accepted", {}
         needs = halves.needs(policy)
         cost = price(claim, (*needs, *self.names))
         asked = {"asked": Within(cost, single=mechanisms(claim) == 1)}
         if not halves.accepts(policy, claim, cost):
             return "refused", "claim_not_accepted", asked
-        fits = Fits(policy, self.capacity, self.totals, claim)
+        analyst = request["analyst"]
+        team = self.members.team(analyst, clock.at)
+        levels = Levels(self.division, self.totals, analyst, team, clock)
+        fits = Fits(policy, self.capacity, self.totals, claim, levels)
         if fits.is_above_cap(claim, cost):
             return "refused", "above_cap", {**asked, **fits.offered(said)}
         charged = self._charged(claim, cost, said)
         if charged is None:
-            return "refused", "exhausted", {**asked, **self._exhaust(fits, said)}
+            more = {**asked, **levels.left_at()}
+            return "refused", "exhausted", {**more, **self._exhaust(fits, said)}
+        text = as_json(claim)
+        reason, more = levels.refusal(text)
+        if reason is not None:
+            offer = fits.offered(said) if reason == "exhausted" else {}
+            return "refused", reason, {**asked, **more, **offer}
         if self.granted_at is None:
-            self.granted_at = at
-        return "granted", None, self._grant(claim, charged, said)
+            self.granted_at = clock.at
+        told = levels.charge(text, said.get("levels", []), policy["alert_at"], self.sequence + 1)
+        return "granted", None, {**self._grant(claim, charged, said), **told}
 
     def _charged(
         self, claim: Fields, cost: dict[str, Range], said: Fields
@@ -220,7 +251,7 @@ class Dataset:
             own = {"mu_squared": found, "delta": cost["delta"]}
         else:
             least = tuple(
-                _plus(before, _taken(said, name, before, cost[name]))
+                plus(before, taken(said, name, before, cost[name]))
                 for name, before in zip(names, spent, strict=True)
             )
             own = {name: cost[name] for name in names}
@@ -241,7 +272,7 @@ class Dataset:
 
     def _grown(self, name: str, span: Range) -> Range:
         before = self.totals[name]
-        if before == INFINITE and not _is_priced(self.policy):
+        if before == INFINITE and not is_priced(self.policy):
             return INFINITE, INFINITE
         if INFINITE in (before, span[0]):
             return span
@@ -259,7 +290,7 @@ class Dataset:
                 raise Disagreement("cost", said.get("cost"), predicted, self.name)
             for name, text in said["cost"].items():
                 before = self.totals[name]
-                self.totals[name] = _plus(before, _exact(units(text), before, charged[name][0]))
+                self.totals[name] = plus(before, exact(units(text), before, charged[name][0]))
         before = self.crossed
         self.mechanisms += mechanisms(claim)
         self.exhausted = self.exhausted or self.spent_part() >= 1
@@ -267,32 +298,3 @@ class Dataset:
         self.crossed = max(before, reached)
         ended = {"ends": self.policy["filter"]} if charged.get(halves.ENDED, (0, 0))[0] else {}
         return {"cost": predicted, **self._newly(before), **ended}
-
-
-def _is_priced(policy: Fields) -> bool:
-    """Tell whether a grant always adds a claim's price: then `cost` says it of what is infinite."""
-    return policy["filter"] != "gdp_residue" and not halves.is_beside(policy)
-
-
-def _plus(one: float, other: float) -> float:
-    # Python cannot add a large integer to a float that is infinite.
-    return INFINITE if INFINITE in (one, other) else one + other
-
-
-def _exact(written: Any, before: Any, least: Any) -> Any:
-    """Return the cost that a total's growth stands for: whole units more than the least one."""
-    if INFINITE in (written, before, least):
-        return written
-    return least + math.floor(written + whole_up(before) - before - least)
-
-
-def _taken(said: Fields, name: str, spent: Any, span: Range) -> Any:
-    """Return what the ledger says of a cost, or the least where that is no right one."""
-    cost, asked = said.get("cost") or {}, said.get("asked") or {}
-    if name in cost:
-        amount = _exact(units(cost[name]), spent, span[0])
-    elif name in asked:
-        amount = _exact(units(asked[name]), 0, span[0])
-    else:
-        amount = span[0]
-    return amount if span[0] <= amount <= span[1] else span[0]

@@ -170,7 +170,7 @@ class Division:
             full = resolved(policy)
             kept = {key for key, value in policy.items() if value is not None}
             kept |= {"filter", "delta_for_claims"}
-            told["policy"] = {key: full[key] for key in kept}
+            told["policy"] = {key: value for key, value in full.items() if key in kept}
             told["budget"] = said.get("limit", {}).get("budget", {})
             agree("budget", told["budget"], budget_of(json.dumps(full)), (scope, name))
             limit.capacity = read(told["budget"])
@@ -179,7 +179,8 @@ class Division:
             limit.kind, limit.counted_since = limit.meter.kind, limit.version
         if pace is not None:
             limit.pace, limit.period = self.meter.parts_of_whole(pace["part"]), pace["period"]
-            told["pace"] = {**pace, "budget": texts(limit.pace)}
+            told["pace"] = {"part": pace["part"], "period": pace["period"]}
+            told["pace"]["budget"] = texts(limit.pace)
             if limit.period != before[0]:
                 limit.paced_since, limit.paced_at = limit.version, at
         if share is not None:

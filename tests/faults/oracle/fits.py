@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tests.faults.oracle import filters, halves, residue
 from tests.faults.oracle.amounts import INFINITE, Range
+from tests.faults.oracle.levels import Levels, as_json
 from tests.faults.oracle.wire import is_claim
 from tests.faults.oracle.worth import atoms, price
 
@@ -46,12 +47,18 @@ class Fits:
     """
 
     def __init__(
-        self, policy: dict[str, Any], capacity: Totals, spent: Totals, claim: Claim
+        self,
+        policy: dict[str, Any],
+        capacity: Totals,
+        spent: Totals,
+        claim: Claim,
+        levels: Levels | None = None,
     ) -> None:
         self._policy = policy
         self._capacity = capacity
         self._spent = spent
         self._claim = claim
+        self._levels = levels
         ratio = policy.get("most_per_request", "1")
         self._cap = Fraction(ratio) if Fraction(ratio) < 1 else None
 
@@ -98,12 +105,15 @@ class Fits:
         ends = self._by_filter(claim, cost, self._spent) is None
         return {"fits": self, **({"ends": self._policy["filter"]} if ends else {})}
 
+    def _within(self, claim: Claim) -> Fits:
+        return Fits(self._policy, self._capacity, self._spent, claim, self._levels)
+
     def _like(self, offer: str) -> Claim | None:
         """Return the claim that an offer tells, None where it is none like the one asked for."""
         claim = self._claim
         if claim["type"] == "interactive":
             kind, _, rest = offer.partition(":")
-            within = Fits(self._policy, self._capacity, self._spent, claim["claim"])._like(rest)
+            within = self._within(claim["claim"])._like(rest)
             return None if kind != "interactive" or within is None else {**claim, "claim": within}
         knob = _KNOBS.get(claim["type"], "")
         value = self._value(offer, knob) if knob else None
@@ -116,14 +126,16 @@ class Fits:
         cost = price(claim, halves.needs(self._policy))
         if not halves.accepts(self._policy, claim, cost) or self.is_above_cap(claim, cost):
             return False
-        return self._after(claim, cost, self._spent) is not None
+        if self._after(claim, cost, self._spent) is None:
+            return False
+        return self._levels is None or self._levels.admit(as_json(claim))
 
     def __eq__(self, said: object) -> bool:
         if self._claim["type"] == "all_of":
             return said is None
         if self._claim["type"] == "interactive":
             # It costs what it is claimed by, alone.
-            inner = Fits(self._policy, self._capacity, self._spent, self._claim["claim"])
+            inner = self._within(self._claim["claim"])
             if said is None:
                 return inner == None  # noqa: E711 (what `__eq__` is told)
             kind, _, rest = str(said).partition(":")
@@ -137,7 +149,11 @@ class Fits:
         if knob == "times":
             # Batches under gdp_residue are counted from below.
             batch = self._claim["claim"]["type"] in {"repeat", "all_of"}
-            counted = batch and self._policy["filter"] == "gdp_residue"
+            filters_asked = {
+                self._policy["filter"],
+                *(self._levels.filters if self._levels else ()),
+            }
+            counted = batch and "gdp_residue" in filters_asked
             return counted or not self.admits({**self._claim, knob: int(value) + 1})
         return not self.admits({**self._claim, knob: _next(str(value), knob)})
 

@@ -39,6 +39,11 @@ class Levels:
         self.kept = division.kept_back(analyst, team)
 
     @property
+    def filters(self) -> set[str]:
+        """Names of the levels' own filters."""
+        return {limit.meter.policy["filter"] for limit, _ in self._applying if limit.meter}
+
+    @property
     def _keeps(self) -> bool:
         return any(amount > 0 for amount in self.kept.values())
 
@@ -67,6 +72,14 @@ class Levels:
                 if self._meter.charged(limit.pace, paced, claim) is None:
                     return {**limit.head, "what": "pace"}
         return None
+
+    def refusal(self, claim: str) -> tuple[str | None, Fields]:
+        """Return why a claim is refused that the dataset itself would take, and what is told."""
+        level = self.unfit(claim)
+        if level is not None:
+            return "claim_not_accepted", {"level": level}
+        level = self.full(claim)
+        return (None, {}) if level is None else ("exhausted", {"level": level, **self.left_at()})
 
     def admit(self, claim: str) -> bool:
         """Tell whether every level takes a claim and has room for it."""

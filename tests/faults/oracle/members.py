@@ -50,6 +50,13 @@ class Members:
             return False
         return found.until is None or at < found.until
 
+    def team(self, name: str, at: int) -> str | None:
+        """Return the team that somebody is in, by a membership in force, whatever its roles."""
+        found = self.all.get(name)
+        if found is None or (found.until is not None and at >= found.until):
+            return None
+        return found.team
+
     def may_ask(self, request: Fields, access: str, at: int) -> bool:
         """Tell whether an analyst may ask, and who asks for the analyst, if anybody."""
         if "via" in request and not self.has(request["via"], "engine", at):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tests.faults.oracle.commands import COMMANDS, written
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, Holds, compare
 from tests.faults.oracle.keys import partition_of
+from tests.faults.oracle.limits import Clock
+from tests.faults.oracle.repeated import names_one, request_of
 from tests.faults.oracle.snapshot import RULES
 from tests.faults.oracle.texts import at_text, millis
 from tests.faults.oracle.wire import Read, issued, read
@@ -54,6 +56,7 @@ class Partition:
 
     Attributes:
         number, head: of the last decision taken; `heads` of all.
+        resets, reset_at: how often the clock was set back, and to when.
         branch, key: how many rollbacks the log has accepted, and the key that it names.
         datasets: by name.
         letters: (source, input, reason) of each that belongs among the dead letters.
@@ -83,6 +86,11 @@ class Partition:
         self.heads: list[str] = []
         self.branch = 0
         self.key: str | None = None
+        self.resets = self.reset_at = 0
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(self.at, self.resets, self.reset_at)
 
     def take(self, value: bytes) -> Fields:
         """Check one decision against all before it, and against its input.
@@ -149,6 +157,7 @@ class Partition:
             gone = (self.floor + 1) // _SECOND * _SECOND
             self._ids = {key: known for key, known in self._ids.items() if known.issued >= gone}
             self.floor = at + self.genesis["skew_ms"]
+            self.resets, self.reset_at = self.resets + 1, at
         elif at < before:
             raise Disagreement("clock", at_text(at), f"at or after {at_text(before)}", where)
         self.at = at
@@ -212,7 +221,7 @@ class Partition:
         self, said: Fields, source: str, given: Given, body: Read, where: object
     ) -> Fields:
         if body.reason is not None:
-            error = Holds(f"one of {sorted(body.broken)}", lambda e: _names_one(e, body))
+            error = Holds(f"one of {sorted(body.broken)}", lambda e: names_one(e, body))
             fields: Fields = {"outcome": "invalid", "reason": body.reason}
             return fields if body.reason == "internal_error" else {**fields, "error": error}
         fields = body.fields
@@ -262,9 +271,9 @@ class Partition:
             dataset.members.open(named)
             more = {**dataset.terms(), "owners": named}
         elif source == "requests":
-            outcome, reason, more = dataset.asked(fields, said, self.at)
+            outcome, reason, more = dataset.asked(fields, said, self.clock)
         else:
-            outcome, reason, more = dataset.governed(fields, said, self.at)
+            outcome, reason, more = dataset.governed(fields, said, self.clock)
         dataset.sequence += 1
         dataset.changed_at = self.at
         dataset.written = said.get("policy", dataset.written)
@@ -283,22 +292,3 @@ class Partition:
         if "cost" in said:
             first["cost"] = said["cost"]
         return first
-
-
-def _names_one(error: Any, body: Read) -> bool:
-    """Tell whether an `error` has its three texts, and names a field that is broken."""
-    if not isinstance(error, dict) or error.keys() != {"field", "rule", "value"}:
-        return False
-    root = str(error["field"]).partition(".")[0].partition("[")[0]
-    return body.reason != "invalid_field" or root in body.broken
-
-
-def request_of(value: bytes) -> bytes | None:
-    """Return the input that a record repeats, byte for byte."""
-    text = value.decode()
-    start = text.find('"request":')
-    if start < 0:
-        return None
-    start += len('"request":')
-    _, end = json.JSONDecoder().raw_decode(text, start)
-    return text[start:end].encode()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.expected import Fields, compare
 from tests.faults.oracle.partition import Partition
-from tests.faults.oracle.snapshot import dataset_row, line, member_rows, partition_row
+from tests.faults.oracle.snapshot import dataset_row, line, other_rows, partition_row
 
 _KEY_BYTES = 1024
 _VALUE_BYTES = 4096
@@ -41,15 +41,15 @@ def check_state(partition: Partition, rows: Mapping[bytes, bytes]) -> None:
             raise Disagreement("state", None, "a row of the partition", partition.partition)
         agree("state", sorted(found), [], partition.partition)
         return
-    members = member_rows(partition)
+    others = other_rows(partition)
     datasets = {name.encode(): dataset for name, dataset in partition.datasets.items()}
-    agree("state", sorted(found), sorted({**datasets, **members}), partition.partition)
+    agree("state", sorted(found), sorted({**datasets, **others}), partition.partition)
     for key, value in found.items():
         if key in datasets:
             _as_state(json.loads(value), dataset_row(datasets[key]), key)
         else:
             # A seal holds the hash of their bytes.
-            agree("state", value, line(members[key]).rstrip(), key)
+            agree("state", value, line(others[key]).rstrip(), key)
     total = sum(zlib.crc32(value) for value in found.values()) % 2**64
     row = {**partition_row(partition), "checksum": f"{total:016x}"}
     _as_state(json.loads(rows[own]), row, own)

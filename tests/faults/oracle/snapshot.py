@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields, Readings
+from tests.faults.oracle.limit_rows import level_rows
 
 RULES: Final = 5
 
@@ -25,6 +26,8 @@ class Standing(Protocol):
     datasets: dict[str, Dataset]
     branch: int
     key: str | None
+    resets: int
+    reset_at: int
 
 
 def dataset_row(dataset: Dataset) -> Fields:
@@ -50,6 +53,9 @@ def dataset_row(dataset: Dataset) -> Fields:
     row |= {"exact": True, **dataset.members.counts()}
     if "population" in dataset.policy and dataset.granted_at is not None:
         row["granted_at"] = dataset.granted_at
+    levels = len(level_rows(dataset.name, dataset.division))
+    counts = {"levels": levels, "limits": len(dataset.division.in_force())}
+    row |= {name: count for name, count in counts.items() if count}
     return row
 
 
@@ -72,15 +78,20 @@ def partition_row(partition: Standing) -> Fields:
     if partition.key:
         row["key"] = partition.key
     members = sum(len(dataset.members.all) for dataset in partition.datasets.values())
-    return {**row, "members": members} if members else row
+    levels = sum(len(level_rows(name, each.division)) for name, each in partition.datasets.items())
+    more = {"members": members, "levels": levels, "resets": partition.resets}
+    more["reset_at"] = partition.reset_at
+    return row | {name: count for name, count in more.items() if count}
 
 
-def member_rows(partition: Standing) -> dict[bytes, Fields]:
-    """Return the rows of all members, by their keys."""
-    rows: dict[bytes, Fields] = {}
+def other_rows(partition: Standing) -> dict[bytes, Fields]:
+    """Return the rows of all members, then of all levels, by their keys, in their order."""
+    members: dict[bytes, Fields] = {}
+    levels: dict[bytes, Fields] = {}
     for dataset in partition.datasets.values():
-        rows |= dataset.members.rows(dataset.name)
-    return rows
+        members |= dataset.members.rows(dataset.name)
+        levels |= level_rows(dataset.name, dataset.division)
+    return dict(sorted(members.items())) | dict(sorted(levels.items()))
 
 
 def sealed_state(partition: Standing) -> str:
@@ -90,8 +101,8 @@ def sealed_state(partition: Standing) -> str:
         {**dataset_row(dataset), "policy": dataset.written, "odometers": {}}
         for _, dataset in sorted(partition.datasets.items())
     ]
-    members = [row for _, row in sorted(member_rows(partition).items())]
-    lines = [line(row) for row in (*rows, *members, partition_row(partition))]
+    others = other_rows(partition).values()
+    lines = [line(row) for row in (*rows, *others, partition_row(partition))]
     return f"sha256:{hashlib.sha256(b''.join(lines)).hexdigest()}"
 
 

@@ -7,6 +7,7 @@ import re
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from tests.faults.oracle.limit_fields import LIMIT_RULES, MAY_BE_IN_A_LIMIT, at_odds
 from tests.faults.oracle.members import (
     MEMBER_RULES,
     are_owners,
@@ -33,6 +34,7 @@ _FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
     ),
     "close": (_ALL | {"by"}, {"reason", "follows"}),
     "member": (_ALL | {"by", "member", "roles"}, {"reason", "follows", "team", "until", "as"}),
+    "limit": (_ALL | {"by", "scope"}, MAY_BE_IN_A_LIMIT),
 }
 """Of each type: what must be there, and what may be."""
 _CLAIMS: Final[dict[str, tuple[set[str], set[str]]]] = {
@@ -156,6 +158,8 @@ def _broken(source: str, found: Any) -> set[str]:
     checks = {**_common_rules(), **rules(kind)}
     if kind == "member":
         broken |= contradicted(found)
+    if kind == "limit":
+        broken |= at_odds(found)
     return broken | {name for name in present if name in checks and not checks[name](found[name])}
 
 
@@ -194,6 +198,7 @@ def _owner_rules(kind: str) -> dict[str, Any]:
         "visibility": optional(is_visibility),
         "owners": are_owners,
         **MEMBER_RULES,
+        **(LIMIT_RULES if kind == "limit" else {}),
     }
 
 

@@ -30,6 +30,11 @@ def atoms(claim: dict[str, Any], times: int = 1) -> Iterator[tuple[Atom, int]]:
         yield tuple(sorted(claim.items())), times
 
 
+def is_sampled(claim: dict[str, Any]) -> bool:
+    """Tell whether some mechanism of a claim runs on a sample."""
+    return any(dict(atom)["type"] == "subsampled_gaussian" for atom, _ in atoms(claim))
+
+
 def epsilon(claim: dict[str, str]) -> Fraction | None:
     """Return the bound on the loss of what is DP, apart from its delta."""
     if claim["type"] in WITH_EPSILON:

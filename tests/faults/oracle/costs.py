@@ -1,0 +1,39 @@
+"""What the ledger says of a cost, where its rounding leaves room."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tests.faults.oracle import halves
+from tests.faults.oracle.amounts import INFINITE, Range, units, whole_up
+from tests.faults.oracle.expected import Fields
+
+
+def is_priced(policy: Fields) -> bool:
+    """Tell whether a grant always adds a claim's price: then `cost` says it of what is infinite."""
+    return policy["filter"] != "gdp_residue" and not halves.is_beside(policy)
+
+
+def plus(one: float, other: float) -> float:
+    # Python cannot add a large integer to a float that is infinite.
+    return INFINITE if INFINITE in (one, other) else one + other
+
+
+def exact(written: Any, before: Any, least: Any) -> Any:
+    """Return the cost that a total's growth stands for: whole units more than the least one."""
+    if INFINITE in (written, before, least):
+        return written
+    return least + math.floor(written + whole_up(before) - before - least)
+
+
+def taken(said: Fields, name: str, spent: Any, span: Range) -> Any:
+    """Return what the ledger says of a cost, or the least where that is no right one."""
+    cost, asked = said.get("cost") or {}, said.get("asked") or {}
+    if name in cost:
+        amount = exact(units(cost[name]), spent, span[0])
+    elif name in asked:
+        amount = exact(units(asked[name]), 0, span[0])
+    else:
+        amount = span[0]
+    return amount if span[0] <= amount <= span[1] else span[0]

@@ -1,0 +1,65 @@
+"""The rows that a dataset's levels come to: docs/reference/records.md, State."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.faults.oracle.amounts import rounded_up
+from tests.faults.oracle.division import Division
+from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.limits import Limit, Use
+from tests.faults.oracle.meter import Amounts, texts
+
+
+def level_rows(dataset: str, division: Division) -> dict[bytes, Fields]:
+    """Return the row of each, by its key; names need no escape."""
+    rows: dict[bytes, Fields] = {}
+    for limit in division.limits.values():
+        key = {"dataset": dataset, "scope": limit.scope, "name": limit.name}
+        rule = {"limit": limit.told, "rule": _rule(limit)}
+        use = limit.use
+        rows[_key(key)] = _row(key, use.sequence, {**rule, **_used(limit, use)})
+        for analyst, use in limit.uses.items():
+            key = {"dataset": dataset, "scope": "each", "team": limit.name, "name": analyst}
+            rows[_key(key)] = _row(key, use.sequence, _used(limit, use))
+    return rows
+
+
+def _key(key: dict[str, str]) -> bytes:
+    inside = ",".join(f'"{field}":"{value}"' for field, value in key.items())
+    return f"{{{inside}}}".encode()
+
+
+def _row(key: dict[str, str], sequence: int, more: Fields) -> Fields:
+    return {"type": "level", "version": 1, **key, "sequence": sequence, **more}
+
+
+def _rule(limit: Limit) -> Fields:
+    rule: Fields = {}
+    if limit.kind is not None:
+        rule |= {"kind": limit.kind, "counted_since": limit.counted_since}
+    if limit.pace is not None:
+        rule |= {"paced_since": limit.paced_since, "paced_at": limit.paced_at}
+    if limit.share is not None:
+        rule["shared_since"] = limit.shared_since
+    return rule
+
+
+def _used(limit: Limit, use: Use) -> Fields:
+    """Return what was used, each with the version since which it was counted."""
+    own = limit.scope != "each"
+    row: Fields = {}
+    if use.counted[0] and (not own or use.counted[0] == limit.counted_since):
+        row["counted"] = _amounts(*use.counted)
+    paced_since = limit.paced_since if limit.pace is not None else 0
+    if use.paced[0] and (not own or use.paced[0] == paced_since):
+        row["paced"] = {**_amounts(*use.paced), "window": use.window}
+        row["paced"] |= {"resets": use.resets} if use.resets else {}
+    if limit.share is not None and use.used[0] == limit.shared_since:
+        row["used"] = _amounts(*use.used)
+    return row
+
+
+def _amounts(since: int, amounts: Amounts) -> dict[str, Any]:
+    over = rounded_up(amounts)
+    return {"since": since, "totals": texts(amounts), **({"rounded_up": over} if over else {})}

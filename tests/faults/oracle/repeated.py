@@ -1,0 +1,27 @@
+"""What a record repeats of its input, and what it says is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.faults.oracle.wire import Read
+
+
+def names_one(error: Any, body: Read) -> bool:
+    """Tell whether an `error` has its three texts, and names a field that is broken."""
+    if not isinstance(error, dict) or error.keys() != {"field", "rule", "value"}:
+        return False
+    root = str(error["field"]).partition(".")[0].partition("[")[0]
+    return body.reason != "invalid_field" or root in body.broken
+
+
+def request_of(value: bytes) -> bytes | None:
+    """Return the input that a record repeats, byte for byte."""
+    text = value.decode()
+    start = text.find('"request":')
+    if start < 0:
+        return None
+    start += len('"request":')
+    _, end = json.JSONDecoder().raw_decode(text, start)
+    return text[start:end].encode()
