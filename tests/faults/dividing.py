@@ -11,6 +11,7 @@ Body = dict[str, Any]
 
 TEAMS: Final = ("blue", "red", "a:b@c")
 _RATIOS: Final = ("0.02", "0.1", "0.1", "0.3333", "0.5", "1", "1e-40")
+_SHARES: Final = ("0.05", "0.1", "0.3333", "0.5", "1")
 _PERIODS: Final = ("P1D", "P7D", "P36500D")
 _BUDGETS: Final[list[Body]] = [
     {"filter": "basic", "epsilon": "0.3", "delta": "1e-7"},
@@ -37,12 +38,12 @@ class Dividing:
 
     def is_next(self) -> bool:
         """Tell whether a limit's record comes now."""
-        return self._chance.random() < 0.09
+        return self._chance.random() < 0.08
 
     def dataset(self, names: list[str]) -> str:
         """Return one of some datasets, one of the first, or of those that were opened last."""
         late = [name for name in names[-3:] if name.startswith("late")]
-        return self._chance.choice([*names[:9], *late])
+        return self._chance.choice([*names[:6], *late])
 
     def member(self) -> Body:
         """Return the fields of a record that puts an analyst into a team, or makes an engine."""
@@ -55,7 +56,7 @@ class Dividing:
     def limit(self) -> Body:
         """Return the fields of a limit's record, beside those of all owners' records."""
         chance = self._chance
-        scope = chance.choice(["dataset", "team", "team", "analyst", "analyst", "each", "each"])
+        scope = chance.choice(["dataset", "team", "team", "analyst", "each", "each", "each"])
         body: Body = {"by": chance.choice([OWNER] * 9 + ["stranger-1"]), "scope": scope}
         if scope != "dataset":
             body["name"] = chance.choice(ANALYSTS if scope == "analyst" else TEAMS)
@@ -67,7 +68,7 @@ class Dividing:
             pace = {"part": chance.choice(_RATIOS), "period": chance.choice(_PERIODS)}
             body["pace"] = dict(reversed(pace.items())) if chance.random() < 0.2 else pace
         if scope in {"team", "analyst"} and chance.random() < 0.4:
-            body["reserved"] = chance.choice(_RATIOS[:4])
+            body["reserved"] = chance.choice(_SHARES)
         if chance.random() < 0.1:
             body["follows"] = chance.randrange(1, 60)
         if chance.random() < 0.1:

@@ -121,7 +121,7 @@ class Load:
         self.chance = random.Random(seed)
         self._wraps = random.Random(seed + 1)
         self._people = People(seed + 2)
-        self._dividing = Dividing(seed + 7)
+        self._dividing = Dividing(seed + 3)
         self.now = start
         self.window, self.skew = window, skew
         self._jump = window // 100
