@@ -61,12 +61,14 @@ class Together:
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> int | None:
         """Return how many such claims fit one after another, None if any number does."""
+        # A filter counts by the sums that a claim costs. A limit that was lowered below what is
+        # used of another sum, or of this one, admits not even one.
+        if not self.fits(capacity, spent, price):
+            return 0
         counts = [
-            0 if part.is_over else part.kind.count(part.capacity, part.spent, own)
-            for part, own in self._each(price)
+            part.kind.count(part.capacity, part.spent, own) for part, own in self._each(price)
         ]
-        # A limit that was lowered below what is used has less than nothing left.
-        return min([max(0, count) for count in counts if count is not None], default=None)
+        return min([count for count in counts if count is not None], default=None)
 
     def excess(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
@@ -76,6 +78,8 @@ class Together:
         for part, own in self._each(price):
             if part.is_over:
                 return math.inf
+            if isinstance(part.kind, Filter) and not part.kind.accepts(own):
+                return None  # another claim like it may be one that the level takes
             excess = part.kind.excess(part.capacity, part.spent, own)
             if excess is None:
                 return None

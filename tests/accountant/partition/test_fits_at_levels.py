@@ -1,0 +1,36 @@
+"""What a refusal offers where levels apply: cases that the model of limits has found."""
+
+from __future__ import annotations
+
+import json
+
+from tests.accountant.partition.circle import sound
+from tests.accountant.partition.division import asked, divide, divided
+from tests.accountant.world import code
+
+WITH_DELTA = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": []}
+
+
+def test_a_claim_like_one_that_a_level_cannot_take_at_all_is_offered() -> None:
+    world = divided()
+    counted = {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6"}
+    divide(world, "each", "blue", policy={**counted, "epsilon_each": "0.05"})
+    refused = asked(world, "ana", "2")  # the dataset has no room, the level no such claim
+    assert refused["reason"] == "exhausted"
+    assert "level" not in refused
+    assert refused["fits"] == "pure:0.05"
+    assert asked(world, "ana", "0.05")["outcome"] == "granted"
+    assert sound(world)
+
+
+def test_no_batch_is_offered_below_what_is_used_of_a_sum_that_it_does_not_cost() -> None:
+    world = divided(WITH_DELTA)
+    divide(world, "team", "blue", part="0.5")
+    assert code(world.ask("approximate:0.01,4e-7", analyst="ana")) == "granted"
+    divide(world, "team", "blue", part="0.3")  # used of delta: more than that
+    decision = world.ask("2*pure:0.01", analyst="ana")
+    refused = json.loads(world.log[decision.partition_sequence])
+    assert refused["level"] == {"scope": "team", "name": "blue", "what": "limit"}
+    assert "fits" not in refused
+    assert code(world.ask("1*pure:0.01", analyst="ana")) == "exhausted"
+    assert sound(world)
