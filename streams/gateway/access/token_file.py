@@ -182,6 +182,7 @@ def revoke(path: Path, which: str, *, now: int) -> list[Row]:
 
     Raises: Refused: the file cannot be used.
     """
+    read(path)  # of a mistyped one no lock is made
     with _locked(path):
         rows = read(path)[0]
         chosen = {
