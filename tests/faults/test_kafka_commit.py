@@ -211,7 +211,7 @@ async def processing(
     inbox = Inbox(inputs)
     reading = asyncio.create_task(inbox.run())
     journal = CancellableJournal(
-        deployment.bootstrap, deployment.application, deployment.topics, 0, inbox
+        deployment.cluster, deployment.application, deployment.topics, 0, inbox
     )
     journal.nth = nth
     task = asyncio.create_task(Processor(journal, deployment.genesis(0), watch, reach=reach).run())

@@ -46,6 +46,8 @@ def watched(
             ledger.open(f"statistics.{name}", policy, by="owner")
             ledger.ask(f"statistics.{name}", "pure:0.01", analyst="ana")
             ledger.ask(f"statistics.{name}", "pure:5", analyst="ana")  # refused
+        helped = f"statistics.{next(iter(COMMANDS))}"
+        ledger.set_member(helped, "ana", roles=["analyst"], by="root", as_administrator=True)
         jobs = {"accountant-serve": [address.removeprefix("http://")]}
         with Watch(programs, home / "watch", jobs, interval=5) as watch:
             many = len(COMMANDS)
@@ -56,6 +58,7 @@ def watched(
                 **os.environ,
                 "PATH": os.pathsep.join(tools),
                 "USER": "operator",
+                "OWNER": "owner",
                 "ACCOUNTANT_URL": f"sqlite:///{home / 'ledger.db'}",
                 "DOOR": address,
                 "WORKER": address,
