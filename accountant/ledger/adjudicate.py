@@ -16,10 +16,16 @@ from accountant.filters import BesideBasic
 from accountant.fractional import Fractional
 from accountant.ledger import Ledger
 from accountant.ledger.largest_fit import largest
+from accountant.ledger.levels.charge import Charge, Denial, charge
+from accountant.ledger.levels.level import Level
+from accountant.ledger.levels.standing import Standing, left_at
+from accountant.ledger.levels.together import together
 from accountant.policy.compiled import CompiledPolicy
+from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
+_NO_LEVEL: Final = Charge()
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
@@ -34,6 +40,10 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
             refusal, the one that what it offers would end.
         crossed: ratios of the policy's `alert_at` that this decision is the first to reach.
         fits: the largest claim of the kind asked for that would still be granted, as text.
+        level: that has refused, None where it was the dataset itself.
+        left_at: what each level has left, of what was refused for want of budget.
+        charged: of a grant, each level that it was charged to.
+        told: the same as the decision tells them, in JSON with a comma between.
     """
 
     outcome: Outcome
@@ -43,10 +53,19 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     fits: str | None = None
     cost: dict[str, str] | None = None
     ends: str | None = None
+    level: LevelNamed | None = None
+    left_at: tuple[LevelLeft, ...] = ()
+    charged: tuple[Level, ...] = ()
+    told: str = ""
 
 
 def adjudicate(
-    ledger: Ledger, claim: CheckedClaim, unit: str, neighbours: str, at: int
+    ledger: Ledger,
+    claim: CheckedClaim,
+    unit: str,
+    neighbours: str,
+    at: int,
+    standing: Standing | None = None,
 ) -> tuple[Ledger, Verdict]:
     """Return the ledger after one request, and the verdict on it.
 
@@ -55,9 +74,10 @@ def adjudicate(
         claim: what the mechanism promises, its fields checked.
         unit, neighbours: what the claim was made for.
         at: the decision's time, milliseconds since 1970.
+        standing: the levels that apply to who asks, None where the dataset has no limits.
     A refusal spends nothing and leaves the filter open, unless the policy halts on it.
     Reasons in the order in which they are looked for: closed, halted, unit_mismatch,
-    claim_not_accepted, above_cap, exhausted.
+    claim_not_accepted, above_cap, exhausted; then the levels', claim_not_accepted and exhausted.
     """
     plan = ledger.plan
     if ledger.closed:
@@ -75,7 +95,7 @@ def adjudicate(
     spent = plan.kind.charge(plan.capacity, totals[:width], asked)
     if plan.cap is not None and not plan.cap.admits(asked) and plan.kind.accepts(asked):
         # Not for want of budget: it halts nothing and crosses no threshold.
-        fits = _offer(ledger, claim)
+        fits = _offer(ledger, claim, standing)
         return moved(ledger, at), Verdict(
             Outcome.REFUSED,
             Reason.ABOVE_CAP,
@@ -87,7 +107,10 @@ def adjudicate(
     if spent is None:
         if not plan.kind.accepts(asked):
             return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, asked)
-        return _refuse_exhausted(ledger, claim, at, asked)
+        return _refuse_exhausted(ledger, claim, at, asked, standing)
+    levels = _NO_LEVEL if standing is None else charge(standing, ledger, claim, asked)
+    if isinstance(levels, Denial):
+        return _refuse_at_level(ledger, claim, at, asked, levels)
     after = spent + tuple(map(add, totals[width:], asked.amounts[plan.needed :]))
     progress = plan.kind.progress(plan.capacity, spent)
     if not plan.additive:
@@ -119,10 +142,15 @@ def adjudicate(
         owners=ledger.owners,
         members=ledger.members,
         granted_at=ledger.granted_at or (at if plan.dates_grants else 0),
+        levels=ledger.levels + levels.new,
+        limits=ledger.limits,
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
-    return granted, Verdict(Outcome.GRANTED, None, asked, crossed, None, cost, ends)
+    charged, told = levels.levels, levels.told
+    return granted, Verdict(
+        Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged, told
+    )
 
 
 def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:
@@ -155,8 +183,32 @@ def _refuse(ledger: Ledger, reason: Reason, at: int, asked: Price | None) -> tup
     return moved(ledger, at), Verdict(Outcome.REFUSED, reason, asked)
 
 
+def _refuse_at_level(
+    ledger: Ledger,
+    claim: CheckedClaim,
+    at: int,
+    asked: Price,
+    denial: Denial,
+) -> tuple[Ledger, Verdict]:
+    """Refuse what the dataset itself would take: it is not exhausted, nor halted."""
+    after = moved(ledger, at)
+    if denial.reason is not Reason.EXHAUSTED:
+        return after, Verdict(Outcome.REFUSED, denial.reason, asked, level=denial.level)
+    fits = _offer(ledger, claim, denial.standing)
+    verdict = Verdict(
+        Outcome.REFUSED,
+        Reason.EXHAUSTED,
+        asked,
+        fits=fits,
+        ends=would_end(ledger.plan, ledger.spent, fits),
+        level=denial.level,
+        left_at=left_at(denial.standing, ledger),
+    )
+    return after, verdict
+
+
 def _refuse_exhausted(
-    ledger: Ledger, claim: CheckedClaim, at: int, asked: Price
+    ledger: Ledger, claim: CheckedClaim, at: int, asked: Price, standing: Standing | None
 ) -> tuple[Ledger, Verdict]:
     plan = ledger.plan
     crossed: tuple[str, ...] = _NONE_CROSSED
@@ -167,15 +219,19 @@ def _refuse_exhausted(
         crossed = plan.policy.alert_at[ledger.crossed :]
     halts = bool(plan.policy.halt_on_refusal)
     # After a halt nothing would be granted any more, so nothing is offered.
-    fits = None if halts else _offer(ledger, claim)
+    fits = None if halts else _offer(ledger, claim, standing)
     ends = would_end(plan, ledger.spent, fits)
-    verdict = Verdict(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits, ends=ends)
+    left = () if standing is None else left_at(standing, ledger)
+    verdict = Verdict(
+        *(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits), ends=ends, left_at=left
+    )
     return moved(ledger, at, crossed_after, exhausted, halts), verdict
 
 
-def _offer(ledger: Ledger, claim: CheckedClaim) -> str | None:
+def _offer(ledger: Ledger, claim: CheckedClaim, standing: Standing | None) -> str | None:
     plan = ledger.plan
-    return largest(claim.claim, plan.offered, plan.capacity, ledger.spent, plan.exact)
+    kind = plan.offered if standing is None else together(standing, ledger)
+    return largest(claim.claim, kind, plan.capacity, ledger.spent, plan.exact)
 
 
 def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) -> str | None:

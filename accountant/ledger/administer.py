@@ -83,6 +83,9 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     """
     if ledger.mechanisms or any(ledger.totals):
         return _refused(ledger, Reason.ALREADY_GRANTED, at)
+    if ledger.limits:
+        # Parts and shares are stored as what they were of the budget as it is.
+        return _refused(ledger, Reason.HAS_LIMITS, at)
     before = ledger.plan
     kept = {
         field: getattr(before.policy, field)

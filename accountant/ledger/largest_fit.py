@@ -6,17 +6,16 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from accountant.amounts import Units
 from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat, checked
-from accountant.claims.price import price
+from accountant.claims.price import Price, price
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
-from accountant.policy.cap import CappedFilter
 
 # The offered parameter has 4 significant digits, rounded toward the smaller cost.
 _SAFER: Final = {
@@ -30,9 +29,26 @@ _NOTHING_FITS: Final = -math.inf
 _PER_DECADE: Final = 9000  # decimals of 4 digits, 1000 to 9999, times a power of 10
 
 
+class Offered(Protocol):
+    """What is granted: a filter, one with a cap, or several budgets together."""
+
+    @property
+    def needs(self) -> tuple[str, ...]: ...
+    @property
+    def adds_up(self) -> bool: ...
+    def __hash__(self) -> int: ...
+    def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool: ...
+    def count(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> int | None: ...
+    def excess(
+        self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
+    ) -> float | None: ...
+
+
 def largest(
     claim: Claim,
-    kind: Filter | CappedFilter,
+    kind: Offered,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
     exact: bool = True,
@@ -54,24 +70,24 @@ def largest(
     if isinstance(claim, Repeat):
         single = price(checked(claim.claim), kind.needs, exact)
         times = kind.count(capacity, spent, single)
-        if times and (isinstance(kind, CappedFilter) or (exact and not _is_counted(kind))):
+        if times and not _is_counted(kind, exact):
             times = _most_times(claim, kind, capacity, spent, times, exact)
         return claim_text(Repeat(claim.claim, times)) if times else None
     return _search(claim, kind, capacity, spent, exact)
 
 
-def _is_counted(kind: Filter | CappedFilter) -> bool:
+def _is_counted(kind: Offered, exact: bool) -> bool:
     """Tell whether as many claims fit in one request as fit one after another.
 
     Elsewhere what a batch repeats is charged part by part, which may cost more. Datasets that
-    keep no fractions were offered the count, and audits decide that again.
+    keep no fractions were offered the count of their filter, and audits decide that again.
     """
-    return not isinstance(kind, CappedFilter) and kind.adds_up
+    return kind.adds_up or (not exact and isinstance(kind, Filter))
 
 
 def _most_times(
     claim: Repeat,
-    kind: Filter | CappedFilter,
+    kind: Offered,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
     most: int,
@@ -95,7 +111,7 @@ def _most_times(
 @lru_cache(maxsize=16_384)
 def _search(
     claim: Claim,
-    kind: Filter | CappedFilter,
+    kind: Offered,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
     exact: bool,

@@ -31,6 +31,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         owners, members: how many of its members are owners, and how many there are.
         granted_at: milliseconds of the first grant, 0 before it; only of datasets whose policy
             names a population.
+        levels, limits: how many rows of levels it has, and how many limits are in force.
     """
 
     dataset: str
@@ -50,6 +51,8 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     owners: int = 0
     members: int = 0
     granted_at: int = 0
+    levels: int = 0
+    limits: int = 0
 
     @classmethod
     def opened(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:

@@ -45,6 +45,8 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         owners=ledger.owners or msgspec.UNSET,
         members=ledger.members or msgspec.UNSET,
         granted_at=ledger.granted_at or msgspec.UNSET,
+        levels=ledger.levels or msgspec.UNSET,
+        limits=ledger.limits or msgspec.UNSET,
     )
 
 
@@ -73,6 +75,8 @@ def restored(row: Snapshot) -> Ledger:
         owners=row.owners or 0,
         members=row.members or 0,
         granted_at=row.granted_at or 0,
+        levels=row.levels or 0,
+        limits=row.limits or 0,
     )
 
 

@@ -15,7 +15,6 @@ from msgspec import UNSET
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate, moved
-from accountant.ledger.administer import administer
 from accountant.ledger.snapshots import (
     left_wire,
     odometers_wire,
@@ -23,25 +22,23 @@ from accountant.ledger.snapshots import (
     totals_wire,
 )
 from accountant.partition.draft import Draft
-from accountant.partition.enrol import enrol
 from accountant.partition.fast_records import grant
 from accountant.partition.ids import Remembered, id_key
 from accountant.partition.key_hash import partition_of
-from accountant.partition.permits import may_ask, may_decide
+from accountant.partition.levels import standing_in
+from accountant.partition.owners.order import order
+from accountant.partition.permits import may_ask
 from accountant.records import (
-    AdminRecord,
     Decision,
     FieldError,
     First,
     MechanismRequest,
     Open,
     Origin,
-    SetMember,
     decode_decision,
 )
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Checked, Input, Undecodable, canonical, check
-from accountant.records.members import member_row, owner_rows
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 
@@ -141,13 +138,14 @@ def _decide_new(
         if asks and not _is_permitted(draft, ledger, request):
             after, verdict = moved(ledger, draft.decided_at), _NOT_PERMITTED
         else:
+            standing = standing_in(draft, ledger, analyst) if ledger.limits else None
             after, verdict = adjudicate(
-                ledger, checked.claim, request.unit, request.neighbours, draft.decided_at
+                ledger, checked.claim, request.unit, request.neighbours, draft.decided_at, standing
             )
             if verdict.outcome is Outcome.GRANTED:
                 return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
     else:
-        after, verdict, extra = _order(draft, ledger, request)
+        after, verdict, extra = order(draft, ledger, request)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
     encoded = draft.append(decision, record.key, analyst)
     draft.put(after)
@@ -158,33 +156,6 @@ def _decide_new(
 def _is_permitted(draft: Draft, ledger: Ledger, request: MechanismRequest) -> bool:
     lookup = partial(draft.members.get, request.dataset)
     return may_ask(ledger.plan.policy, lookup, request, draft.decided_at)
-
-
-def _order(
-    draft: Draft, ledger: Ledger | None, record: AdminRecord
-) -> tuple[Ledger, Verdict, dict[str, object]]:
-    """Decide an owner's record and take its members into the draft; see `administer`."""
-    at, name = draft.decided_at, record.dataset
-    if not isinstance(record, Open):
-        assert ledger is not None
-        lookup = partial(draft.members.get, name)
-        if not may_decide(lookup, record, at, is_owned=bool(ledger.owners)):
-            return moved(ledger, at), _NOT_PERMITTED, {}
-    if not isinstance(record, SetMember):
-        after, verdict, extra = administer(ledger, record, at, draft.rules)
-        if verdict.outcome is Outcome.OPENED:
-            for row in owner_rows(name, after.sequence, extra.get("owners", ())):  # type: ignore[arg-type]
-                draft.members.put(row)
-        return after, verdict, extra
-    assert ledger is not None
-    after, verdict, member = enrol(ledger, draft.members.get(name, record.member), record, at)
-    if member is None:
-        return after, verdict, {}
-    if member.roles:
-        draft.members.put(member_row(name, after.sequence, member))
-    else:
-        draft.members.remove(name, member.member)
-    return after, verdict, {"member": member, "administrator": record.as_ is not None}
 
 
 def _grant(
@@ -219,6 +190,8 @@ def _grant(
         crossed=bool(verdict.crossed),
     )
     draft.put(after, amounts)
+    for level in verdict.charged:
+        draft.levels.put(level)
     _remember(draft, identity, encoded, verdict.cost)
     return encoded
 
@@ -253,6 +226,8 @@ def _ledger_decision(
         crossed=verdict.crossed,
         request=raw,
         source=Origin(record.source, draft.partition.genesis.partition, record.offset),
+        level=verdict.level,
+        left_at=verdict.left_at,
     )
     # Only an owner's record has more to say; every request would pay for it above.
     return msgspec.structs.replace(decision, **extra) if extra else decision

@@ -18,6 +18,7 @@ from accountant.partition import NO_PREVIOUS, Partition
 from accountant.partition.checksum import crc_of_row, text_of
 from accountant.partition.fast_records import Amounts, row
 from accountant.partition.ids import Remembered, end_of_second_before, oldest_tenth, second_of
+from accountant.partition.level_table import LevelChanges
 from accountant.partition.member_table import MemberChanges
 from accountant.records import (
     RULES,
@@ -30,6 +31,7 @@ from accountant.records import (
     partition_row_key,
 )
 from accountant.records.decided import Encoded
+from accountant.records.limits.limits import LIMITS_SINCE
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 
@@ -47,8 +49,9 @@ class Draft:
         partition: what it starts from; never changed before `absorb`.
         rules: number of the rules that decide.
         ledgers: the datasets touched, as they are now.
-        members: of all datasets, as they are now.
-        sequence, head, decided_at, floor, next, branch, key: as in `Partition`, as they are now.
+        members, levels: of all datasets, as they are now.
+        sequence, head, decided_at, floor, next, branch, key, resets: as in `Partition`, as they
+            are now.
     """
 
     def __init__(self, partition: Partition, *, rules: int = RULES) -> None:
@@ -63,6 +66,8 @@ class Draft:
         self.key = partition.key
         self.ledgers: dict[str, Ledger] = {}
         self.members = MemberChanges(partition.members)
+        self.levels = LevelChanges(partition.levels)
+        self.resets = partition.resets
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
         self._ids: dict[str, tuple[int, Remembered]] = {}
@@ -136,11 +141,14 @@ class Draft:
     def set_back(self, at: int, floor: int) -> None:
         """Set clock and floor back; what is at or below the floor until now stays forgotten."""
         self.decided_at, self.floor, self._full = at, floor, None
+        if self.rules >= LIMITS_SINCE:
+            self.resets = self.resets[0] + 1, at
 
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo the next decision, and only that one."""
         self._undo_ledger = self._undo_id = None
         self.members.mark()
+        self.levels.mark()
         return self.sequence, self.head, self.decided_at, self.floor, self.next.copy()
 
     def rewind(self, mark: Mark) -> None:
@@ -153,6 +161,7 @@ class Draft:
             else:
                 self.ledgers[name] = before
         self.members.undo()
+        self.levels.undo()
         if self._undo_id is not None:
             del self._ids[self._undo_id]
         self._undo_ledger = self._undo_id = None
@@ -217,7 +226,8 @@ class Draft:
         """
         sums = self.partition.summed()
         members, moved = self.members.rows(sums)
-        total, rows = sums.total + moved, list[tuple[bytes, bytes | None]]()
+        levels, moved_too = self.levels.rows(sums)
+        total, rows = sums.total + moved + moved_too, list[tuple[bytes, bytes | None]]()
         for name, ledger in self.ledgers.items():
             written, amounts = self._amounts[name]
             # After a `rewind` the amounts are those of a ledger that was undone.
@@ -240,8 +250,11 @@ class Draft:
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,
+            levels=self.levels.count or msgspec.UNSET,
+            resets=self.resets[0] or msgspec.UNSET,
+            reset_at=self.resets[1] or msgspec.UNSET,
         )
-        return [*rows, *members, (partition_row_key(genesis.partition), encode(last))]
+        return [*rows, *members, *levels, (partition_row_key(genesis.partition), encode(last))]
 
     def absorb(self) -> None:
         """Make the changes the partition's own. Call it once they are committed."""
@@ -250,6 +263,7 @@ class Draft:
         state.sequence, state.head = self.sequence, self.head
         state.decided_at, state.floor = self.decided_at, self.floor
         state.next, state.branch, state.key = self.next, self.branch, self.key
+        state.resets = self.resets
         state.ledgers.update(self.ledgers)
         for name, ledger in self.ledgers.items():
             written, crc = self._crcs.get(name, (None, 0))
@@ -258,6 +272,7 @@ class Draft:
             else:  # nobody asked for its row
                 state.checksum.forget(name)
         self.members.absorb(state.checksum)
+        self.levels.absorb(state.checksum)
         for key, (issued, remembered) in self._ids.items():
             state.ids.add(issued, key, remembered)
         state.ids.forget(state.floor)

@@ -19,6 +19,7 @@ from accountant.policy.compiled import CompiledPolicy
 from accountant.records import FIRST_RULES, encode
 
 _PLANS: Final = 4096
+_COUNTED: Final = ("owners", "members", "granted_at", "levels", "limits")
 
 
 class Form(NamedTuple):
@@ -53,7 +54,7 @@ def form(plan: CompiledPolicy) -> Form:
         grant='{"type":"decision","partition_sequence":%s,"previous":"%s","decided_at":"%s",'
         '"floor":"%s"%s,"outcome":"granted","dataset":"%s","generation":%s,"sequence":%s,'
         f'"cost":%s,"totals":{totals}%s,"left":{left},"odometers":{odometers}%s%s,"request":%s,'
-        '"source":{"topic":"requests","partition":%s,"offset":%s}}',
+        '"source":{"topic":"requests","partition":%s,"offset":%s}%s}',
         row='{"type":"snapshot","version":1,"dataset":"%s","generation":%s,"sequence":%s,'
         f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%s,'
         f'"odometers":{odometers},"crossed":%s,"exhausted":%s,"closed":false,"opened_at":%s,'
@@ -112,6 +113,7 @@ def grant(
         body.decode(),
         place[1],
         place[2],
+        f',"levels":[{verdict.told}]' if verdict.told else "",
     )
     return text.encode(), amounts
 
@@ -147,12 +149,18 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
         "true" if ledger.exhausted else "false",
         ledger.opened_at,
         ledger.changed_at,
-        _members(ledger.owners, ledger.members, ledger.granted_at) if ledger.members else "",
+        _counts(ledger) if ledger.members or ledger.levels else "",
     )
     return text.encode()
 
 
+def _counts(ledger: Ledger) -> str:
+    return _numbers(
+        *(ledger.owners, ledger.members, ledger.granted_at, ledger.levels, ledger.limits)
+    )
+
+
 @lru_cache(maxsize=_PLANS)
-def _members(owners: int, members: int, granted_at: int) -> str:
-    fields = {"owners": owners, "members": members, "granted_at": granted_at}
-    return "".join(f',"{name}":{number}' for name, number in fields.items() if number)
+def _numbers(*numbers: int) -> str:
+    named = zip(_COUNTED, numbers, strict=True)
+    return "".join(f',"{name}":{number}' for name, number in named if number)

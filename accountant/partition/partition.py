@@ -8,11 +8,14 @@ from typing import Final
 import msgspec
 
 from accountant.ledger import Ledger
+from accountant.ledger.levels.level import row_of
 from accountant.partition.checksum import Checksum, crc_of_row, text_of
 from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
+from accountant.partition.level_table import LevelTable
 from accountant.partition.member_table import MemberTable
 from accountant.records import FIRST_RULES, Genesis, NextOffsets, PartitionRow, Source, encode
+from accountant.records.limits.rows import level_row_key
 from accountant.records.members import member_row_key
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
@@ -33,8 +36,10 @@ class Partition:
         branch: how many rollbacks the log has accepted.
         key: public half of the key that signs checkpoints, None while the log names none.
         full: floor and last second to forget at which the ids were counted and left no room.
-        members: of its datasets.
-        checksum: of the rows of datasets and members, as far as those are known.
+        members, levels: of its datasets.
+        resets: how often the clock was set back by rules that know a pace, and to which time at
+            last, in milliseconds.
+        checksum: of the rows of datasets, members and levels, as far as those are known.
     """
 
     __slots__ = (
@@ -48,8 +53,10 @@ class Partition:
         "ids",
         "key",
         "ledgers",
+        "levels",
         "members",
         "next",
+        "resets",
         "rules",
         "sequence",
     )
@@ -68,12 +75,14 @@ class Partition:
         self.key: str | None = None
         self.full: tuple[int, int] | None = None
         self.members = MemberTable()
+        self.levels = LevelTable()
+        self.resets = 0, 0
         self.checksum = Checksum()
 
     def summed(self) -> Checksum:
         """Return the checksum of all rows; those never written are written for it."""
         checksum = self.checksum
-        if len(checksum) < len(self.ledgers) + self.members.count:
+        if len(checksum) < len(self.ledgers) + self.members.count + self.levels.count:
             for name, ledger in self.ledgers.items():
                 if name not in checksum:
                     checksum.put(name, crc_of_row(row(ledger, None)))
@@ -81,6 +90,10 @@ class Partition:
                 key = member_row_key(member.dataset, member.member).decode()
                 if key not in checksum:
                     checksum.put(key, crc_of_row(encode(member)))
+            for level in self.levels:
+                key = level_row_key(*level.key).decode()
+                if key not in checksum:
+                    checksum.put(key, crc_of_row(encode(row_of(level))))
         return checksum
 
     def row(self) -> PartitionRow:
@@ -98,6 +111,9 @@ class Partition:
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,
+            levels=self.levels.count or msgspec.UNSET,
+            resets=self.resets[0] or msgspec.UNSET,
+            reset_at=self.resets[1] or msgspec.UNSET,
         )
 
 

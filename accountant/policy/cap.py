@@ -26,7 +26,10 @@ class CappedFilter:
 
     Attributes:
         known: answers of `admits`, by the address of the price, which each of them holds.
+        adds_up: as of `Filter`; a batch may be above the cap where its parts are not.
     """
+
+    adds_up = False
 
     def __init__(self, kind: Filter, capacity: tuple[Units, ...], ratio: str) -> None:
         self._kind = kind

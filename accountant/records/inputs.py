@@ -20,12 +20,13 @@ from accountant.records import (
     AdminRecord,
     Amend,
     Body,
-    Close,
     MechanismRequest,
     Open,
+    SetLimit,
     SetMember,
     Source,
 )
+from accountant.records.limits.check import check_limit
 from accountant.records.members import MOST_OWNERS_NAMED
 from accountant.records.names import check_name
 from accountant.records.older_rules import NoRequest, check_fields, check_filter, check_request
@@ -43,7 +44,7 @@ _SPACE: Final = b" \t\r\n"
 
 _DECODERS: Final = {
     "requests": msgspec.json.Decoder(MechanismRequest | NoRequest).decode,
-    "admin": msgspec.json.Decoder(Open | Amend | Close | SetMember).decode,
+    "admin": msgspec.json.Decoder(AdminRecord).decode,
 }
 _REQUEST_KEYS: Final = 8  # without `purpose` and `via`, which may be left out
 
@@ -183,6 +184,8 @@ def _check_admin(record: AdminRecord, body: bytes, rules: int) -> Checked:
         raise RequestInvalid("reason", rule, record.reason)
     if isinstance(record, SetMember):
         _check_member(record)
+    elif isinstance(record, SetLimit):
+        check_limit(record)
     elif isinstance(record, Open):
         if record.owners is not UNSET:
             _check_owners(record.owners)

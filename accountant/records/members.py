@@ -70,6 +70,7 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
 
 decode_member_row = msgspec.json.Decoder(MemberRow).decode
 _KEY: Final = b'{"dataset":"'
+_MEMBER: Final = b'","member":"'
 
 
 def in_order(roles: Iterable[Role]) -> tuple[Role, ...]:
@@ -108,7 +109,7 @@ def member_keys(dataset: str) -> tuple[bytes, bytes]:
 
 def is_member_row_key(key: bytes) -> bool:
     """Tell a member's key from those of datasets and of the partition."""
-    return key.startswith(_KEY)
+    return key.startswith(_KEY) and _MEMBER in key
 
 
 def named_in(key: bytes) -> tuple[str, str]:

@@ -18,7 +18,8 @@ from accountant.claims import AllOf, Claim, Interactive, Repeat
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Policy
-from accountant.records.requests import Amend, Close, MechanismRequest, Open
+from accountant.records.members import MEMBERS_SINCE
+from accountant.records.requests import Amend, Close, MechanismRequest, Open, SetMember
 
 _FIELDS_SINCE: Final[dict[type[msgspec.Struct], dict[str, int]]] = {
     Policy: {
@@ -67,7 +68,7 @@ _Claim: Any = reduce(
 def check_request(body: bytes, rules: int) -> None:
     """Raise msgspec.ValidationError where a request has a field or a claim that came later."""
     # Escaped, a field or a kind would hide here.
-    newer = b"\\" in body or b'"via"' in body
+    newer = rules < MEMBERS_SINCE and (b"\\" in body or b'"via"' in body)
     if newer or (rules < _KNOWN_SINCE and any(kind in body for kind in _NEW_KINDS)):
         _request_decoder(rules)(body)
 
@@ -97,6 +98,8 @@ def _decoder(rules: int) -> Callable[[bytes], Any]:
     policy = _older(Policy, rules)
     kinds: Any = _older(Open, rules, policy=policy)
     kinds |= _older(Amend, rules, policy=policy | None) | _older(Close, rules)
+    if rules >= MEMBERS_SINCE:
+        kinds |= SetMember
     return msgspec.json.Decoder(kinds).decode
 
 

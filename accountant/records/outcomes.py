@@ -25,6 +25,8 @@ class Outcome(StrEnum):
     KEY_CHANGED = "key_changed"
     MEMBER_SET = "member_set"
     MEMBER_REMOVED = "member_removed"
+    LIMIT_SET = "limit_set"
+    LIMIT_REMOVED = "limit_removed"
 
 
 OPERATED: Final = frozenset(
@@ -35,6 +37,9 @@ they belong to no dataset."""
 
 SETS_MEMBERS: Final = frozenset({Outcome.OPENED, Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED})
 """Outcomes of decisions that say who may do what on a dataset."""
+
+SETS_LIMITS: Final = frozenset({Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED})
+"""Outcomes of decisions that say how a dataset's budget is divided."""
 
 
 class Reason(StrEnum):
@@ -54,7 +59,12 @@ class Reason(StrEnum):
     UNKNOWN_MEMBER = "unknown_member"
     LAST_OWNER = "last_owner"
     TOO_MANY_MEMBERS = "too_many_members"
+    UNKNOWN_LIMIT = "unknown_limit"
+    LIMIT_NOT_POSSIBLE = "limit_not_possible"
+    OVER_RESERVED = "over_reserved"
+    TOO_MANY_LIMITS = "too_many_limits"
     ALREADY_GRANTED = "already_granted"
+    HAS_LIMITS = "has_limits"
     NOT_LOWER = "not_lower"
     HALTED = "halted"
     UNIT_MISMATCH = "unit_mismatch"

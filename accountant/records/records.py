@@ -9,6 +9,7 @@ import msgspec
 from accountant.errors import MadeByNewer
 from accountant.html_table import table_of
 from accountant.policy import Policy
+from accountant.records.limits.limits import LevelLeft, LevelMoved, LevelNamed, LimitTold
 from accountant.records.members import Member
 from accountant.records.operated.key_changes import KeyChange
 from accountant.records.operated.rollbacks import Rollback
@@ -16,7 +17,7 @@ from accountant.records.operated.seals import Seal
 from accountant.records.outcomes import Outcome, Reason
 
 VERSION: Final = 1
-RULES: Final = 4
+RULES: Final = 5
 """Number of the newest rules of adjudication; each decision carries the number that made it."""
 FIRST_RULES: Final = 1
 """The rules of a record that names none."""
@@ -118,6 +119,10 @@ class Decision(
         owners: of an opening, who may decide about the dataset from then on.
         member: of a `member_set` or `member_removed`: who, with what they may do from then on.
         administrator: of those: it was an administrator's help, not an owner's word.
+        limit: of a `limit_set` or `limit_removed`: what holds from then on.
+        level: of a refusal that was not for want of the dataset's own budget: the level.
+        levels: of a grant: each level that it was charged to, after it.
+        left_at: of an `exhausted`: what each level has left.
         note: why somebody had a command write it, for people; see `outcomes.OPERATED`.
     """
 
@@ -155,6 +160,10 @@ class Decision(
     owners: tuple[str, ...] = ()
     member: Member | None = None
     administrator: bool = False
+    limit: LimitTold | None = None
+    level: LevelNamed | None = None
+    levels: tuple[LevelMoved, ...] = ()
+    left_at: tuple[LevelLeft, ...] = ()
 
     @property
     def granted(self) -> bool:
@@ -171,7 +180,8 @@ class Decision(
 
 _SHOWN: Final = (
     *("outcome", "reason", "error", "dataset", "cost", "asked", "fits", "left", "odometers"),
-    *("crossed", "first", "policy", "budget", "owners", "member", "decided_at"),
+    *("level", "left_at", "crossed", "first", "policy", "budget", "owners", "member", "limit"),
+    "decided_at",
     *("partition_sequence", "note"),
 )
 
@@ -185,6 +195,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
         exact: the dataset keeps fractions (`keeps_fractions` of its opening); true, or left out.
         owners, members: how many owners, and rows of members, the dataset has.
         granted_at: milliseconds of the first grant, kept of datasets with a `population`.
+        levels, limits: how many rows of levels the dataset has, and how many limits in force.
     """
 
     version: int = VERSION
@@ -206,6 +217,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     owners: int | msgspec.UnsetType = msgspec.UNSET
     members: int | msgspec.UnsetType = msgspec.UNSET
     granted_at: int | msgspec.UnsetType = msgspec.UNSET
+    levels: int | msgspec.UnsetType = msgspec.UNSET
+    limits: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def keeps_fractions(rules: int) -> bool:

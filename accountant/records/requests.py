@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
 from accountant.policy import Access, Neighbours, Policy, Visibility
+from accountant.records.limits.limits import LimitPolicy, Pace, Scope
 from accountant.records.members import Role
 
 Version = Literal[1]
@@ -111,5 +112,35 @@ class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
     as_: Literal["administrator"] | None = None
 
 
-AdminRecord = Open | Amend | Close | SetMember
+class SetLimit(_Admin, frozen=True, tag="limit"):
+    """An owner divides a dataset's budget: what somebody may use, how fast, what is kept for them.
+
+    With none of part, policy, pace and reserved, it removes the limit.
+
+    Attributes:
+        scope, name: whom it holds for; what was said of them before is replaced.
+        part: a ratio in (0, 1] of each sum of the dataset's filter.
+        policy: instead, filter and budget of its own.
+        pace: what may be used in each period.
+        reserved: a ratio in (0, 1] of the dataset's budget that nobody else may use.
+        follows: as of `Amend`.
+    """
+
+    scope: Scope
+    name: str | None = None
+    part: str | None = None
+    policy: LimitPolicy | None = None
+    pace: Pace | None = None
+    reserved: str | None = None
+    reason: str = ""
+    follows: int | None = None
+
+    @property
+    def removes(self) -> bool:
+        """Whether it takes away what was said before, and says nothing instead."""
+        said = (self.part, self.policy, self.pace, self.reserved)
+        return all(each is None for each in said)
+
+
+AdminRecord = Open | Amend | Close | SetMember | SetLimit
 Body = MechanismRequest | AdminRecord

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from accountant.records.limits.rows import LevelRow, level_row_key
 from accountant.records.members import MemberRow, member_row_key
 from accountant.records.records import VERSION, Genesis, Snapshot, check_maker
 
@@ -21,11 +22,13 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     Attributes:
         rules: of the last decision.
         datasets: number of rows of datasets in the partition.
-        members: number of rows of members; left out while there is none.
+        members, levels: number of rows of members, and of levels; left out while there is none.
         checksum: checksum of all those rows, see `accountant.partition.checksum`; rows of earlier
             versions lack it.
         branch: how many rollbacks the log has accepted; left out while there is none.
         key: public half of the key that signs checkpoints, where the log has changed it.
+        resets: how many times the clock was set back by rules that know a pace; left out while
+            it never was. `reset_at`: to which time at last, in milliseconds.
     """
 
     version: int = VERSION
@@ -41,6 +44,14 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     branch: int | msgspec.UnsetType = msgspec.UNSET
     key: str | msgspec.UnsetType = msgspec.UNSET
     members: int | msgspec.UnsetType = msgspec.UNSET
+    levels: int | msgspec.UnsetType = msgspec.UNSET
+    resets: int | msgspec.UnsetType = msgspec.UNSET
+    reset_at: int | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def rows(self) -> int:
+        """How many other rows of the partition there are."""
+        return self.datasets + (self.members or 0) + (self.levels or 0)
 
 
 _decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
@@ -62,11 +73,15 @@ def partition_row_key(partition: int) -> bytes:
     return b'{"partition":%d}' % partition
 
 
-decode_row = msgspec.json.Decoder(Snapshot | MemberRow).decode
+Row = Snapshot | MemberRow | LevelRow
+"""A row of a dataset, a member or a level."""
+decode_row = msgspec.json.Decoder(Row).decode
 
 
-def key_of_row(row: Snapshot | MemberRow) -> bytes:
-    """Return the key of a dataset's or member's row."""
+def key_of_row(row: Row) -> bytes:
+    """Return the key of a dataset's, member's or level's row."""
+    if isinstance(row, LevelRow):
+        return level_row_key(row.dataset, row.scope, row.team or "", row.name)
     if isinstance(row, MemberRow):
         return member_row_key(row.dataset, row.member)
     return row.dataset.encode()

@@ -16,7 +16,9 @@ from accountant.partition import Partition
 from accountant.partition.ids import Remembered, decode_identity, id_key
 from accountant.policy.compiled import stored_plan
 from accountant.records import Decision, Source, keeps_fractions
+from accountant.records.limits.limits import LIMITS_SINCE
 from accountant.records.outcomes import Outcome, Reason
+from accountant.replay.divided import take_levels
 from accountant.replay.enrolled import take_members
 from accountant.times import from_iso, issued_at
 
@@ -29,6 +31,8 @@ _REMEMBERED: Final = frozenset(
         Outcome.CLOSED,
         Outcome.MEMBER_SET,
         Outcome.MEMBER_REMOVED,
+        Outcome.LIMIT_SET,
+        Outcome.LIMIT_REMOVED,
     }
 )
 
@@ -42,6 +46,8 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
         # The floor falls. What it had made the partition forget must not come back with it.
         partition.ids.forget(partition.floor)
         partition.full = None
+        if decision.rules >= LIMITS_SINCE:
+            partition.resets = partition.resets[0] + 1, from_iso(decision.decided_at)
     if decision.rollback is not None:
         partition.branch = decision.rollback.branch
     if decision.key_change is not None:
@@ -67,6 +73,11 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
         owners, members = take_members(partition, decision)
         after = msgspec.structs.replace(
             after, owners=after.owners + owners, members=after.members + members
+        )
+    if decision.levels or decision.limit is not None:
+        levels, limits = take_levels(partition, after, decision)
+        after = msgspec.structs.replace(
+            after, levels=after.levels + levels, limits=after.limits + limits
         )
     partition.ledgers[decision.dataset] = after
 
@@ -96,7 +107,8 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
             f"{ledger.dataset}: nothing gives a grant back"
         )
     spent = plan.progress(totals)
-    refused = decision.reason is Reason.EXHAUSTED
+    # A level that has no room exhausts and halts nothing of the dataset.
+    refused = decision.reason is Reason.EXHAUSTED and decision.level is None
     return msgspec.structs.replace(
         ledger,
         sequence=ledger.sequence + 1,

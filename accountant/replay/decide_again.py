@@ -10,9 +10,13 @@ from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import would_end
+from accountant.ledger.largest_fit import Offered
+from accountant.ledger.levels.together import together
 from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
+from accountant.partition.ids import decode_identity
+from accountant.partition.levels import standing_in
 from accountant.records import Decision, Source
 from accountant.records.inputs import Input
 from accountant.replay.sums import Finding, Findings, check_odometers, same
@@ -38,6 +42,10 @@ _DECIDED: Final = (
     "owners",
     "member",
     "administrator",
+    "limit",
+    "level",
+    "levels",
+    "left_at",
     "decided_at",
     "floor",
 )
@@ -70,7 +78,7 @@ def decided_again(partition: Partition, decision: Decision) -> Findings:
         yield from same("ends", None, decision.ends)
         return
     yield from check_odometers(ledger.plan, ledger.totals, decision.odometers or {})
-    if ours.fits != decision.fits and not _fits(ledger, decision.fits):
+    if ours.fits != decision.fits and not _fits(draft, ledger, decision):
         yield Finding("fits", str(ours.fits), str(decision.fits))
         return
     ends = ours.ends
@@ -79,13 +87,19 @@ def decided_again(partition: Partition, decision: Decision) -> Findings:
     yield from same("ends", ends, decision.ends)
 
 
-def _fits(ledger: Ledger, text: str | None) -> bool:
-    """Return whether the filter would have granted the claim that a refusal offers.
+def _fits(draft: Draft, ledger: Ledger, decision: Decision) -> bool:
+    """Return whether the claim that a refusal offers would have been granted.
 
     A search in floats finds that claim, so another machine may offer another last digit.
     """
+    plan = ledger.plan
+    kind: Offered = plan.offered
+    if ledger.limits:
+        analyst = decode_identity(decision.request).analyst
+        standing = standing_in(draft, ledger, analyst)
+        kind = kind if standing is None else together(standing, ledger)
     try:
-        asked = price(checked(parse_claim(text or "")), ledger.plan.kind.needs, ledger.plan.exact)
+        asked = price(checked(parse_claim(decision.fits or "")), kind.needs, plan.exact)
     except RequestInvalid:
         return False
-    return ledger.plan.offered.fits(ledger.plan.capacity, ledger.spent, asked)
+    return kind.fits(plan.capacity, ledger.spent, asked)

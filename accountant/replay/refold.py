@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 
 from accountant.errors import BudgetError, LedgerFault, LogDamaged, MadeByNewer
-from accountant.ledger.snapshots import restored, rounded_up_wire, snapshot, totals_wire
+from accountant.ledger.levels.level import row_of
+from accountant.ledger.snapshots import restored, snapshot
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.partition.checksum import crc_of_row, text_of
 from accountant.records import (
@@ -27,10 +28,13 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
+from accountant.records.limits.rows import is_level_row_key, level_row_key
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember, source_named
-from accountant.replay.enrolled import members_set, miscounted, take_member_row
+from accountant.replay.differing import differing_row
+from accountant.replay.divided import miscounted_levels, take_level_row
+from accountant.replay.enrolled import miscounted, take_member_row
 from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.times import from_iso
 
@@ -107,6 +111,8 @@ class Refold:
                 self._row = decode_partition_row(value or b"")
             elif is_member_row_key(key):
                 take_member_row(partition, key, value)
+            elif is_level_row_key(key):
+                take_level_row(partition, key, value)
             elif value is None:
                 name = key.decode(errors="replace")  # a key that is no UTF-8 names no ledger
                 partition.ledgers.pop(name, None)
@@ -141,17 +147,18 @@ class Refold:
         for what, held, said in (
             ("datasets", len(self._partition.ledgers), row.datasets),
             ("members", self._partition.members.count, row.members or 0),
+            ("levels", self._partition.levels.count, row.levels or 0),
         ):
             if held != said:
                 raise StateMismatch(f"state holds {held} {what}, its row says {said}")
-        wrong = miscounted(self._partition)
+        wrong = miscounted(self._partition) or miscounted_levels(self._partition)
         if wrong is not None:
             raise StateMismatch(wrong)
         checksum = text_of(self._partition.checksum.total)
         if row.checksum is not msgspec.UNSET and row.checksum != checksum:
             raise StateMismatch(
-                f"the rows of datasets and members have the checksum {checksum}, the partition's "
-                f"row says {row.checksum}: one of them is older than it, or was changed"
+                f"the rows of datasets, members and levels have the checksum {checksum}, the "
+                f"partition's row says {row.checksum}: one of them is older than it, or was changed"
             )
         return max(0, row.floor - self._genesis.skew_ms)
 
@@ -198,7 +205,9 @@ class Refold:
                 f"the log is at decision {number}, state only at {self._row.partition_sequence}"
             )
         else:
-            _compare(self._partition, decision)
+            wrong = differing_row(self._partition, decision)
+            if wrong is not None:
+                raise StateMismatch(wrong)
             if decision.outcome is Outcome.CLOCK_RESET and self._last is not None:
                 self._partition.ids.forget(from_iso(self._last.floor))  # as `apply` does
             self._last = decision
@@ -240,6 +249,7 @@ class Refold:
             partition.sequence, partition.head = row.partition_sequence, row.head
             partition.decided_at, partition.floor = row.decided_at, row.floor
             partition.branch, partition.key = row.branch or 0, row.key or None
+            partition.resets = row.resets or 0, row.reset_at or 0
             partition.next = {"requests": row.next.requests, "admin": row.next.admin}
         if partition.sequence < 0:
             raise LogDamaged(
@@ -293,44 +303,6 @@ def check_genesis(found: Genesis | None, wanted: Genesis) -> Genesis:
     return found
 
 
-def _compare(partition: Partition, decision: Decision) -> None:
-    """Check the row of a decision's dataset against the decision; a newer row is not checked.
-
-    Raises: StateMismatch: the row is missing, older than the decision, or disagrees with it.
-    """
-    if decision.sequence is None or decision.dataset is None:
-        return
-    ledger = partition.ledgers.get(decision.dataset)
-    if ledger is not None and ledger.sequence > decision.sequence:
-        return
-    if ledger is None or ledger.sequence < decision.sequence:
-        raise StateMismatch(
-            f"the row of dataset {decision.dataset} is older than decision "
-            f"{decision.partition_sequence}"
-        )
-    if decision.owners or decision.member is not None:
-        _compare_members(partition, decision)
-    stated = decision.totals, decision.rounded_up
-    if stated != (totals_wire(ledger), rounded_up_wire(ledger)):
-        raise StateMismatch(
-            f"the row of dataset {decision.dataset} does not have the totals of decision "
-            f"{decision.partition_sequence}"
-        )
-
-
-def _compare_members(partition: Partition, decision: Decision) -> None:
-    """Check the rows of members that a dataset's last decision has set.
-
-    Raises: StateMismatch: they are other ones.
-    """
-    for name, due in members_set(decision):
-        if partition.members.get(str(decision.dataset), name) != due:
-            raise StateMismatch(
-                f"the row of member {name} of dataset {decision.dataset} is not as decision "
-                f"{decision.partition_sequence} has set it"
-            )
-
-
 def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
     """Return every row of `state` for a partition, its own row last.
 
@@ -343,4 +315,5 @@ def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
     rows += [
         (member_row_key(each.dataset, each.member), encode(each)) for each in partition.members
     ]
+    rows += [(level_row_key(*each.key), encode(row_of(each))) for each in partition.levels]
     return [*rows, (partition_row_key(partition.genesis.partition), encode(partition.row()))]

@@ -20,6 +20,7 @@ import msgspec
 
 from accountant.amounts import format_units, parse_units
 from accountant.errors import LedgerFault, LogDamaged
+from accountant.ledger.levels.level import row_of
 from accountant.ledger.snapshots import snapshot
 from accountant.partition import Partition, hash_of
 from accountant.records import (
@@ -46,7 +47,8 @@ class Sealed(NamedTuple):
     """The snapshot of a seal.
 
     Attributes:
-        state: the rows of datasets, of members, then the partition's: see `sealed_state`.
+        state: the rows of datasets, of members, of levels, then the partition's: see
+            `sealed_state`.
         usage: as `sealed_usage` returns it.
     """
 
@@ -87,7 +89,7 @@ def hash_of_lines(lines: Iterable[bytes]) -> str:
 
 
 def sealed_state(partition: Partition) -> list[bytes]:
-    """Return the rows of datasets, of members and of the partition; equal states, equal bytes.
+    """Return the rows of datasets, members, levels and the partition; equal states, equal bytes.
 
     Without the readings of odometers, and the checksum of rows that have them: they are floats,
     and another machine may have another last digit.
@@ -95,6 +97,7 @@ def sealed_state(partition: Partition) -> list[bytes]:
     ledgers = (ledger for _, ledger in sorted(partition.ledgers.items()))
     rows = [encode(msgspec.structs.replace(snapshot(each), odometers={})) for each in ledgers]
     rows += [encode(each) for each in partition.members]
+    rows += [encode(row_of(each)) for each in partition.levels]
     own = msgspec.structs.replace(partition.row(), checksum=msgspec.UNSET)
     return [*rows, encode(own)]
 

@@ -19,7 +19,7 @@ from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_
 from accountant.partition import Partition
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision
-from accountant.records.outcomes import OPERATED, Outcome, Reason
+from accountant.records.outcomes import OPERATED, SETS_LIMITS, Outcome, Reason
 from accountant.times import from_iso
 
 ROUNDING: Final = Decimal("1e-9")
@@ -33,6 +33,8 @@ _NUMBERED: Final = frozenset(
         Outcome.CLOSED,
         Outcome.MEMBER_SET,
         Outcome.MEMBER_REMOVED,
+        Outcome.LIMIT_SET,
+        Outcome.LIMIT_REMOVED,
         Outcome.GRANTED,
         Outcome.REFUSED,
     }
@@ -72,6 +74,7 @@ def check_record(partition: Partition, decision: Decision) -> Findings:
     yield from same("rollback", None, decision.rollback)
     yield from same("key_change", None, decision.key_change)
     yield from _check_members(decision)
+    yield from _check_levels(decision)
     numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
     if numbered:
         ledger = partition.ledgers.get(str(decision.dataset))
@@ -113,6 +116,7 @@ def _check_operated(partition: Partition, decision: Decision) -> Findings:
         yield from same(field, None, getattr(decision, field))
     yield from same("request", b"", bytes(decision.request))
     yield from _check_members(decision)
+    yield from _check_levels(decision)
 
 
 def _check_rollback(partition: Partition, decision: Decision) -> Findings:
@@ -152,6 +156,22 @@ def _check_members(decision: Decision) -> Findings:
         return
     yield from same("member", None, decision.member)
     yield from same("administrator", False, decision.administrator)
+
+
+def _check_levels(decision: Decision) -> Findings:
+    """Yield where limits are set, or levels told of, by a decision that is not about them."""
+    outcome, limit = decision.outcome, decision.limit
+    if outcome in SETS_LIMITS:
+        if limit is None or limit.is_in_force != (outcome is Outcome.LIMIT_SET):
+            yield Finding("limit", "the limit that it is about", str(limit))
+    else:
+        yield from same("limit", None, limit)
+    if outcome is not Outcome.GRANTED:
+        yield from same("levels", (), decision.levels)
+    if decision.reason is not Reason.EXHAUSTED:
+        yield from same("left_at", (), decision.left_at)
+        if decision.reason is not Reason.CLAIM_NOT_ACCEPTED:
+            yield from same("level", None, decision.level)
 
 
 def _check_order(partition: Partition, decision: Decision) -> Findings:

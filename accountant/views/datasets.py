@@ -209,7 +209,8 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
     _, totals = totals_from(plan, decision.totals, decision.rounded_up)
     spent = plan.progress(totals)
     halts = bool(plan.policy.halt_on_refusal)
-    ran_out = decision.reason is Reason.EXHAUSTED and spent >= plan.nearly
+    did_not_fit = decision.reason is Reason.EXHAUSTED and decision.level is None
+    ran_out = did_not_fit and spent >= plan.nearly
     exhausted = view.exhausted or ran_out or spent >= plan.capacity[0]
     moved: dict[str, object] = {
         "sequence": decision.sequence,
@@ -223,9 +224,7 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
         "exhausted": exhausted,
         "closed": view.closed or decision.outcome is Outcome.CLOSED,
         # A lost refusal shows in those after it.
-        "halted": view.halted
-        or decision.reason is Reason.HALTED
-        or (halts and decision.reason is Reason.EXHAUSTED),
+        "halted": view.halted or decision.reason is Reason.HALTED or (halts and did_not_fit),
     }
     if plan.dates_grants and view.granted_at is None and decision.totals["mechanisms"]:
         moved["granted_at"] = decision.decided_at

@@ -14,6 +14,7 @@ from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.previews import PreviewRequest
+from accountant.records.state_rows import Row
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.heads import Head
@@ -260,10 +261,10 @@ class KafkaService:
             if not future.done():
                 future.set_exception(Unavailable("closing: retry with the same bytes"))
 
-    async def _take_row(self, _partition: int, row: Snapshot | MemberRow) -> None:
+    async def _take_row(self, _partition: int, row: Row) -> None:
         if isinstance(row, MemberRow):
             self._members.take_row(row)
-        else:
+        elif isinstance(row, Snapshot):
             self._views_of.take_row(row)
 
     def member(self, dataset: str, name: str) -> MemberRow | None:

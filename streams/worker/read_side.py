@@ -16,7 +16,7 @@ from mode import Service
 
 from accountant.records import Snapshot
 from accountant.records.decided import CountedDecision
-from accountant.records.members import MemberRow
+from accountant.records.state_rows import Row
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted, decode_line, runs
 from accountant.views.usage import Rows
@@ -154,9 +154,9 @@ class ReadSide:
                 await read_side._topic.known()
                 await read_side._publisher.run()
 
-    async def _on_row(self, partition: int, row: Snapshot | MemberRow) -> None:
-        if isinstance(row, MemberRow):
-            return  # the tables have no members
+    async def _on_row(self, partition: int, row: Row) -> None:
+        if not isinstance(row, Snapshot):
+            return  # the tables have neither members nor levels
         await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:

@@ -21,6 +21,7 @@ _DONE: Final = frozenset(
     {
         *(Outcome.GRANTED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED),
         *(Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED),
+        *(Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED),
     }
 )
 

@@ -13,12 +13,10 @@ from accountant.partition.checksum import crc_of_row, text_of
 from accountant.records import (
     DECODE_ERRORS,
     PartitionRow,
-    Snapshot,
     decode_partition_row,
     partition_row_key,
 )
-from accountant.records.members import MemberRow
-from accountant.records.state_rows import decode_row
+from accountant.records.state_rows import Row, decode_row
 from streams.errors import JournalFault
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.reader import StableReader
@@ -27,12 +25,12 @@ from streams.logs import get_logger
 _log = get_logger(__name__)
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds; the last one repeats
 
-OnRow = Callable[[int, Snapshot | MemberRow], Awaitable[None]]
-"""Takes a partition and a row of one of its datasets or members; it may get a row twice."""
+OnRow = Callable[[int, Row], Awaitable[None]]
+"""Takes a partition and a row of one of its datasets, members or levels, perhaps twice."""
 
 
 class StateRows:
-    """Hands over the rows of datasets and members; reads a partition again if some may be missing.
+    """Hands over the rows of datasets, members and levels; reads a partition again if need be.
 
     An owner that finds `state` lost or wrong writes it anew, in several transactions, the
     partition's row last. A reader meanwhile gets some of the rows, or none. If the decisions it
@@ -105,4 +103,4 @@ def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
     sums = [crc_of_row(row) for row in rows]
     # Earlier versions wrote the partition's row without a checksum.
     same = partition.checksum in (msgspec.UNSET, text_of(sum(sums)))
-    return same and partition.datasets + (partition.members or 0) == len(sums)
+    return same and partition.rows == len(sums)

@@ -628,7 +628,7 @@ class Plain:
             "previous": self.head,
             "decided_at": at_text(self.decided_at),
             "floor": at_text(self.floor),
-            "rules": 4,
+            "rules": 5,
             "outcome": outcome,
         }
         order = "reason dataset generation sequence cost asked fits totals rounded_up left "

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields, Readings
 
-RULES: Final = 4
+RULES: Final = 5
 
 
 class Standing(Protocol):

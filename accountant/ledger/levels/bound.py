@@ -1,0 +1,128 @@
+"""One budget of a level, ready to decide with: a filter and its capacity."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from operator import gt
+from typing import NamedTuple
+
+from accountant.amounts import Units, format_units, parse_units
+from accountant.claims import CheckedClaim
+from accountant.claims.price import Price, price
+from accountant.filters import Filter
+from accountant.fractional import written
+from accountant.policy import filter_of
+from accountant.policy.compiled import CompiledPolicy
+from accountant.records.limits.check import own_policy
+from accountant.records.limits.limits import LimitTold, PaceTold, Texts
+
+
+class Bound(NamedTuple):
+    """What a level's limit or pace admits.
+
+    Attributes:
+        kind: the dataset's filter, or the level's own.
+        capacity: the limit of each of its sums, in units of 1e-40.
+        own: the filter is the level's own, so a claim has another price there.
+        thresholds: the spent amounts that cross each of the dataset's `alert_at`.
+        form: JSON of its sums, with a place for each amount.
+    """
+
+    kind: Filter
+    capacity: tuple[Units, ...]
+    own: bool = False
+    thresholds: tuple[int, ...] = ()
+    form: str = ""
+
+    @property
+    def nothing(self) -> tuple[Units, ...]:
+        """The spent amounts before anything is charged."""
+        return (0,) * len(self.kind.state)
+
+    def price(self, claim: CheckedClaim, asked: Price, exact: bool) -> Price:
+        """Return what a claim costs here.
+
+        Args:
+            asked: what it costs the dataset.
+            exact: as of `CompiledPolicy`.
+        """
+        return price(claim, self.kind.needs, exact) if self.own else asked
+
+    def charge(self, spent: tuple[Units, ...], cost: Price) -> tuple[Units, ...] | None:
+        """Return the spent amounts after a claim, None if it does not fit."""
+        if self.own and is_over(self.kind, self.capacity, spent):
+            return None
+        return self.kind.charge(self.capacity, spent, cost)
+
+    def left(self, spent: tuple[Units, ...]) -> Texts:
+        """Return what each sum may still grow by, rounded down; a lowered limit may leave 0."""
+        room = self.kind.left(self.capacity, written(spent))
+        return {
+            name: format_units(max(0, amount))
+            for name, amount in zip(self.kind.sums, room, strict=True)
+        }
+
+    def crossed(self, before: tuple[Units, ...], after: tuple[Units, ...]) -> tuple[int, ...]:
+        """Return the places of the thresholds that lie behind one spent amount, up to another."""
+        if not self.thresholds:
+            return ()
+        kind, now = self.kind, self.kind.progress(self.capacity, after)
+        if now < self.thresholds[0]:
+            return ()
+        was = kind.progress(self.capacity, before)
+        return tuple([i for i, each in enumerate(self.thresholds) if was < each <= now])
+
+
+class Bounds(NamedTuple):
+    """What a limit comes to under the policy of its dataset."""
+
+    limit: Bound | None
+    pace: Bound | None
+
+
+def is_over(kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
+    """Tell whether a lowered limit leaves nothing to a filter that has a state.
+
+    Filters that compare sums refuse by themselves; a residue below 0 has no square root.
+    """
+    return not kind.adds_up and any(map(gt, spent, capacity))
+
+
+def bounds_of(told: LimitTold, plan: CompiledPolicy) -> Bounds:
+    """Return a limit ready to decide with, by the budgets that its decision has stored."""
+    return Bounds(_limit(told, plan), _pace(told.pace, plan))
+
+
+def _limit(told: LimitTold, plan: CompiledPolicy) -> Bound | None:
+    if told.budget is None:
+        return None
+    capacity = amounts_of(told.budget)
+    kind = plan.kind if told.policy is None else filter_of(own_policy(told.policy))
+    most = int(capacity[0])
+    thresholds = tuple([math.ceil(Fraction(ratio) * most) for ratio in plan.policy.alert_at])
+    return Bound(kind, capacity, told.policy is not None, thresholds, _form(kind))
+
+
+def _pace(pace: PaceTold | None, plan: CompiledPolicy) -> Bound | None:
+    if pace is None:
+        return None
+    return Bound(plan.kind, amounts_of(pace.budget), form=_form(plan.kind))
+
+
+def _form(kind: Filter) -> str:
+    return "{" + ",".join([f'"{name}":"%s"' for name in kind.state]) + "}"
+
+
+def amounts_of(texts: Texts) -> tuple[Units, ...]:
+    """Return amounts in the order in which they are written."""
+    return tuple([parse_units(text) for text in texts.values()])
+
+
+def part_of(ratio: str, plan: CompiledPolicy) -> Texts:
+    """Return a part of each sum that a dataset's filter limits, rounded down."""
+    part = Fraction(ratio)
+    return {
+        name: format_units(math.floor(part * int(limit)))
+        for name, limit in zip(plan.kind.sums, plan.capacity, strict=True)
+    }

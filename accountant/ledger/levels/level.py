@@ -1,0 +1,286 @@
+"""A level as a partition keeps it: the limit, and what was used under it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from accountant.amounts import Units, format_units, parse_units
+from accountant.fractional import Fractional, excess_text, less_excess
+from accountant.ledger.levels.bound import Bounds, amounts_of, bounds_of
+from accountant.ledger.levels.shares import Sums, unused
+from accountant.policy.compiled import CompiledPolicy
+from accountant.records.limits.check import days_of
+from accountant.records.limits.limits import DAY_MS, LimitTold, Scope, Texts
+from accountant.records.limits.rows import CountRow, LevelRow, PacedRow, RuleRow
+
+Key = tuple[str, Scope, str, str]
+"""A level's dataset, scope, the team of a default in force for an analyst, and the name."""
+
+
+class Count(msgspec.Struct, frozen=True, gc=False):
+    """Sums that are counted.
+
+    Attributes:
+        since: version of the limit from which on.
+        sums: their names.
+    """
+
+    since: int
+    sums: tuple[str, ...]
+    amounts: Sums
+
+
+class Paced(Count, frozen=True, gc=False):
+    """What was used in one period.
+
+    Attributes:
+        window: the period's number.
+        resets: how many times the clock had been set back when it was used last.
+    """
+
+    window: int
+    resets: int
+
+
+class Rule:
+    """What the last record about a scope and name has said. It never changes.
+
+    Attributes:
+        told: as its decision tells it.
+        is_in_force: whether that says anything.
+        kind: the filter that use is counted for, "" while there was no limit.
+        counted_since, paced_since, shared_since: version from which on use is counted.
+        paced_at: time from which on the periods of its pace run, in milliseconds.
+        share: what is reserved, empty for nothing; `share_sums` are the names of its sums.
+        team: within whose share an analyst's lies.
+        head: how the text of a decision begins that tells of it.
+    """
+
+    __slots__ = (
+        *("_bounds", "_plan", "counted_since", "kind", "paced_at", "paced_since", "period"),
+        *("head", "is_in_force", "share", "share_sums", "shared_since", "team", "told"),
+    )
+
+    def __init__(
+        self,
+        told: LimitTold,
+        kind: str = "",
+        counted_since: int = 0,
+        paced_since: int = 0,
+        paced_at: int = 0,
+        shared_since: int = 0,
+    ) -> None:
+        self.told = told
+        self.is_in_force = told.is_in_force
+        self.kind = kind
+        self.counted_since, self.paced_since = counted_since, paced_since
+        self.paced_at, self.shared_since = paced_at, shared_since
+        self.period = days_of(told.pace.period) * DAY_MS if told.pace else 0
+        self.share: Sums = amounts_of(told.reserved.budget) if told.reserved else ()
+        self.share_sums = tuple(told.reserved.budget) if told.reserved else ()
+        self.team = (told.reserved.team or "") if told.reserved else ""
+        name = "" if told.name is None else f',"name":"{told.name}"'
+        self.head = f'{{"scope":"{told.scope}"{name},"version":{told.version}'
+        self._plan: CompiledPolicy | None = None
+        self._bounds = Bounds(None, None)
+
+    def under(self, plan: CompiledPolicy) -> Bounds:
+        """Return what it comes to under the policy of its dataset."""
+        # Every request asks, and a policy changes with an amendment alone. Nothing else depends on
+        # when this is worked out: a row of `state` may be read before its dataset's.
+        if self._plan is not plan:
+            self._plan, self._bounds = plan, bounds_of(self.told, plan)
+        return self._bounds
+
+    def window(self, at: int) -> int:
+        """Return the number of the period that a time lies in."""
+        return (at - self.paced_at) // self.period
+
+
+class Level(msgspec.Struct, frozen=True, gc=False):
+    """A level: its limit, its use, or both.
+
+    Attributes:
+        team: whose default it is, in the use of an analyst under that.
+        name: the team or the analyst; "" for the dataset.
+        sequence: number of the dataset's decision that has set or moved it last, 0 for none yet.
+        rule: None of the use under a default.
+        counted, paced, used: under the limit, in the pace's period, of the share.
+        withheld: what its share still withholds by itself, see `unused_of`.
+    """
+
+    dataset: str
+    scope: Scope
+    team: str
+    name: str
+    sequence: int = 0
+    rule: Rule | None = None
+    counted: Count | None = None
+    paced: Paced | None = None
+    used: Count | None = None
+    withheld: Sums = ()
+
+    @property
+    def key(self) -> Key:
+        """Its place in a table."""
+        return self.dataset, self.scope, self.team, self.name
+
+    def moved(
+        self,
+        sequence: int,
+        counted: Count | None,
+        paced: Paced | None,
+        used: Count | None,
+        withheld: Sums,
+    ) -> Level:
+        """Return it after a grant, the dataset's decision `sequence`."""
+        return Level(
+            self.dataset,
+            self.scope,
+            self.team,
+            self.name,
+            sequence,
+            self.rule,
+            counted,
+            paced,
+            used,
+            withheld,
+        )
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether it has a limit, a pace or a share of its own."""
+        return self.rule is not None and self.rule.is_in_force
+
+    @property
+    def share(self) -> Sums:
+        """What is reserved for it; empty for nothing."""
+        return self.rule.share if self.rule is not None else ()
+
+    @property
+    def within(self) -> str:
+        """The team within whose share an analyst's lies, "" for none."""
+        return self.rule.team if self.rule is not None else ""
+
+
+def unused_of(rule: Rule | None, used: Count | None) -> Sums:
+    """Return what a level's share still withholds by itself."""
+    if rule is None or not rule.share:
+        return ()
+    return unused(rule.share, used.amounts if used is not None else ())
+
+
+_NO_RULE: Final = RuleRow()
+
+
+def row_of(level: Level) -> LevelRow:
+    """Return a level's row in `state`."""
+    rule = level.rule
+    return LevelRow(
+        dataset=level.dataset,
+        scope=level.scope,
+        team=level.team or UNSET,
+        name=level.name,
+        sequence=level.sequence,
+        limit=UNSET if rule is None else rule.told,
+        rule=UNSET if rule is None else _rule_row(rule),
+        counted=_count_row(level.counted),
+        paced=_paced_row(level.paced),
+        used=_count_row(level.used),
+    )
+
+
+def _count_row(count: Count | None) -> CountRow | UnsetType:
+    if count is None:
+        return UNSET
+    totals, rounded_up = texts_of(count.sums, count.amounts)
+    return CountRow(since=count.since, totals=totals, rounded_up=rounded_up or UNSET)
+
+
+def _paced_row(paced: Paced | None) -> PacedRow | UnsetType:
+    if paced is None:
+        return UNSET
+    totals, rounded_up = texts_of(paced.sums, paced.amounts)
+    return PacedRow(
+        since=paced.since,
+        totals=totals,
+        rounded_up=rounded_up or UNSET,
+        window=paced.window,
+        resets=paced.resets or UNSET,
+    )
+
+
+def _rule_row(rule: Rule) -> RuleRow:
+    return RuleRow(
+        kind=rule.kind or UNSET,
+        counted_since=rule.counted_since or UNSET,
+        paced_since=rule.paced_since or UNSET,
+        paced_at=rule.paced_at or UNSET,
+        shared_since=rule.shared_since or UNSET,
+    )
+
+
+def level_of(row: LevelRow) -> Level:
+    """Return the level that a row holds.
+
+    Raises: ValueError: an amount is none.
+    """
+    told, paced = row.limit, row.paced
+    rule = None if told is UNSET else _rule(told, row.rule or _NO_RULE)
+    used = None if row.used is UNSET else Count(*_count(row.used))
+    return Level(
+        row.dataset,
+        row.scope,
+        row.team or "",
+        row.name,
+        row.sequence,
+        rule,
+        None if row.counted is UNSET else Count(*_count(row.counted)),
+        None if paced is UNSET else Paced(*_count(paced), paced.window, paced.resets or 0),
+        used,
+        unused_of(rule, used),
+    )
+
+
+def _rule(told: LimitTold, row: RuleRow) -> Rule:
+    return Rule(
+        told,
+        row.kind or "",
+        row.counted_since or 0,
+        row.paced_since or 0,
+        row.paced_at or 0,
+        row.shared_since or 0,
+    )
+
+
+def _count(row: CountRow) -> tuple[int, tuple[str, ...], Sums]:
+    return row.since, tuple(row.totals), amounts_from(row.totals, row.rounded_up or None)
+
+
+def texts_of(sums: tuple[str, ...], amounts: Sums) -> tuple[Texts, Texts | None]:
+    """Return amounts by name, rounded up, and by how much those exceed that are no whole units."""
+    totals = dict(zip(sums, map(format_units, amounts), strict=True))
+    return totals, excess_of(sums, amounts) or None
+
+
+def excess_of(sums: tuple[str, ...], amounts: Sums) -> Texts:
+    """Return by how much those amounts exceed, rounded up, that are no whole units."""
+    named = zip(sums, amounts, strict=True)
+    return {name: excess_text(each) for name, each in named if isinstance(each, Fractional)}
+
+
+def amounts_from(totals: Texts, rounded_up: Texts | None) -> Sums:
+    """Return the amounts that `texts_of` has written.
+
+    Raises: ValueError: they are none.
+    """
+    amounts: dict[str, Units] = {name: parse_units(text) for name, text in totals.items()}
+    for name, text in (rounded_up or {}).items():
+        whole = amounts.get(name)
+        if not isinstance(whole, int):
+            raise ValueError(f"no part of a unit of {name}")
+        amounts[name] = less_excess(whole, text)
+    return tuple(amounts.values())

@@ -1,0 +1,120 @@
+"""The rules of a limit record's fields, and its own policy resolved."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from accountant.errors import RequestInvalid
+from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
+from accountant.policy.compiled import open_plan
+from accountant.records.limits.limits import MOST_DAYS, LimitPolicy, Pace
+from accountant.records.names import check_name
+from accountant.records.requests import SetLimit
+from accountant.records.translate import translate
+
+BUDGET_FIELDS: Final = (
+    *("filter", "epsilon", "rho", "delta", "delta_for_claims"),
+    *(field for field in Policy.__struct_fields__ if field in PARAMETERS),
+)
+"""The fields of a policy that a level's own budget may have, in the order of a policy."""
+_PERIOD: Final = re.compile(r"P([1-9][0-9]{0,4})D")
+
+
+def check_limit(record: SetLimit) -> None:
+    """Check the fields of a limit record that its types do not.
+
+    Raises: RequestInvalid.
+    """
+    for field, rule in _misplaced(record):
+        raise RequestInvalid(field, rule, getattr(record, field))
+    if record.name is not None:
+        check_name("name", record.name)
+    if record.part is not None:
+        check_ratio(record.part, field="part")
+    if record.policy is not None:
+        own_policy(record.policy)
+    if record.pace is not None:
+        check_ratio(record.pace.part, field="pace.part")
+        _check_period(record.pace)
+    if record.reserved is not None:
+        check_ratio(record.reserved, field="reserved")
+
+
+def _misplaced(record: SetLimit) -> list[tuple[str, str]]:
+    """Return the fields that stand where they may not, or do not where they must."""
+    scope, wrong = record.scope, list[tuple[str, str]]()
+    if (record.name is None) is not (scope == "dataset"):
+        must = "left out" if scope == "dataset" else "given"
+        wrong.append(("name", f"must be {must} for scope {scope}"))
+    if record.part is not None and record.policy is not None:
+        wrong.append(("policy", "must be left out where part is given"))
+    for field, scopes in (
+        ("part", ("team", "analyst", "each")),
+        ("policy", ("team", "analyst", "each")),
+        ("reserved", ("team", "analyst")),
+    ):
+        if getattr(record, field) is not None and scope not in scopes:
+            wrong.append((field, f"must be left out for scope {scope}"))
+    return wrong
+
+
+def _check_period(pace: Pace) -> None:
+    found = _PERIOD.fullmatch(pace.period)
+    if found is None or int(found[1]) > MOST_DAYS:
+        rule = f"must be a number of days such as P30D, at most P{MOST_DAYS}D"
+        raise RequestInvalid("pace.period", rule, pace.period)
+
+
+def days_of(period: str) -> int:
+    """Return the days of a period that is sound."""
+    return int(period[1:-1])
+
+
+def own_policy(given: LimitPolicy) -> Policy:
+    """Return a level's own budget as a resolved policy.
+
+    Raises: RequestInvalid: a field is none of a budget, or breaks its rule.
+    """
+    for field, value in given.items():
+        if field not in BUDGET_FIELDS:
+            raise RequestInvalid(f"policy.{field}"[:200], "is not a field here", value)
+    return _resolved(tuple(given.items()))
+
+
+@lru_cache(maxsize=1024)
+def _resolved(given: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Policy:
+    fields = dict(given)
+    try:
+        # The odometers of a level would be nobody's.
+        policy = msgspec.convert({**fields, "odometers": ()}, Policy)
+    except msgspec.ValidationError as error:
+        try:
+            translate(error, fields, Policy)
+        except RequestInvalid as wrong:
+            raise wrong.under("policy") from None
+    resolved = resolve(policy)
+    open_plan(resolved)
+    return resolved
+
+
+def told_policy(given: LimitPolicy) -> LimitPolicy:
+    """Return a level's own budget as decisions tell it, from a record that is sound."""
+    resolved = own_policy(given)
+    told = {**given, "filter": resolved.filter}
+    told["delta_for_claims"] = resolved.delta_for_claims or "0"
+    return {field: told[field] for field in BUDGET_FIELDS if field in told}
+
+
+def kind_of(policy: Policy) -> str:
+    """Return what use is counted for: a filter and its parameters, as they are written."""
+    said = [policy.filter]
+    for field in (*PARAMETERS, "beside"):
+        value = getattr(policy, field)
+        if value is not UNSET:
+            said.append(f"{field}={value if isinstance(value, str) else ','.join(value)}")
+    return ";".join(said)

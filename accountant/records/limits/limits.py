@@ -1,0 +1,138 @@
+"""Limits of a dataset: what an owner says, what decisions tell of them, what a grant moves."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+Scope = Literal["dataset", "team", "analyst", "each"]
+"""Whom a limit holds for; `each` is the default for each analyst of a team."""
+What = Literal["limit", "pace", "reserved"]
+"""What of a level has no room: its limit, its pace, or what others are promised."""
+
+LIMITS_SINCE: Final = 5
+"""The first rules that know limits."""
+MOST_LIMITS: Final = 1_000
+"""In force on one dataset at a time."""
+MOST_DAYS: Final = 36_500
+DAY_MS: Final = 86_400_000
+
+Texts = dict[str, str]
+"""Amounts by the name of the sum."""
+LimitPolicy = dict[str, str | tuple[str, ...]]
+"""A budget of a level's own: fields of a policy that say filter and budget, and nothing else."""
+
+
+class Pace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At most a part of the dataset's budget in each period.
+
+    Attributes:
+        part: a ratio in (0, 1].
+        period: a number of days such as `P30D`.
+    """
+
+    part: str
+    period: str
+
+
+class PaceTold(Pace, frozen=True):
+    """A pace as a decision tells it, with what it comes to in each sum."""
+
+    budget: Texts
+
+
+class ReservedTold(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A reserved share as a decision tells it.
+
+    Attributes:
+        budget: what it comes to in each sum.
+        team: within whose share an analyst's lies; None for nobody's.
+    """
+
+    part: str
+    budget: Texts
+    team: str | None = None
+
+
+class LimitTold(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A limit as a decision has set it; with neither of the four, it was removed.
+
+    Attributes:
+        name: the team or the analyst; None for the dataset.
+        version: of this scope and name, one more with every record.
+        part, policy: a part of the dataset's budget, or a budget of its own, resolved.
+        budget: of part or policy: what each sum of its filter may reach.
+    """
+
+    scope: Scope
+    name: str | None = None
+    version: int = 0
+    part: str | None = None
+    policy: LimitPolicy | None = None
+    budget: Texts | None = None
+    pace: PaceTold | None = None
+    reserved: ReservedTold | None = None
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether anything is limited or promised by it."""
+        return self.limits or self.pace is not None or self.reserved is not None
+
+    @property
+    def limits(self) -> bool:
+        """Whether it has a budget, by part or policy."""
+        return self.budget is not None
+
+
+class LevelNamed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The level that has refused a request, and by what."""
+
+    scope: Scope
+    name: str | None = None
+    what: What | None = None
+
+
+class LevelMoved(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A level after a grant that was charged there.
+
+    Attributes:
+        totals: the sums of its limit's filter.
+        window, paced: which period it is, and what was used in it, of the dataset's filter.
+        used: what was used of the share that is reserved for it.
+        rounded_up, paced_rounded_up, used_rounded_up: as `rounded_up` of a decision.
+        crossed: ratios of the dataset's `alert_at` that its limit has now reached.
+    """
+
+    scope: Scope
+    name: str | None = None
+    version: int = 0
+    totals: Texts | None = None
+    rounded_up: Texts | None = None
+    crossed: tuple[str, ...] = ()
+    window: int | None = None
+    paced: Texts | None = None
+    paced_rounded_up: Texts | None = None
+    used: Texts | None = None
+    used_rounded_up: Texts | None = None
+
+
+class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a level has left for somebody whose request did not fit.
+
+    Attributes:
+        left: of its limit; of the dataset, what is left where others' shares are kept back.
+        pace_left: of its pace, until the period ends.
+    """
+
+    scope: Scope
+    name: str | None = None
+    left: Texts | None = None
+    pace_left: Texts | None = None
+
+
+def level_alert_id(dataset: str, generation: int, level: LevelMoved, threshold: str) -> str:
+    """Return the id of the alert that a level has crossed a threshold; names hold no `/`."""
+    name = level.name or ""
+    place = f"{dataset}/{generation}/level/{level.scope}/{name}"
+    return f"{place}/{level.version}/{threshold}"

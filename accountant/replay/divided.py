@@ -1,0 +1,150 @@
+"""Levels back from decisions and from rows of `state`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from accountant.errors import LogDamaged
+from accountant.ledger import Ledger
+from accountant.ledger.levels.level import (
+    Count,
+    Key,
+    Level,
+    Paced,
+    amounts_from,
+    level_of,
+    texts_of,
+    unused_of,
+)
+from accountant.ledger.levels.setting import level_after_setting
+from accountant.partition import Partition
+from accountant.partition.checksum import crc_of_row
+from accountant.partition.ids import decode_identity
+from accountant.records import Decision
+from accountant.records.limits.limits import LevelMoved, LimitTold
+from accountant.records.limits.rows import decode_level_row, level_row_key
+
+
+def take_levels(partition: Partition, ledger: Ledger, decision: Decision) -> tuple[int, int]:
+    """Set the levels that a decision tells of, as the log has them; nothing is computed again.
+
+    Args:
+        ledger: the dataset's, after the decision.
+    Returns: how many rows of levels, and how many limits in force, the dataset has more.
+    """
+    rows = limits = 0
+    for key, level in _levels_set(partition, ledger, decision):
+        before = partition.levels.get(key)
+        partition.checksum.forget(level_row_key(*key).decode())
+        partition.levels.put(level)
+        rows += before is None
+        limits += level.is_in_force - (before is not None and before.is_in_force)
+    return rows, limits
+
+
+def _levels_set(
+    partition: Partition, ledger: Ledger, decision: Decision
+) -> list[tuple[Key, Level]]:
+    told, dataset, sequence = decision.limit, ledger.dataset, int(decision.sequence or 0)
+    if told is not None:
+        key = dataset, told.scope, "", told.name or ""
+        before = partition.levels.get(key)
+        at = partition.decided_at
+        return [(key, level_after_setting(before, dataset, told, ledger.plan, at, sequence))]
+    return [_after_grant(partition, ledger, decision, moved) for moved in decision.levels]
+
+
+def _after_grant(
+    partition: Partition, ledger: Ledger, decision: Decision, moved: LevelMoved
+) -> tuple[Key, Level]:
+    dataset, name = ledger.dataset, moved.name or ""
+    key: Key = dataset, moved.scope, "", name
+    rule_of = partition.levels.get(key)
+    if rule_of is None or rule_of.rule is None or rule_of.rule.told.version != moved.version:
+        raise LogDamaged(
+            f"decision {decision.partition_sequence} charges version {moved.version} of a limit of "
+            f"{moved.scope} {name}, which dataset {dataset} does not have"
+        )
+    rule, level = rule_of.rule, rule_of
+    if moved.scope == "each":
+        key = dataset, "each", name, decode_identity(decision.request).analyst
+        level = partition.levels.get(key) or Level(*key)
+    counted, paced, used = level.counted, level.paced, level.used
+    if moved.totals is not None:
+        amounts = amounts_from(moved.totals, moved.rounded_up)
+        counted = Count(rule.counted_since, tuple(moved.totals), amounts)
+    if moved.paced is not None and moved.window is not None:
+        amounts = amounts_from(moved.paced, moved.paced_rounded_up)
+        resets = partition.resets[0]
+        sums = tuple(moved.paced)
+        paced = Paced(rule.paced_since, sums, amounts, moved.window, resets)
+    if moved.used is not None:
+        amounts = amounts_from(moved.used, moved.used_rounded_up)
+        used = Count(rule.shared_since, tuple(moved.used), amounts)
+    sequence = int(decision.sequence or 0)
+    withheld = unused_of(level.rule, used)
+    return key, Level(*key, sequence, level.rule, counted, paced, used, withheld)
+
+
+def take_level_row(partition: Partition, key: bytes, value: bytes | None) -> None:
+    """Take a level's row of `state`; there is none that removes one.
+
+    Raises: ValueError, msgspec.MsgspecError: it cannot be read, or is another's.
+    """
+    partition.checksum.forget(key.decode())
+    level = level_of(decode_level_row(value or b""))
+    if level_row_key(*level.key) != key:
+        raise ValueError(f"it holds the level {level.key}")
+    partition.levels.put(level)
+    partition.checksum.put(key.decode(), crc_of_row(value or b""))
+
+
+def miscounted_levels(partition: Partition) -> str | None:
+    """Return which dataset's row counts other levels than there are rows, in words."""
+    rows, limits = Counter[str](), Counter[str]()
+    for (dataset, *_), level in partition.levels.levels.items():
+        rows[dataset] += 1
+        limits[dataset] += level.is_in_force
+    for name, ledger in partition.ledgers.items():
+        held = rows.pop(name, 0), limits[name]
+        if held != (ledger.levels, ledger.limits):
+            return (
+                f"state holds {held[0]} levels and {held[1]} limits of dataset {name}, its row "
+                f"says {ledger.levels} and {ledger.limits}"
+            )
+    if rows:
+        return "state holds levels of a dataset that it does not hold"
+    return None
+
+
+def differing_level(partition: Partition, decision: Decision) -> str | None:
+    """Return which row is not as the dataset's last decision has left it, in words."""
+    told, dataset = decision.limit, str(decision.dataset)
+    if told is not None:
+        level = partition.levels.get((dataset, told.scope, "", told.name or ""))
+        if level is None or level.rule is None or level.rule.told != told:
+            return _named(told)
+    for moved in decision.levels:
+        key: Key = dataset, moved.scope, "", moved.name or ""
+        if moved.scope == "each":
+            analyst = decode_identity(decision.request).analyst
+            key = dataset, "each", moved.name or "", analyst
+        level = partition.levels.get(key)
+        if level is None or not _is_as(level, moved):
+            return _named(moved)
+    return None
+
+
+def _named(told: LimitTold | LevelMoved) -> str:
+    return f"{told.scope} {told.name}" if told.name else told.scope
+
+
+def _is_as(level: Level, moved: LevelMoved) -> bool:
+    return all(
+        told is None or (count is not None and texts_of(count.sums, count.amounts) == (told, over))
+        for count, told, over in (
+            (level.counted, moved.totals, moved.rounded_up),
+            (level.paced, moved.paced, moved.paced_rounded_up),
+            (level.used, moved.used, moved.used_rounded_up),
+        )
+    )

@@ -1,0 +1,187 @@
+"""How one dataset's budget is divided: plain, slow, unshared.
+
+Each rule is that of docs/reference/records.md, Limits. Sums that the product keeps are added up
+anew here each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from tests.accountant.partition.limits_levels import Limit, Use
+from tests.accountant.partition.limits_numbers import Amounts, Fields, Meter, read, resolved, texts
+
+KEEPS_SHARES: Final = {
+    *("basic", "ex_post", "zcdp", "zcdp_tight", "fully_adaptive", "unified_brownian", "renyi"),
+}
+SAYS: Final = ("part", "policy", "pace", "reserved")
+
+
+class Division:
+    """What all owners' records of a dataset come to.
+
+    Attributes:
+        meter: the dataset's own.
+        limits: by scope and name, removed ones too.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        self.limits: dict[tuple[str, str], Limit] = {}
+
+    def in_force(self) -> list[Limit]:
+        return [limit for limit in self.limits.values() if limit.in_force]
+
+    def applying(self, analyst: str, team: str | None) -> Iterator[tuple[Limit, Use]]:
+        """Yield what is in force for an analyst, in the order in which it is checked."""
+        keys = [("dataset", ""), ("analyst", analyst)]
+        if team is not None:
+            keys.insert(1, ("team", team))
+            own = self.limits.get(keys[2])
+            if own is None or not own.in_force:
+                keys[2] = "each", team
+        for key in keys:
+            limit = self.limits.get(key)
+            if limit is not None and limit.in_force:
+                yield limit, limit.use_of(analyst)
+
+    def shares_in(self, team: str | None) -> list[Limit]:
+        """Return the shares of analysts that are booked in a team, or in none."""
+        return [
+            limit
+            for limit in self.in_force()
+            if limit.scope == "analyst" and limit.share is not None and limit.booked == team
+        ]
+
+    def share_of(self, scope: str, name: str | None) -> Limit | None:
+        limit = self.limits.get((scope, name or ""))
+        return limit if limit is not None and limit.share is not None else None
+
+    def withheld(self, team: str) -> Amounts:
+        """Return what a team's share and those within it withhold from others."""
+        found = self._together(team)
+        pot = self.share_of("team", team)
+        if pot is not None and pot.share is not None:
+            used = pot.used()
+            found = {n: max(found[n], most - used[n]) for n, most in pot.share.items()}
+        return found
+
+    def _together(self, team: str | None) -> Amounts:
+        found = dict.fromkeys(self.meter.sums, Fraction(0))
+        for limit in self.shares_in(team):
+            for name, spare in limit.spare().items():
+                found[name] += spare
+        return found
+
+    def all_withheld(self) -> Amounts:
+        found = self._together(None)
+        for team in {
+            name
+            for limit in self.in_force()
+            if limit.share is not None
+            for name in [limit.name if limit.scope == "team" else limit.booked]
+            if name is not None
+        }:
+            for name, amount in self.withheld(team).items():
+                found[name] += amount
+        return found
+
+    def kept_back(self, analyst: str, team: str | None) -> Amounts:
+        """Return what shares withhold of which an analyst may use nothing."""
+        kept = self.all_withheld()
+        own = self.share_of("analyst", analyst)
+        if team is not None:
+            others = self._together(team)
+            if own is not None and own.booked == team:
+                others = {name: others[name] - spare for name, spare in own.spare().items()}
+            for name, amount in self.withheld(team).items():
+                kept[name] -= amount - others[name]
+        if own is not None and (team is None or own.booked != team):
+            for name, spare in own.spare().items():
+                kept[name] -= spare
+        return kept
+
+    def refusal(self, body: Fields, team: str | None, spent: Amounts) -> str | None:
+        """Return why a record that may be sent is not carried out."""
+        scope, name = body["scope"], body.get("name") or ""
+        part, policy, pace, share = (body.get(each) for each in SAYS)
+        known = self.limits.get((scope, name))
+        there = known is not None and known.in_force
+        if (part, policy, pace, share) == (None, None, None, None):
+            return None if there else "unknown_limit"
+        filter_name = self.meter.policy["filter"]
+        if filter_name == "gdp_residue" and (part is not None or pace is not None):
+            return "limit_not_possible"
+        keeps = filter_name in KEEPS_SHARES and "beside" not in self.meter.policy
+        if share is not None and not keeps:
+            return "limit_not_possible"
+        for ratio in (part, None if pace is None else pace["part"], share):
+            if ratio is not None and self._leaves_nothing(ratio):
+                return "limit_not_possible"
+        if share is not None and self._is_over(scope, name, share, team, spent):
+            return "over_reserved"
+        if not there and len(self.in_force()) >= 1_000:
+            return "too_many_limits"
+        return None
+
+    def _leaves_nothing(self, ratio: str) -> bool:
+        parts, whole = self.meter.parts_of_whole(ratio), self.meter.whole
+        return any(whole[name] > 0 and not parts[name] for name in whole)
+
+    def _is_over(self, scope: str, name: str, ratio: str, team: str | None, spent: Amounts) -> bool:
+        """Tell whether shares would be more than there is, trying it."""
+        before = self.limits.get((scope, name))
+        trial = Division(self.meter)
+        trial.limits = dict(self.limits)
+        share = Limit(scope, name, use=Use() if before is None else before.use)
+        share.share = self.meter.parts_of_whole(ratio)
+        share.booked = team if scope == "analyst" else None
+        fresh = before is None or before.share is None
+        share.shared_since = -1 if fresh or before is None else before.shared_since
+        trial.limits[scope, name] = share
+        within = name if scope == "team" else share.booked
+        pot = trial.share_of("team", within) if within else None
+        if pot is not None and pot.share is not None:
+            parts = [limit.share or {} for limit in trial.shares_in(within)]
+            if any(sum(part[n] for part in parts) > most for n, most in pot.share.items()):
+                return True
+        kept = trial.all_withheld()
+        return any(spent[n] + kept[n] > self.meter.whole[n] for n in self.meter.sums)
+
+    def take(self, body: Fields, team: str | None, at: int, said: Fields, sequence: int) -> Fields:
+        """Carry out a record; return what its decision says of it."""
+        scope, name = body["scope"], body.get("name") or ""
+        limit = self.limits.setdefault((scope, name), Limit(scope, name))
+        limit.sequence = limit.use.sequence = sequence
+        part, policy, pace, share = (body.get(each) for each in SAYS)
+        before = limit.period, limit.share
+        limit.removed()
+        told = limit.told
+        if part is not None:
+            limit.meter, limit.capacity = self.meter, self.meter.parts_of_whole(part)
+            told |= {"part": part, "budget": texts(limit.capacity)}
+        if policy is not None:
+            full = resolved(policy)
+            kept = {key for key, value in policy.items() if value is not None}
+            kept |= {"filter", "delta_for_claims"}
+            told["policy"] = {key: full[key] for key in kept}
+            told["budget"] = said.get("limit", {}).get("budget", {})
+            limit.capacity = read(told["budget"])
+            limit.meter = Meter(full, limit.capacity)
+        if limit.meter is not None and limit.meter.kind != limit.kind:
+            limit.kind, limit.counted_since = limit.meter.kind, limit.version
+        if pace is not None:
+            limit.pace, limit.period = self.meter.parts_of_whole(pace["part"]), pace["period"]
+            told["pace"] = {**pace, "budget": texts(limit.pace)}
+            if limit.period != before[0]:
+                limit.paced_since, limit.paced_at = limit.version, at
+        if share is not None:
+            limit.share = self.meter.parts_of_whole(share)
+            told["reserved"] = {"part": share, "budget": texts(limit.share)}
+            if scope == "analyst" and team is not None:
+                limit.booked = told["reserved"]["team"] = team
+            if before[1] is None:
+                limit.shared_since = limit.version
+        return told

@@ -1,0 +1,151 @@
+"""Pace: so much in each period from the limit's making, by the ledger's own clock."""
+
+from __future__ import annotations
+
+from accountant.partition.draft import Draft
+from accountant.partition.operate import reset_clock
+from tests.accountant.partition.circle import enrol, sound
+from tests.accountant.partition.division import (
+    asked,
+    days,
+    divide,
+    divided,
+    level_rows,
+    limit,
+    said,
+)
+from tests.accountant.world import START, World, code
+
+DAILY = {"part": "0.1", "period": "P1D"}
+WHOLE = '{"dataset":"census","scope":"dataset","name":""}'
+
+
+def set_back(world: World, at: int) -> None:
+    world.commit()
+    draft = Draft(world.state, rules=world.rules)
+    encoded = reset_clock(draft, at, "the clock was ahead")
+    draft.absorb()
+    world.log.append(encoded.value)
+    world.decisions.append(encoded.decision)
+    world.draft = Draft(world.state, rules=world.rules)
+    world.now = at + world.genesis.skew_ms + 1  # ids of before have expired
+
+
+def test_a_period_ends_to_the_millisecond() -> None:
+    world = divided()
+    divide(world, "dataset", pace=DAILY)
+    assert said(world, "ana", "0.1") == "granted"
+    world.now = START + days(1) - 1
+    assert said(world, "cy", "0.1") == "dataset pace"
+    world.now += 1
+    assert said(world, "cy", "0.1") == "granted"
+    assert sound(world)
+
+
+def test_two_periods_meet_at_a_boundary_and_three_do_not() -> None:
+    world = divided()
+    divide(world, "dataset", pace=DAILY)
+    world.now = START + days(1) - 1
+    assert said(world, "ana", "0.1") == "granted"
+    world.now += 1
+    assert [said(world, "ana", "0.1") for _ in range(2)] == ["granted", "dataset pace"]
+
+
+def test_a_refused_request_moves_no_period() -> None:
+    world = divided()
+    divide(world, "dataset", pace=DAILY)
+    asked(world, "ana", "0.1")
+    before = level_rows(world)[WHOLE]
+    world.now += days(3)
+    refused = asked(world, "ana", "0.2")
+    assert refused["left_at"] == [
+        {"scope": "dataset", "pace_left": {"epsilon": "0.1", "delta": "0"}}
+    ]
+    assert level_rows(world)[WHOLE] == before
+    assert asked(world, "ana", "0.05")["levels"][0]["window"] == 3
+
+
+def test_each_analyst_under_a_default_has_the_pace_alone() -> None:
+    world = divided()
+    divide(world, "each", "blue", pace=DAILY)
+    assert [said(world, who, "0.1") for who in ("ana", "ben", "ana", "cy")] == [
+        *("granted", "granted", "each/blue pace", "granted")
+    ]
+    moved = asked(world, "cy", "0.1")
+    assert "levels" not in moved
+    assert sound(world)
+
+
+def test_another_part_keeps_the_period_and_another_period_begins_anew() -> None:
+    world = divided()
+    divide(world, "dataset", pace=DAILY)
+    asked(world, "ana", "0.1")
+    world.now += days(0.5)
+    divide(world, "dataset", pace={"part": "0.15", "period": "P1D"})
+    assert said(world, "ana", "0.1") == "dataset pace"
+    assert said(world, "ana", "0.05") == "granted"
+    divide(world, "dataset", pace={"part": "0.15", "period": "P2D"})
+    assert said(world, "ana", "0.15") == "granted"
+    assert code(limit(world, "dataset")) == "limit_removed"
+    divide(world, "dataset", pace={"part": "0.15", "period": "P2D"})
+    assert said(world, "ana", "0.15") == "granted"
+    assert said(world, "ana", "0.15") == "dataset pace"
+    assert sound(world)
+
+
+def test_a_reset_sets_every_pace_to_its_own_period_with_what_was_used_in_the_latest() -> None:
+    world = divided()
+    divide(world, "dataset", pace=DAILY)
+    divide(world, "each", "blue", pace=DAILY)
+    world.now = START + days(5.5)
+    assert said(world, "ana", "0.08") == "granted"
+    set_back(world, START + days(2.5))
+    assert said(world, "ana", "0.03") == "dataset pace"
+    moved = asked(world, "ana", "0.01")["levels"]
+    assert [each["window"] for each in moved] == [2, 2]
+    assert [each["paced"]["epsilon"] for each in moved] == ["0.09", "0.09"]
+    world.now = START + days(3)
+    assert asked(world, "ana", "0.1")["levels"][0]["window"] == 3
+    assert sound(world)
+
+
+def test_what_the_latest_period_had_used_goes_on_only_until_the_resets_own_period_ends() -> None:
+    world = divided()
+    divide(world, "dataset", pace=DAILY)
+    world.now = START + days(5.5)
+    assert said(world, "ana", "0.1") == "granted"
+    set_back(world, START + days(2.5))
+    set_back(world, START + days(1.5))
+    assert said(world, "ana", "0.1") == "dataset pace"
+    world.now = START + days(2)
+    assert said(world, "ana", "0.1") == "granted"
+    assert sound(world)
+
+
+def test_a_reset_to_before_the_pace_was_made_counts_backwards() -> None:
+    world = divided()
+    world.now = START + days(5)
+    divide(world, "dataset", pace=DAILY)
+    assert said(world, "ana", "0.1") == "granted"
+    set_back(world, START + days(2.5))
+    assert said(world, "ana", "0.1") == "dataset pace"
+    world.now = START + days(3)
+    assert asked(world, "ana", "0.1")["levels"][0]["window"] == -2
+    assert sound(world)
+
+
+def test_resets_are_counted_by_rules_that_know_a_pace() -> None:
+    world = divided(rules=4)
+    world.now = START + days(5)
+    enrol(world, "eve", "analyst")
+    set_back(world, START + days(1))
+    assert world.state.resets == (0, 0)
+    world.rules = 5
+    world.draft = Draft(world.state, rules=5)
+    divide(world, "dataset", pace=DAILY)
+    assert said(world, "ana", "0.1") == "granted"
+    world.now += days(3)
+    assert said(world, "ana", "0.1") == "granted"
+    set_back(world, START + days(2))
+    assert world.state.resets == (1, START + days(2))
+    assert sound(world)

@@ -1,0 +1,136 @@
+"""The field rules of limit records: which field is told, and that sound ones are taken."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.policy import PARAMETERS, Policy
+from accountant.records import SetLimit
+from accountant.records.inputs import check
+from accountant.records.limits.check import BUDGET_FIELDS, kind_of, own_policy, told_policy
+from accountant.records.limits.rows import is_level_row_key, level_row_key
+from accountant.records.members import is_member_row_key, member_row_key
+from accountant.times import uuid7
+
+TEAM: dict[str, Any] = {"scope": "team", "name": "blue"}
+PACE = {"part": "0.1", "period": "P1D"}
+OWN = {"filter": "zcdp", "rho": "0.1"}
+
+
+def body(**fields: object) -> bytes:
+    whole = {"version": 1, "type": "limit", "dataset": "census", "by": "olga"}
+    return json.dumps({**whole, "request_id": uuid7(1, b"\0" * 10), **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"scope": "dataset"},
+        {"scope": "dataset", "name": None, "pace": PACE},
+        TEAM,
+        {**TEAM, "part": "1", "pace": {"part": "1e-9", "period": "P36500D"}, "reserved": "0.1"},
+        {**TEAM, "policy": OWN, "follows": 3, "reason": "why not"},
+        {"scope": "analyst", "name": "ana@example.org", "part": "0.2", "reserved": "1"},
+        {"scope": "each", "name": "blue", "policy": {"epsilon": "1", "delta": "1e-6"}},
+    ],
+)
+def test_a_sound_record_is_taken(fields: dict[str, Any]) -> None:
+    checked = check("admin", body(**fields))
+    assert isinstance(checked.body, SetLimit)
+    assert checked.who == "olga"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({}, "scope"),
+        ({"scope": "everybody"}, "scope"),
+        ({"scope": "dataset", "name": "census"}, "name"),
+        ({"scope": "dataset", "part": "0.1"}, "part"),
+        ({"scope": "dataset", "policy": OWN}, "policy"),
+        ({"scope": "dataset", "reserved": "0.1"}, "reserved"),
+        ({"scope": "team"}, "name"),
+        ({"scope": "team", "name": "a b"}, "name"),
+        ({"scope": "each", "name": "blue", "reserved": "0.1"}, "reserved"),
+        ({**TEAM, "part": "0.1", "policy": OWN}, "policy"),
+        ({**TEAM, "part": "0"}, "part"),
+        ({**TEAM, "part": "1.1"}, "part"),
+        ({**TEAM, "part": 0.1}, "part"),
+        ({**TEAM, "part": ""}, "part"),
+        ({**TEAM, "reserved": "-1"}, "reserved"),
+        ({**TEAM, "pace": {"part": "0.1"}}, "pace.period"),
+        ({**TEAM, "pace": {"part": "2", "period": "P1D"}}, "pace.part"),
+        ({**TEAM, "pace": {"part": "0.1", "period": "P0D"}}, "pace.period"),
+        ({**TEAM, "pace": {"part": "0.1", "period": "P36501D"}}, "pace.period"),
+        ({**TEAM, "pace": {"part": "0.1", "period": "PT24H"}}, "pace.period"),
+        ({**TEAM, "pace": {**PACE, "since": "now"}}, "pace.since"),
+        ({**TEAM, "policy": {}}, "policy.epsilon"),
+        ({**TEAM, "policy": {**OWN, "filter": "unheard"}}, "policy.filter"),
+        ({**TEAM, "policy": {**OWN, "epsilon": "1"}}, "policy.epsilon"),
+        ({**TEAM, "policy": {**OWN, "order": "22"}}, "policy.order"),
+        ({**TEAM, "policy": {**OWN, "rho": ["0.1"]}}, "policy.rho"),
+        ({**TEAM, "policy": {**OWN, "unit": "person"}}, "policy.unit"),
+        ({**TEAM, "policy": {**OWN, "alert_at": ["0.5"]}}, "policy.alert_at"),
+        ({**TEAM, "policy": {"filter": "zcdp_tight", "epsilon": "1"}}, "policy.delta"),
+        ({**TEAM, "policy": {**OWN, "beside": "basic"}}, "policy.beside"),
+        ({**TEAM, "as": "administrator"}, "as"),
+        ({**TEAM, "reason": "x" * 201}, "reason"),
+        ({**TEAM, "follows": "3"}, "follows"),
+    ],
+)
+def test_the_field_that_breaks_a_rule_is_told(fields: dict[str, Any], field: str) -> None:
+    with pytest.raises(RequestInvalid) as told:
+        check("admin", body(**fields))
+    assert told.value.field == field
+
+
+def test_a_budget_of_its_own_may_have_every_parameter_of_every_filter() -> None:
+    assert set(PARAMETERS) < set(BUDGET_FIELDS)
+    assert set(BUDGET_FIELDS) < set(Policy.__struct_fields__)
+    for kind in FILTERS.values():
+        given: dict[str, Any] = {"filter": kind.name, "delta": "1e-6"}
+        given["epsilon" if "epsilon" in kind.budget_fields else "rho"] = "1"
+        given |= {field: each.example for field, each in kind.parameters.items()}
+        told = told_policy(given)
+        assert list(told) == [field for field in BUDGET_FIELDS if field in told]
+        assert own_policy(told) == own_policy(told_policy(told))
+        assert kind_of(own_policy(told)).startswith(kind.name)
+
+
+def test_a_budget_of_its_own_is_told_resolved_and_nothing_else() -> None:
+    told = told_policy({"delta": "1e-6", "epsilon": "1", "delta_for_claims": "1e-7"})
+    assert told == {
+        "filter": "zcdp_tight",
+        "epsilon": "1",
+        "delta": "1e-6",
+        "delta_for_claims": "0.0000001",
+    }
+    assert list(told) == ["filter", "epsilon", "delta", "delta_for_claims"]
+
+
+def test_the_kinds_of_use_differ_by_filter_and_parameters_alone() -> None:
+    one = kind_of(own_policy({"filter": "renyi", "order": "22", "epsilon": "1", "delta": "1e-6"}))
+    same = kind_of(own_policy({"filter": "renyi", "order": "22", "epsilon": "2", "delta": "1e-7"}))
+    other = kind_of(own_policy({"filter": "renyi", "order": "24", "epsilon": "1", "delta": "1e-6"}))
+    assert one == same != other
+
+
+def test_keys_of_levels_and_members_are_told_apart_and_never_the_same() -> None:
+    levels = {
+        level_row_key("census", scope, team, name)
+        for scope in ("team", "analyst", "each")
+        for team in ("", "blue", "member")
+        for name in ("blue", "scope", "member")
+    }
+    assert len(levels) == 27
+    assert level_row_key("census", "team", "", "blue") in levels
+    assert all(is_level_row_key(key) and not is_member_row_key(key) for key in levels)
+    key = member_row_key("scope", "member")
+    assert is_member_row_key(key)
+    assert not is_level_row_key(key)
+    assert not is_level_row_key(b"census")
