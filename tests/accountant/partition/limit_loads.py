@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 from accountant.records import Source
 from tests.accountant.partition.limit_claims import claim_for
 from tests.accountant.partition.limits_dataset import Body, Dataset
-from tests.accountant.partition.limits_levels import DAY, Limit
 from tests.accountant.partition.limits_model import Model
 from tests.accountant.partition.members_model import text_of
 from tests.accountant.strategies import POLICIES
+from tests.faults.oracle.limits import DAY, Limit
 from tests.streams.bodies import request_id
 
 DATASETS: Final = tuple(f"d{number}" for number in range(40))
@@ -203,7 +203,7 @@ class Load:
         chance = self._chance
         body = self._owners("limit")
         dataset = self._model.datasets.get(body["dataset"])
-        body["scope"] = chance.choice(["dataset", "team", "team", "analyst", "analyst", "each"])
+        body["scope"] = chance.choice(["dataset", "team", "team", "analyst", "each", "each"])
         if body["scope"] != "dataset":
             body["name"] = self._analyst(dataset) if body["scope"] == "analyst" else self._team()
         known = dataset.division.in_force() if dataset else []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
-from tests.accountant.partition.limits_levels import Limit, Use
-from tests.accountant.partition.limits_numbers import Amounts, Fields, rounded_up, texts
+from tests.faults.oracle.amounts import rounded_up
+from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.limits import Limit, Use
+from tests.faults.oracle.meter import Amounts, texts
 
 Limits = dict[tuple[str, str], Limit]
 

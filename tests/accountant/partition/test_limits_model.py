@@ -20,9 +20,9 @@ from accountant.replay.audit import audit
 from accountant.replay.refold import Refold, StateMismatch, state_rows
 from tests.accountant.partition.limit_loads import Load, Sent
 from tests.accountant.partition.limits_model import SINCE, Model
-from tests.accountant.partition.limits_numbers import Fields
 from tests.accountant.partition.limits_rows import level_rows, normal, since_of, tight
 from tests.accountant.partition.members_model import time_of
+from tests.faults.oracle.expected import Fields
 from tests.nightly import rounds
 
 RECORDS: Final = rounds(20_000, 500_000)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.accountant.partition.limits_numbers import Amounts, Fields, Meter, rounded_up, texts
+from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.meter import Amounts, Meter
 
 DAY: Final = 86_400_000
 
@@ -118,18 +118,3 @@ class Clock:
     at: int
     resets: int = 0
     reset_at: int = 0
-
-
-def amounts_told(name: str, amounts: Amounts) -> Fields:
-    """Return amounts as `levels` has them, and by how much they are rounded up."""
-    over = rounded_up(amounts)
-    prefix = "" if name == "totals" else f"{name}_"
-    return {name: texts(amounts), **({f"{prefix}rounded_up": over} if over else {})}
-
-
-def down(amounts: Amounts) -> Amounts:
-    return {name: max(0, math.floor(amount)) for name, amount in amounts.items()}
-
-
-def any_of(amounts: Amounts) -> bool:
-    return any(amount > 0 for amount in amounts.values())

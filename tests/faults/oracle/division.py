@@ -6,12 +6,16 @@ anew here each time.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
-from tests.accountant.partition.limits_levels import Limit, Use
-from tests.accountant.partition.limits_numbers import Amounts, Fields, Meter, read, resolved, texts
+from tests.faults.oracle.disagreement import agree
+from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.limits import Limit, Use
+from tests.faults.oracle.meter import Amounts, Meter, budget_of, read, texts
+from tests.faults.oracle.policies import resolved
 
 KEEPS_SHARES: Final = {
     *("basic", "ex_post", "zcdp", "zcdp_tight", "fully_adaptive", "unified_brownian", "renyi"),
@@ -168,8 +172,9 @@ class Division:
             kept |= {"filter", "delta_for_claims"}
             told["policy"] = {key: full[key] for key in kept}
             told["budget"] = said.get("limit", {}).get("budget", {})
+            agree("budget", told["budget"], budget_of(json.dumps(full)), (scope, name))
             limit.capacity = read(told["budget"])
-            limit.meter = Meter(full, limit.capacity)
+            limit.meter = type(self.meter)(full, limit.capacity)
         if limit.meter is not None and limit.meter.kind != limit.kind:
             limit.kind, limit.counted_since = limit.meter.kind, limit.version
         if pace is not None:

@@ -1,0 +1,172 @@
+"""What one request meets at the levels above its dataset: docs/reference/reasons.md, `exhausted`.
+
+All are looked at before any is charged, in the order dataset, team, analyst or each.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+from tests.faults.oracle.amounts import Range
+from tests.faults.oracle.division import Division
+from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.limits import Clock, Limit, Use
+from tests.faults.oracle.meter import Amounts, amounts_told, down, grown
+
+_NOTHING: Fields = {}
+
+
+class Levels:
+    """The levels that apply to an analyst now.
+
+    Args:
+        spent: the dataset's totals.
+        team: whose member the analyst is.
+
+    Attributes:
+        kept: what shares keep back of which the analyst may use nothing.
+    """
+
+    def __init__(
+        self, division: Division, spent: Amounts, analyst: str, team: str | None, clock: Clock
+    ) -> None:
+        self._division = division
+        self._meter = division.meter
+        self._spent = spent
+        self._analyst, self._team, self._clock = analyst, team, clock
+        self._applying = list(division.applying(analyst, team))
+        self.kept = division.kept_back(analyst, team)
+
+    @property
+    def _keeps(self) -> bool:
+        return any(amount > 0 for amount in self.kept.values())
+
+    def unfit(self, claim: str) -> Fields | None:
+        """Return the first level whose own filter takes no such claim."""
+        for limit, _ in self._applying:
+            if limit.meter is not None and not limit.meter.accepts(claim):
+                return {**limit.head, "what": "limit"}
+        return None
+
+    def full(self, claim: str) -> Fields | None:
+        """Return the first level that has no room for a claim."""
+        cost = self._meter.price(claim)
+        if self._keeps and any(
+            self._spent[name] + self.kept[name] + cost[name][0] > most
+            for name, most in self._meter.whole.items()
+        ):
+            return {"scope": "dataset", "what": "reserved"}
+        for limit, use in self._applying:
+            if limit.meter is not None:
+                counted = limit.counted(use)
+                if limit.meter.charged(limit.capacity, counted, claim) is None:
+                    return {**limit.head, "what": "limit"}
+            if limit.pace is not None:
+                _, paced = limit.paced(use, self._meter, self._clock)
+                if self._meter.charged(limit.pace, paced, claim) is None:
+                    return {**limit.head, "what": "pace"}
+        return None
+
+    def admit(self, claim: str) -> bool:
+        """Tell whether every level takes a claim and has room for it."""
+        return self.unfit(claim) is None and self.full(claim) is None
+
+    def left_at(self) -> Fields:
+        """Return the field that tells what is left at each level, where there is any."""
+        found: list[Fields] = []
+        if self._keeps:
+            free = {
+                name: most - self._spent[name] - self.kept[name]
+                for name, most in self._meter.whole.items()
+            }
+            found.append({"scope": "dataset", "left": down(free)})
+        for limit, use in self._applying:
+            more: Fields = {}
+            if limit.meter is not None:
+                more["left"] = down(limit.meter.left(limit.capacity, limit.counted(use)))
+            if limit.pace is not None:
+                _, paced = limit.paced(use, self._meter, self._clock)
+                more["pace_left"] = down(self._meter.left(limit.pace, paced))
+            if limit.scope == "dataset" and found:
+                found[0] |= more
+            elif more:
+                found.append({**limit.head, **more})
+        return {"left_at": found} if found else {}
+
+    def charge(self, claim: str, said: list[Fields], alerts: list[str], sequence: int) -> Fields:
+        """Charge a granted claim everywhere; return the field that tells so.
+
+        Args:
+            said: what the ledger tells, of which amounts within the rounding are taken.
+            sequence: of the decision.
+        """
+        told = []
+        price = self._meter.price(claim)
+        cost = {name: price[name] for name in self._meter.sums}
+        own = self._division.share_of("analyst", self._analyst)
+        spare = own.spare() if own is not None else {}
+        for limit, use in self._applying:
+            use.sequence = sequence
+            if limit.scope == "each":
+                limit.uses[self._analyst] = use
+            right = _entry(said, limit)
+            entry: Fields = {**limit.head, "version": limit.version}
+            if limit.meter is not None:
+                entry |= self._count(limit, use, claim, right, alerts)
+            if limit.pace is not None:
+                entry |= self._hasten(limit, use, claim, right)
+            if limit.share is not None:
+                entry |= _draw(limit, use, cost, right)
+            told.append(entry)
+        booked = own.booked if own is not None else None
+        pot = self._division.share_of("team", booked) if booked is not None else None
+        if pot is not None and booked != self._team:
+            pot.use.sequence = sequence
+            drawn = {n: (min(cost[n][0], spare[n]), min(cost[n][1], spare[n])) for n in cost}
+            moved = _draw(pot, pot.use, drawn, _entry(said, pot))
+            place = sum(each["scope"] in {"dataset", "team"} for each in told)
+            told.insert(place, {**pot.head, "version": pot.version, **moved})
+        return {"levels": told} if told else {}
+
+    def _count(
+        self, limit: Limit, use: Use, claim: str, right: Fields, alerts: list[str]
+    ) -> Fields:
+        assert limit.meter is not None
+        before = limit.counted(use)
+        after = limit.meter.charged(limit.capacity, before, claim, right.get("totals"))
+        if after is None:  # another decision than the ledger's, which is told of its outcome
+            return {}
+        use.counted = limit.counted_since, after
+        was, now = (limit.meter.part(limit.capacity, each) for each in (before, after))
+        crossed = [ratio for ratio in alerts if was < Fraction(ratio) <= now]
+        return amounts_told("totals", after) | ({"crossed": crossed} if crossed else {})
+
+    def _hasten(self, limit: Limit, use: Use, claim: str, right: Fields) -> Fields:
+        assert limit.pace is not None
+        window, paced = limit.paced(use, self._meter, self._clock)
+        after = self._meter.charged(limit.pace, paced, claim, right.get("paced"))
+        if after is None:
+            return {}
+        use.paced, use.window = (limit.paced_since, after), window
+        use.resets = self._clock.resets
+        return {"window": window, **amounts_told("paced", after)}
+
+
+def _entry(said: list[Fields], limit: Limit) -> Fields:
+    """Return what the ledger tells of a limit."""
+    named = limit.scope, limit.head.get("name")
+    found = (each for each in said if (each.get("scope"), each.get("name")) == named)
+    return next(found, _NOTHING)
+
+
+def _draw(limit: Limit, use: Use, cost: dict[str, Range], right: Fields) -> Fields:
+    told = right.get("used", {})
+    used = {name: grown(was, cost[name], told.get(name)) for name, was in limit.used().items()}
+    use.used = limit.shared_since, used
+    return amounts_told("used", used)
+
+
+def as_json(claim: Fields) -> str:
+    """Return a claim as a text by which equal ones are known."""
+    return json.dumps(claim, sort_keys=True)

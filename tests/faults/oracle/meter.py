@@ -1,0 +1,194 @@
+"""What a budget of some filter admits, charges and has left, whatever its capacities are.
+
+A limit may have a part of a dataset's capacities, so each question is asked with its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final, Self
+
+from tests.faults.oracle import filters, halves, mixture, residue
+from tests.faults.oracle.amounts import INFINITE, Range, as_text, rounded_up, units, whole_up
+from tests.faults.oracle.expected import Within
+from tests.faults.oracle.policies import PARAMETERS
+from tests.faults.oracle.worth import atoms, price
+
+Amounts = dict[str, Any]
+"""In units by the name of the sum: exact, or the float `INFINITE`."""
+Texts = dict[str, str]
+_STEPS: Final = 10**8
+
+
+class Meter:
+    """One filter with its parameters.
+
+    Args:
+        policy: resolved.
+        whole: the filter's own capacities.
+
+    Attributes:
+        kind: what two budgets must share so that one counts on where the other was.
+        sums, state: names of what has a limit, and of all that is kept.
+    """
+
+    def __init__(self, policy: dict[str, Any], whole: Amounts) -> None:
+        self.policy = policy
+        self.whole = whole
+        fixed = [f"{name}={_joined(policy[name])}" for name in PARAMETERS if name in policy]
+        beside = [f"beside={policy['beside']}"] if "beside" in policy else []
+        self.kind = ";".join((policy["filter"], *fixed, *beside))
+        self.sums = halves.sums(policy)
+        self.state = halves.state(policy)
+        self.own = filters.sums(policy)
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self  # nothing of it changes
+
+    def price(self, claim: str) -> dict[str, Range]:
+        """Return what a claim, as JSON, may cost by each sum that must be known of it."""
+        return _price(claim, halves.needs(self.policy))
+
+    def residue(self, capacity: Amounts, spent: Amounts, claim: str) -> Range | None:
+        """Return what a claim may take off a Gaussian residue, None where it does not fit."""
+        name = self.own[0]
+        return residue.charge(list(atoms(json.loads(claim))), capacity[name] - spent[name])
+
+    def nothing(self) -> Amounts:
+        return dict.fromkeys(self.state, 0)
+
+    def accepts(self, claim: str) -> bool:
+        """Tell whether some budget, however large, would take a claim."""
+        return halves.accepts(self.policy, json.loads(claim), self.price(claim))
+
+    def charged(
+        self, capacity: Amounts, spent: Amounts, claim: str, said: Texts | None = None
+    ) -> Amounts | None:
+        """Return what is spent after a claim, None where it does not fit.
+
+        Args:
+            said: the totals that the ledger tells, which are taken where they are right ones.
+        """
+        price = self.price(claim)
+        own = self._by_filter(capacity, spent, claim, price)
+        found = halves.charged(self.policy, capacity, spent, own, price)
+        if found is None:
+            return None
+        said = said or {}
+        return {name: grown(spent[name], found[name], said.get(name)) for name in self.state}
+
+    def _by_filter(
+        self, capacity: Amounts, spent: Amounts, claim: str, price: dict[str, Range]
+    ) -> dict[str, Range] | None:
+        own = {name: price[name] for name in self.own}
+        if self.policy["filter"] == "gdp_residue":
+            found = self.residue(capacity, spent, claim)
+            if found is None:
+                return None
+            own[self.own[0]] = found
+        after = {name: grown(spent[name], own[name]) for name in self.own}
+        return own if self._admits(capacity, after) else None
+
+    def _admits(self, capacity: Amounts, after: Amounts) -> bool:
+        most, totals = (tuple(each[name] for name in self.own) for each in (capacity, after))
+        if self.policy["filter"] == "renyi_mixture" and capacity != self.whole:
+            within = any(total <= limit for total, limit in zip(totals, most, strict=True))
+            return within or mixture.proves(self._setting(), self._shifted(capacity, totals))
+        return filters.admits(self.policy, most, totals)
+
+    def _setting(self) -> mixture.Setting:
+        own, orders = filters.deltas(self.policy)[0], tuple(filters.orders(self.policy))
+        return self.policy["epsilon"], own, orders, tuple(filters.weights(self.policy))
+
+    def _shifted(self, capacity: Amounts, totals: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return totals as far from the whole capacities as they are from the given ones."""
+        return tuple(
+            _plus(total, self.whole[name] - capacity[name])
+            for name, total in zip(self.own, totals, strict=True)
+        )
+
+    def left(self, capacity: Amounts, spent: Amounts) -> Amounts:
+        """Return by how much each sum may still grow, never less than 0."""
+        room = halves.left(self.policy, capacity, spent)
+        return {name: max(0, math.floor(each)) for name, each in room.items()}
+
+    def part(self, capacity: Amounts, spent: Amounts) -> Fraction:
+        """Return the spent part of the additive budget."""
+        if self.policy["filter"] != "renyi_mixture" or capacity == self.whole:
+            return halves.spent_part(self.policy, capacity, spent)
+        totals = tuple(spent[name] for name in self.own)
+        if not all(totals):
+            return Fraction(0)
+        setting, low, high = self._setting(), 0, _STEPS
+        while high - low > 1:
+            middle = (low + high) // 2
+            larger = tuple(
+                total if total == INFINITE else -(-math.ceil(total) * _STEPS // middle)
+                for total in totals
+            )
+            within = mixture.proves(setting, self._shifted(capacity, larger))
+            low, high = (low, middle) if within else (middle, high)
+        return Fraction(high, _STEPS)
+
+    def parts_of_whole(self, ratio: str) -> Amounts:
+        """Return a part of each capacity, rounded down to units."""
+        return {n: math.floor(Fraction(ratio) * int(most)) for n, most in self.whole.items()}
+
+
+def _joined(value: Any) -> str:
+    return value if isinstance(value, str) else ",".join(value)
+
+
+def _plus(one: Any, other: Any) -> Any:
+    # Python cannot add a large integer to a float that is infinite.
+    return INFINITE if INFINITE in (one, other) else one + other
+
+
+def grown(before: Any, span: Range, said: str | None = None) -> Any:
+    """Return a total after something that costs what lies in a range.
+
+    Args:
+        said: what the ledger tells of the total, taken where it is a right one.
+    """
+    low, high = span
+    if said is None or low == high or INFINITE in (before, low):
+        return _plus(before, low)
+    amount = low + math.floor(units(said) - before - low)
+    return before + (amount if low <= amount <= high else low)
+
+
+@lru_cache(maxsize=16_384)
+def _price(claim: str, names: tuple[str, ...]) -> dict[str, Range]:
+    return price(json.loads(claim), names)
+
+
+def texts(amounts: Amounts) -> Texts:
+    """Return amounts as the log writes what is spent: rounded up."""
+    return {name: as_text(whole_up(amount)) for name, amount in amounts.items()}
+
+
+def amounts_told(name: str, amounts: Amounts) -> dict[str, Any]:
+    """Return amounts as `levels` has them, and by how much they are rounded up."""
+    over = rounded_up(amounts)
+    prefix = "" if name == "totals" else f"{name}_"
+    return {name: texts(amounts), **({f"{prefix}rounded_up": over} if over else {})}
+
+
+def down(amounts: Amounts) -> Texts:
+    """Return amounts as the log writes what is left: rounded down, never below 0."""
+    return {name: as_text(max(0, math.floor(amount))) for name, amount in amounts.items()}
+
+
+@lru_cache(maxsize=4096)
+def budget_of(policy: str) -> Within:
+    """Return what a ledger may tell of the budget of a resolved policy, as JSON."""
+    full = json.loads(policy)
+    return Within(dict(zip(halves.sums(full), halves.capacities(full), strict=True)))
+
+
+def read(budget: Texts) -> Amounts:
+    """Return a budget of the log in units."""
+    return {name: int(units(text)) for name, text in budget.items()}
