@@ -260,7 +260,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "a field made up": (changed("grant", note="by hand"), "note", "None"),
     "an error of another field": (
         changed("dead", error={"field": "", "rule": ""}), "error", "one of"),
-    "older rules": (changed("grant", rules=3), "rules", "4"),
+    "older rules": (changed("grant", rules=3), "rules", "5"),
     "a dead letter lost": (a_letter_lost, "dead_letters", "undecodable"),
     "a dead letter of other bytes": (a_letter_of_another, "dead_letters", "undecodable"),
     "a row with less spent": (spends_less_in_its_row, "state", "0.0"),

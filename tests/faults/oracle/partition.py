@@ -82,6 +82,7 @@ class Partition:
         self._ids: dict[Key, Known] = {}
         self.heads: list[str] = []
         self.branch = 0
+        self.resets = 0, 0
         self.key: str | None = None
 
     def take(self, value: bytes) -> Fields:
@@ -149,6 +150,7 @@ class Partition:
             gone = (self.floor + 1) // _SECOND * _SECOND
             self._ids = {key: known for key, known in self._ids.items() if known.issued >= gone}
             self.floor = at + self.genesis["skew_ms"]
+            self.resets = self.resets[0] + 1, at
         elif at < before:
             raise Disagreement("clock", at_text(at), f"at or after {at_text(before)}", where)
         self.at = at

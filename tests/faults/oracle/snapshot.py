@@ -24,6 +24,7 @@ class Standing(Protocol):
     next: dict[str, int]
     datasets: dict[str, Dataset]
     branch: int
+    resets: tuple[int, int]
     key: str | None
 
 
@@ -72,7 +73,12 @@ def partition_row(partition: Standing) -> Fields:
     if partition.key:
         row["key"] = partition.key
     members = sum(len(dataset.members.all) for dataset in partition.datasets.values())
-    return {**row, "members": members} if members else row
+    if members:
+        row["members"] = members
+    count, at = partition.resets
+    if count:
+        row |= {"resets": count, "reset_at": at}
+    return row
 
 
 def member_rows(partition: Standing) -> dict[bytes, Fields]:

@@ -3,65 +3,57 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from streams.cli.root import app
+from tests.streams.cli.conftest import Command
 
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
+BY = ("--by", "olga")
 
 
 @pytest.fixture
-def census(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACCOUNTANT_URL", f"sqlite:///{tmp_path / 'ledger.db'}")
-    monkeypatch.setenv("ACCOUNTANT_OWNER", "olga")
-    monkeypatch.setenv("COLUMNS", "200")
-    opened = ("dataset", "open", "census", "--filter", "basic", "--epsilon", "1")
-    assert run(*opened, "--access", "members", "--most-per-request", "1").exit_code == 0
+def census(accountant: Command) -> Command:
+    """A file whose dataset `census` olga owns, with two analysts of one team."""
+    opened = ("dataset", "open", "census", "--filter", "basic", "--epsilon", "1", *BY)
+    assert accountant(*opened, "--access", "members", "--most-per-request", "1").code == 0
     for name in ("ana", "ben"):
         given = ("member", "set", "census", name, "--role", "analyst", "--team", "blue")
-        assert run(*given).exit_code == 0
+        assert accountant(*given, *BY).code == 0
+    return accountant
 
 
-def asked(analyst: str, epsilon: str) -> dict[str, Any]:
-    done = run("ask", "census", f"pure:{epsilon}", "--analyst", analyst, "--json")
-    found: dict[str, Any] = json.loads(done.stdout)
+def asked(census: Command, analyst: str, epsilon: str) -> dict[str, Any]:
+    done = census("ask", "census", f"pure:{epsilon}", "--analyst", analyst, "--json")
+    found: dict[str, Any] = json.loads(done.out)
     return found
 
 
-@pytest.mark.usefixtures("census")
-def test_a_team_s_limit_refuses_and_what_fits_is_offered() -> None:
-    done = run("limit", "set", "census", "--team", "blue", "--part", "0.3")
-    assert done.exit_code == 0, done.output
-    assert "limit_set: team blue, 0.3 of the budget (version 1)" in done.output
-    assert asked("ana", "0.2")["outcome"] == "granted"
-    refused = asked("ben", "0.2")
+def test_a_team_s_limit_refuses_and_what_fits_is_offered(census: Command) -> None:
+    done = census("limit", "set", "census", "--team", "blue", "--part", "0.3", *BY)
+    assert done.code == 0, done.out + done.err
+    assert "limit_set: team blue, 0.3 of the budget (version 1)" in done.out + done.err
+    assert asked(census, "ana", "0.2")["outcome"] == "granted"
+    refused = asked(census, "ben", "0.2")
     assert (refused["reason"], refused["fits"]) == ("exhausted", "pure:0.1")
     assert refused["level"] == {"scope": "team", "name": "blue", "what": "limit"}
-    told = run("ask", "census", "pure:0.2", "--analyst", "ben")
-    assert told.exit_code == 1
-    assert "the limit of team blue has no room" in told.output
-    assert "team blue: left epsilon 0.1" in told.output
+    told = census("ask", "census", "pure:0.2", "--analyst", "ben")
+    assert told.code == 1
+    assert "the limit of team blue has no room" in told.out
+    assert "team blue: left epsilon 0.1" in told.out
 
 
-@pytest.mark.usefixtures("census")
-def test_a_pace_and_a_share_refuse_each_in_its_words() -> None:
-    assert run("limit", "set", "census", "--each", "blue", "--pace", "0.1").exit_code == 0
-    assert run("limit", "set", "census", "--analyst", "zoe", "--reserved", "0.95").exit_code == 0
-    paced = run("ask", "census", "pure:0.11", "--analyst", "ana").output
+def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:
+    assert census("limit", "set", "census", "--each", "blue", "--pace", "0.1", *BY).code == 0
+    assert census("limit", "set", "census", "--analyst", "zoe", "--reserved", "0.95", *BY).code == 0
+    paced = census("ask", "census", "pure:0.11", "--analyst", "ana").out
     assert "the rest of the budget is reserved for others" in paced
-    assert run("limit", "remove", "census", "--analyst", "zoe").exit_code == 0
-    paced = run("ask", "census", "pure:0.11", "--analyst", "ana").output
+    assert census("limit", "remove", "census", "--analyst", "zoe", *BY).code == 0
+    paced = census("ask", "census", "pure:0.11", "--analyst", "ana").out
     assert "the pace of each analyst of team blue has no room until its period ends" in paced
-    assert run("audit").exit_code == 0
+    assert census("audit").code == 0
 
 
-@pytest.mark.usefixtures("census")
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -73,14 +65,13 @@ def test_a_pace_and_a_share_refuse_each_in_its_words() -> None:
     ],
 )
 def test_what_limits_nothing_or_by_nobody_is_told(
-    words: tuple[str, ...], code: int, said: str
+    census: Command, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = run("limit", "set", "census", *words)
-    assert (done.exit_code, said in done.output) == (code, True), done.output
+    done = census("limit", "set", "census", *BY, *words)
+    assert (done.code, said in done.out + done.err) == (code, True), done.out + done.err
 
 
-@pytest.mark.usefixtures("census")
-def test_a_limit_that_is_not_there_is_not_lifted() -> None:
-    done = run("limit", "remove", "census", "--team", "blue")
-    assert done.exit_code == 1
-    assert "there is no such limit to lift" in done.output
+def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
+    done = census("limit", "remove", "census", "--team", "blue", *BY)
+    assert done.code == 1
+    assert "there is no such limit to lift" in done.out + done.err
