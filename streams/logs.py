@@ -145,11 +145,15 @@ def logging_config(settings: Settings) -> dict[str, Any]:
                 "class": "logging.StreamHandler",
                 "stream": "ext://sys.stderr",
                 "formatter": "ours",
-                "filters": ["away"],
+                "filters": ["away", "strangers"],
             }
         },
         # While a broker is away its client logs some twenty errors a second.
-        "filters": {"away": {"()": RateLimit, "library": "aiokafka"}},
+        # What is no HTTP, or asks for another protocol, it says line by line of whoever sends it.
+        "filters": {
+            "away": {"()": RateLimit, "library": "aiokafka"},
+            "strangers": {"()": RateLimit, "library": "uvicorn.error"},
+        },
         "root": {"level": settings.log_level.upper(), "handlers": ["stderr"]},
         "loggers": {name: {"level": "WARNING"} for name in _CHATTY},
     }

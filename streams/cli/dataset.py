@@ -43,8 +43,8 @@ _CAP_EXPLAINED = (
 )
 
 _ACCESS_EXPLAINED = (
-    "access: members, so that nobody may ask yet; `accountant member set {name} ana --role analyst`"
-    " lets ana, --access anyone everybody"
+    "access: members, so that nobody may ask yet; {owners} lets ana by\n"
+    "`accountant member set {name} ana --role analyst`, --access anyone everybody"
 )
 _DELTA_EXPLAINED = (
     "all of delta is the filter's own, so claims with a delta of their own will be refused;\n"
@@ -102,14 +102,16 @@ def open_(
             _preview(name, plan, json)
             return
         with connected(url, token_file, wait=wait) as ledger:
-            closes = wanted.access is UNSET and ledger.shows_token and ledger.me().authentication
+            known = ledger.me() if wanted.access is UNSET and ledger.shows_token else None
+            closes = known is not None and known.authentication
             if closes:
                 wanted = replace(wanted, access="members")
             decision = ledger.open(
                 name, wanted, by=said_by(ledger, by), owners=owner, reason=reason, wait=wait
             )
-    if closes and not json and decision.outcome == "opened":
-        typer.echo(_ACCESS_EXPLAINED.format(name=name))
+    if closes and known is not None and not json and decision.outcome == "opened":
+        owners = " or ".join(owner or [by or known.name or "its owner"])
+        typer.echo(_ACCESS_EXPLAINED.format(name=name, owners=owners))
     if policy is None and proposes_cap and not json and decision.outcome == "opened":
         typer.echo(_CAP_EXPLAINED)
     if not json and decision.outcome == "opened" and _keeps_no_delta(plan):

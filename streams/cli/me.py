@@ -26,17 +26,17 @@ def me(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False)
     if json:
         print_json(found)
     else:
-        _show(found)
+        _show(found, url)
 
 
-def _show(found: Me) -> None:
+def _show(found: Me, url: str) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from streams.cli.printing.output import stdout
 
     if found.name is None:
-        typer.echo("nobody is known here: there is no authentication at this address")
+        typer.echo(f"nobody is known at {url}: there is no authentication there")
         return
     kind = {"token": "a token of the door", "oidc": "a token of the provider"}.get(
         found.kind or "", "a token"
@@ -45,6 +45,8 @@ def _show(found: Me) -> None:
     typer.echo(f"{found.name}{administrator}, by {kind}")
     if not found.datasets:
         typer.echo("no roles on any dataset: an owner gives them, by `accountant member set`")
+        if not found.administrator:
+            typer.echo("where anyone may ask, so may you: `accountant dataset list` shows those")
         return
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     for column in ("dataset", "roles", "team", "until"):

@@ -63,7 +63,10 @@ class Sync(NamedTuple):
             name = (await ledger.me()).name if ledger.shows_token else None
             own = by or name or "owner"
             steps = member_changes(await ledger.members(self.dataset), wanted, own=own)
-            self._show([change for step in steps for change in step], dry_run=dry_run)
+            changes = [change for step in steps for change in step]
+            self._show(changes, dry_run=dry_run)
+            if not self.json and any(_leaves(change, own) for change in changes):
+                typer.echo(f"{own}, who runs this, is no owner of {self.dataset} from then on")
             if dry_run or not steps:
                 return
             sent = _Sent(sum(map(len, steps)))
@@ -173,6 +176,12 @@ class _Sent:
             self.made += 1
         elif self.refused is None:
             self.refused = change, decision
+
+
+def _leaves(change: Change, name: str) -> bool:
+    """Tell whether a change takes the role of owner from somebody."""
+    was = change.before is not None and "owner" in change.before.roles
+    return was and change.after.member == name and "owner" not in change.after.roles
 
 
 def _until_refused(changes: Iterator[Change], sent: _Sent) -> Iterator[Change]:

@@ -20,6 +20,7 @@ from streams.cli import (
     gateway,
     head,
     key,
+    limit,
     log,
     me,
     member,
@@ -95,6 +96,7 @@ _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
 
 app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
 app.add_typer(member.app, name="member", rich_help_panel=_USE)
+app.add_typer(limit.app, name="limit", rich_help_panel=_USE)
 app.command("me", rich_help_panel=_USE)(me.me)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
 app.command("usage", rich_help_panel=_USE)(usage.usage)

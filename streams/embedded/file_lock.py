@@ -60,13 +60,15 @@ class FileLock:
         """
         # Not in append mode: Linux would then ignore the offset of `os.pwrite` in `publish`.
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError as error:
             directory = self._path.parent
             if directory.exists():  # the lock's file is a symlink that leads nowhere
                 raise
             why = f"the directory {directory} does not exist; make it, or correct the path"
             raise Refused(f"{self._ledger} cannot be opened: {why}") from error
+        with contextlib.suppress(OSError):  # of earlier versions: who can read it can lock it
+            os.fchmod(fd, 0o600)
         file = os.fdopen(fd, "r+", encoding="utf-8")
         try:
             self._lock(file)
@@ -134,5 +136,8 @@ class FileLock:
         self._inode.release()
         file, self._file = self._file, None
         if file is not None:
+            with contextlib.suppress(OSError):
+                # Whoever holds the lock next is not at this address.
+                os.truncate(file.fileno(), 0)
             with contextlib.suppress(OSError):
                 file.close()

@@ -35,6 +35,7 @@ from streams.gateway.submit import (
     amend_dataset,
     close_dataset,
     open_dataset,
+    set_limit,
     set_member,
     submit_request,
 )
@@ -47,6 +48,7 @@ _ROUTES: Final = [
     open_dataset,
     amend_dataset,
     close_dataset,
+    set_limit,
     set_member,
     preview_request,
     list_datasets,

@@ -17,6 +17,7 @@ from accountant.records import (
     FieldError,
     MechanismRequest,
     Open,
+    SetLimit,
     SetMember,
     Source,
     encode,
@@ -29,6 +30,7 @@ from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.contract.openapi import (
     AmendOperation,
     CloseOperation,
+    LimitOperation,
     MemberOperation,
     OpenOperation,
     RequestOperation,
@@ -101,6 +103,17 @@ async def set_member(request: HttpRequest, dataset: FromPath[str]) -> Response[b
     An owner's word; with `as: administrator`, an administrator's.
     """
     return await _submit(request, "admin", SetMember, dataset)
+
+
+@post(
+    "/datasets/{dataset:str}/limits",
+    operation_class=LimitOperation,
+    status_code=200,
+    tags=["datasets"],
+)
+async def set_limit(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Limit what somebody may use, instead of what was said before; a record of none lifts it."""
+    return await _submit(request, "admin", SetLimit, dataset)
 
 
 async def _submit(

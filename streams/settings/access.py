@@ -69,6 +69,9 @@ def _algorithms(text: str) -> str:
 
 
 def _networks(text: str) -> str:
+    # A variable that was to be filled in must not let everybody in.
+    if text and not listed(text):
+        raise ValueError("must name at least one address or network; leave it out for no proxy")
     for each in listed(text):
         try:
             ipaddress.ip_network(each)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from accountant.amounts import Units
+from accountant.amounts import INFINITE, Units
 from accountant.claims.price import Price
 from accountant.filters import Filter
 from accountant.ledger import Ledger
@@ -30,6 +30,10 @@ class Within:
         kind = self.kind
         return isinstance(kind, Filter) and is_over(kind, self.capacity, self.spent)
 
+    def admits(self, price: Price) -> bool:
+        """Tell whether it admits one claim of a price in its own sums."""
+        return not self.is_over and self.kind.fits(self.capacity, self.spent, price)
+
 
 @dataclass(frozen=True, slots=True)
 class Together:
@@ -52,21 +56,17 @@ class Together:
 
     def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
         """Tell whether all of them admit a price."""
-        return all(
-            not part.is_over and part.kind.fits(part.capacity, part.spent, own)
-            for part, own in self._each(price)
-        )
+        return all(part.admits(own) for part, own in self._each(price))
 
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> int | None:
         """Return how many such claims fit one after another, None if any number does."""
-        # A filter counts by the sums that a claim costs. A limit that was lowered below what is
-        # used of another sum, or of this one, admits not even one.
-        if not self.fits(capacity, spent, price):
-            return 0
+        # A limit may be lowered below what is used, in a sum that the claim does not touch, too:
+        # a filter's own count would not look at that sum.
         counts = [
-            part.kind.count(part.capacity, part.spent, own) for part, own in self._each(price)
+            part.kind.count(part.capacity, part.spent, own) if part.admits(own) else 0
+            for part, own in self._each(price)
         ]
         return min([count for count in counts if count is not None], default=None)
 
@@ -78,8 +78,8 @@ class Together:
         for part, own in self._each(price):
             if part.is_over:
                 return math.inf
-            if isinstance(part.kind, Filter) and not part.kind.accepts(own):
-                return None  # another claim like it may be one that the level takes
+            if INFINITE in own.amounts:
+                return None  # too large for this budget whatever is left: a smaller one may fit
             excess = part.kind.excess(part.capacity, part.spent, own)
             if excess is None:
                 return None

@@ -73,7 +73,7 @@ def count_words(changes: Sequence[Change]) -> str:
 
 
 def member_lines(policy: Policy, members: Sequence[Member]) -> list[tuple[str, str]]:
-    """Return the lines of a dataset's details about who may ask, and see; none of older ones."""
+    """Return the lines of a dataset's details about who may ask, and see."""
     lines = []
     owners = [member.member for member in members if "owner" in member.roles]
     if owners:
@@ -83,9 +83,9 @@ def member_lines(policy: Policy, members: Sequence[Member]) -> list[tuple[str, s
         roles = Counter(role for member in members for role in member.roles)
         told = ", ".join(f"{role} {roles[role]:,}" for role in ROLES if roles[role])
         lines.append(("members", f"{len(members):,} ({told})"))
-    if policy.access is not UNSET:
-        who = "members with the role analyst" if policy.access == "members" else "anyone"
-        lines.append(("access", f"{policy.access}: {who} may ask"))
+    who = "members with the role analyst" if policy.access == "members" else "everybody"
+    access = "anyone" if policy.access is UNSET else policy.access
+    lines.append(("access", f"{access}: {who} may ask"))
     if policy.access is not UNSET or policy.visibility is not UNSET:
         own = sees_only_own(policy)
         seen = "own: analysts see their own decisions" if own else "members: analysts see all"

@@ -22,6 +22,7 @@ from accountant.records import Decision, FieldError
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
+from streams.cli.printing.limits import level_words, limit_words
 from streams.cli.printing.output import outcome_text, short, spent_bar
 
 _MEANS = {
@@ -45,6 +46,12 @@ _MEANS = {
     "`accountant member set --role owner`",
     Reason.TOO_MANY_MEMBERS: "a dataset has at most 10,000 members: remove some before, those "
     "whose time is over count too",
+    Reason.UNKNOWN_LIMIT: "there is no such limit to lift",
+    Reason.LIMIT_NOT_POSSIBLE: "the dataset's filter cannot be divided so: under it limits have "
+    "budgets of their own (`--epsilon`), and no pace or reserved share",
+    Reason.OVER_RESERVED: "more would be reserved than is left, or than the team's share holds",
+    Reason.TOO_MANY_LIMITS: "a dataset has at most 1,000 limits: lift some before",
+    Reason.HAS_LIMITS: "the dataset has limits, parts of its budget: lift them before lowering it",
     Reason.OVERLOADED: "too many requests: retry the same request in a minute",
     Reason.ISSUED_IN_FUTURE: "the id's time is ahead of the ledger's clock: set this machine's",
 }
@@ -259,8 +266,9 @@ def explain(decision: Decision) -> list[Text]:
     if decision.reason is not None:
         head.append(f" ({decision.reason})")
     # A member's record moves no amount.
-    left = decision.left if decision.member is None else None
+    left = decision.left if decision.member is None and decision.limit is None else None
     head.append(member_words(decision.member), style="")
+    head.append(limit_words(decision.limit), style="")
     first = decision.first
     if first is not None:
         head.append(f": first decided {first.outcome} at {first.decided_at}", style="")
@@ -272,6 +280,7 @@ def explain(decision: Decision) -> list[Text]:
     if lacks_delta(decision.asked, decision.left, decision.totals):
         lines.append(Text(f"  {NO_DELTA}"))
     lines += amount_lines(left, cost=decision.cost, asked=decision.asked)
+    lines += [Text(f"  {words}") for words in level_words(decision)]
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if decision.odometers and decision.outcome is Outcome.GRANTED:

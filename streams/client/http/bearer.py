@@ -61,7 +61,10 @@ class Bearer(httpx.Auth):
             with file.open("rb") as opened:
                 text = opened.read(_MOST_BYTES + 1).decode("ascii", "replace").strip()
         except OSError as error:
-            raise Refused(f"the token file {file} cannot be read: {error.strerror}") from error
+            raise Refused(
+                f"the token file {file} cannot be read: {error.strerror}; --token-file or "
+                "ACCOUNTANT_TOKEN_FILE names it"
+            ) from error
         if not is_token(text):
             raise Refused(
                 f"the token file {file} must hold one token alone, as `accountant token create` or "

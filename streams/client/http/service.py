@@ -32,7 +32,7 @@ _AGAIN: Final = frozenset({_TOO_MANY, 502, 503, 504})
 # What a gateway says of a name or an id; any other 404 is of some other server.
 _NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "request_id")})
 
-_PATHS: Final = {"amend": "amend", "close": "close", "member": "members"}
+_PATHS: Final = {"amend": "amend", "close": "close", "member": "members", "limit": "limits"}
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from accountant.records.given import given_id
 from streams.client.owned.records import (
     prepare_amend,
     prepare_close,
+    prepare_limit,
     prepare_member,
     prepare_open,
 )
@@ -177,6 +178,52 @@ class OwnerMethods(Generic[D_co]):
                 team=team,
                 until=until,
                 as_administrator=as_administrator,
+                follows=follows,
+                reason=reason,
+                **how,
+            )
+
+        return self._said(by, request_id, wait, make)
+
+    def set_limit(
+        self,
+        dataset: str,
+        scope: str,
+        name: str | None = None,
+        *,
+        part: object = None,
+        policy: Mapping[str, Any] | None = None,
+        pace: tuple[object, str] | None = None,
+        reserved: object = None,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> D_co:
+        """Limit what somebody may use of a budget, in place of what was said before.
+
+        With none of part, policy, pace and reserved, the limit is lifted.
+
+        Args:
+            scope: `team`, `analyst`, `each` (every analyst of a team without a limit of their
+                own) or `dataset`, which takes a pace alone.
+            name: the team or the analyst.
+            part: a ratio of each sum of the dataset's budget.
+            policy: instead, filter and budget of its own.
+            pace: a ratio of the dataset's budget and the period that it is for: `("0.01", "P1D")`.
+            reserved: a ratio of the dataset's budget that nobody else may use.
+        """
+
+        def make(**how: Any) -> PreparedRequest:
+            return prepare_limit(
+                dataset,
+                scope,
+                name,
+                part=part,
+                policy=policy,
+                pace=pace,
+                reserved=reserved,
                 follows=follows,
                 reason=reason,
                 **how,

@@ -135,6 +135,42 @@ def prepare_member(
     return PreparedRequest("admin", body, dataset, by, request_id)
 
 
+def prepare_limit(
+    dataset: str,
+    scope: str,
+    name: str | None,
+    *,
+    part: object,
+    policy: Mapping[str, Any] | None,
+    pace: tuple[object, str] | None,
+    reserved: object,
+    follows: int | None,
+    by: str,
+    reason: str,
+    request_id: str,
+) -> PreparedRequest:
+    """Return the call that limits what somebody may use; with no limit in it, that lifts it.
+
+    Raises: RequestInvalid.
+    """
+    fields: dict[str, object] = {
+        "scope": scope,
+        "name": name,
+        "part": _ratio("part", part),
+        "policy": None if policy is None else given_policy(policy),
+        "pace": None if pace is None else {"part": _ratio("pace", pace[0]), "period": pace[1]},
+        "reserved": _ratio("reserved", reserved),
+        "reason": reason,
+        "follows": follows,
+    }
+    body = _prepared("limit", dataset, by, request_id, **fields)
+    return PreparedRequest("admin", body, dataset, by, request_id)
+
+
+def _ratio(field: str, given: object) -> str | None:
+    return None if given is None else exact_text(given, field=field, up=False)
+
+
 def _names(field: str, given: Sequence[str]) -> list[str]:
     # A text is a sequence of texts, too: `roles="analyst"` would be seven of them.
     if isinstance(given, str) or not isinstance(given, Sequence | set | frozenset):

@@ -37,6 +37,11 @@ _WHY: Final = {
 }
 
 
+_TYPES: Final = frozenset({"jwt", "at+jwt"})
+_NOT_OF_ACCESS: Final = frozenset({"cnf", "at_hash", "c_hash", "events"})
+_OTHER_KINDS: Final = frozenset({"ID", "Refresh", "Logout"})  # Keycloak's
+
+
 class Accepts(NamedTuple):
     """What a token must be to hold.
 
@@ -105,6 +110,8 @@ class Provider:
     async def _verified(self, token: str) -> _Held | Refusal:
         header = jwt.get_unverified_header(token)
         algorithm, kid = header.get("alg"), header.get("kid")
+        if str(header.get("typ", "JWT")).lower().removeprefix("application/") not in _TYPES:
+            return Refusal(401, "no access token")
         if algorithm not in self._accepts.algorithms:
             raise jwt.InvalidAlgorithmError
         # First what needs no key: a token that has expired asks the provider for nothing.
@@ -114,6 +121,9 @@ class Provider:
             return Refusal(401, "unknown key")
         generation = self._keys.generation
         claims = self._claims(token, key)
+        # A token that is bound to a key is worth nothing without its proof, which no door checks.
+        if not _NOT_OF_ACCESS.isdisjoint(claims) or claims.get("typ") in _OTHER_KINDS:
+            return Refusal(401, "no access token")
         name = claims.get(self._accepts.subject_field)
         if not isinstance(name, str) or not is_name(name):
             return Refusal(401, "subject is no name")

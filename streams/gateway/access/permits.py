@@ -21,6 +21,7 @@ _DONE: Final = frozenset(
     {
         *(Outcome.GRANTED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED),
         *(Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED),
+        *(Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED),
     }
 )
 
@@ -33,9 +34,9 @@ async def check_may_send(request: HttpRequest, body: Body) -> None:
     who = principal_of(request)
     if who is None:
         return
-    _check_name(request, who, body)
     context = context_of(request)
     sight = Sight(context, who)
+    _check_name(request, sight, who, body)
     if isinstance(body, Open):
         permitted = _may_open(context.settings, who, body) and await _is_free(sight, body)
     elif isinstance(body, SetMember) and body.as_ is not None and not who.administrator:
@@ -43,7 +44,7 @@ async def check_may_send(request: HttpRequest, body: Body) -> None:
     else:
         permitted = await _is_permitted(request, who, body)
     if not permitted:
-        raise _refused(request, body)
+        raise _refused(request, body, is_seen=await sight.dataset(body.dataset) is not None)
 
 
 async def check_may_know(
@@ -63,11 +64,11 @@ async def check_may_know(
     _note(who, body, outcome)
     found = await Sight(context_of(request), who).at(body.dataset)
     if found is None and tells and outcome not in _DONE:
-        raise _refused(request, body)
+        raise _refused(request, body, is_seen=False)
     return found or Standing(who.name, sees_all=False, sees_requests=False)
 
 
-def _check_name(request: HttpRequest, who: Principal, body: Body) -> None:
+def _check_name(request: HttpRequest, sight: Sight, who: Principal, body: Body) -> None:
     """Check that a record says of itself whose it is."""
     if not isinstance(body, MechanismRequest):
         field, name = "by", body.by
@@ -77,6 +78,8 @@ def _check_name(request: HttpRequest, who: Principal, body: Body) -> None:
         field, name = "analyst", body.analyst
     if name != who.name:
         rule = f"must be {who.name}, as the token says"
+        if field == "analyst" and "engine" in sight.roles(body.dataset):
+            rule += f"; an engine that asks for others gives itself as `via`, {who.name}"
         raise forbidden(request, _action(body), f"{field} {rule}", field=field, rule=rule)
 
 
@@ -123,9 +126,37 @@ def _action(body: Body) -> str:
     return str(body.__struct_config__.tag)
 
 
-def _refused(request: HttpRequest, body: Body) -> Exception:
-    what = f"this may not be done on dataset {body.dataset}, or there is none of that name"
+def _refused(request: HttpRequest, body: Body, *, is_seen: bool) -> Exception:
+    who = principal_of(request)
+    what = _needed(who, body) if is_seen or isinstance(body, Open) else _unseen(body.dataset)
     return forbidden(request, _action(body), what, field="dataset", value=body.dataset)
+
+
+def _unseen(dataset: str) -> str:
+    """Return what is said alike of a dataset that is not theirs and of one that there is not."""
+    return f"you have no role on dataset {dataset} now, or there is none of that name"
+
+
+def _needed(who: Principal | None, body: Body) -> str:
+    """Return who may send a record: to whom sees the dataset, or wants to open one."""
+    name = body.dataset
+    if isinstance(body, Open):
+        return (
+            f"dataset {name} is not yours to open: administrators may, and names in "
+            "ACCOUNTANT_OPENERS for themselves, where the name is free"
+        )
+    if isinstance(body, MechanismRequest):
+        if isinstance(body.via, str):
+            needs = f"{body.via} needs the role engine and {body.analyst} the role analyst"
+        else:
+            needs = f"{body.analyst} needs the role analyst"
+        return f"{needs} on dataset {name}: an owner of it gives roles"
+    if isinstance(body, SetMember) and body.as_ is not None:
+        return "only administrators may write `as: administrator`"
+    what = f"that is for owners of dataset {name}, and you are none"
+    if isinstance(body, SetMember) and who is not None and who.administrator:
+        what += "; an administrator sets members by `as: administrator`, --as-administrator"
+    return what
 
 
 def _note(who: Principal, body: Body, outcome: Outcome) -> None:

@@ -182,12 +182,13 @@ def revoke(path: Path, which: str, *, now: int) -> list[Row]:
 
     Raises: Refused: the file cannot be used.
     """
+    read(path)  # of a mistyped one no lock is made
     with _locked(path):
         rows = read(path)[0]
         chosen = {
             row.id: msgspec.structs.replace(row, revoked=iso(now))
             for row in rows
-            if which in {row.id, row.name} and row.state(now) == "active"
+            if which in {row.id, row.name} and row.revoked is None
         }
         if chosen:
             _write(path, tuple(chosen.get(row.id, row) for row in rows))
@@ -197,8 +198,9 @@ def revoke(path: Path, which: str, *, now: int) -> list[Row]:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Keep other commands from changing the file meanwhile; readers need no lock."""
+    target = path.resolve()  # of a link the file behind it, so that all wait for one lock
     try:
-        fd = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        fd = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise Refused(f"{path} cannot be changed: {error.strerror or error}") from error
     try:

@@ -57,6 +57,12 @@ class MemberOperation(_Submission):
     takes = "SetMember"
 
 
+class LimitOperation(_Submission):
+    """POST /datasets/{dataset}/limits."""
+
+    takes = "SetLimit"
+
+
 class PreviewOperation(_Submission):
     """POST /datasets/{dataset}/preview."""
 

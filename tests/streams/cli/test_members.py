@@ -37,7 +37,7 @@ def rows(accountant: Command, **more: str) -> dict[str, dict[str, object]]:
 
 def test_each_does_the_job_with_a_token_and_no_other(door: KnownServe, accountant: Command) -> None:
     opened = door.done("root", *OPEN, "--owner", "olga", "--owner", "otto")
-    assert "access: members, so that nobody may ask yet" in opened.out
+    assert "access: members, so that nobody may ask yet; olga or otto lets ana by" in opened.out
     assert door.by("ana", "ask", "census", "pure:0.1").code == 1
     door.done("olga", "member", "set", "census", "ana", "--role", "analyst", "--team", "blue")
     door.done("otto", "member", "set", "census", "eng", "--role", "engine")
@@ -64,7 +64,7 @@ def test_each_does_the_job_with_a_token_and_no_other(door: KnownServe, accountan
     shown = door.done("ana", "me").out
     assert "ana, by a token of the door" in shown
     assert "root, administrator" in door.done("root", "me").out
-    assert "no roles on any dataset" in door.done("ben", "me").out
+    assert "where anyone may ask, so may you" in door.done("ben", "me").out
     where = ("--url", door.url)
     assert set(door.done("aud", "member", "list", "census", *where).out.split()) >= {"olga", "eng"}
     assert "olga" not in door.done("ana", "member", "list", "census", *where).out
@@ -126,7 +126,7 @@ def test_members_of_a_file_are_listed_with_nobody_serving_it(owned: Command) -> 
     amended = ("dataset", "amend", "census", "--access", "anyone", "--visibility", "members")
     assert owned(*amended, "--by", "olga").code == 0
     shown = owned("dataset", "show", "census").out
-    assert "anyone: anyone may ask" in shown
+    assert "anyone: everybody may ask" in shown
     assert "members: analysts see all" in shown
     assert owned("member", "list", "nowhere").code == 1
     file = owned.directory / "accountant.db"
@@ -195,6 +195,7 @@ def test_a_file_becomes_the_members_and_a_second_run_changes_nothing(
     before = rows(owned)
     dry = owned(*sync, "--dry-run")
     assert dry.code == 0
+    assert "olga, who runs this, is no owner of census from then on" in dry.out
     assert "3 to add, 0 to change, 2 to remove; a dry run" in dry.out
     assert "1 of the file are left out: their time is over" in dry.out
     assert rows(owned) == before
@@ -212,6 +213,7 @@ def test_a_file_becomes_the_members_and_a_second_run_changes_nothing(
     }
     again = owned("member", "sync", "census", "members", "--by", "otto")
     assert again.code == 0
+    assert "who runs this" not in again.out
     assert "nothing to change" in again.out
     assert owned("audit").code == 0
 
@@ -270,6 +272,14 @@ def test_a_sync_through_a_door_ends_with_its_own_owner(
     (accountant.directory / "members").write_text(TABLE.replace("otto", "olga"))
     door.done("root", "member", "sync", "census", "members", "--as-administrator")
     assert rows(accountant).keys() == {"olga", "ana", "eng"}
+
+
+def test_who_may_ask_is_shown_also_where_no_policy_says_it(accountant: Command) -> None:
+    assert accountant(*OPEN, "--by", "olga").code == 0
+    shown = accountant("dataset", "show", "census").out
+    assert "anyone: everybody may ask" in shown
+    known = accountant("me")
+    assert "nobody is known at sqlite:///" in known.out
 
 
 def test_datasets_of_one_population_are_added_up(owned: Command) -> None:

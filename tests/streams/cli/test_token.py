@@ -52,6 +52,13 @@ def test_the_file_may_come_from_the_environment(accountant: Command) -> None:
     assert "ACCOUNTANT_TOKENS" in missing.err
 
 
+def test_a_mistyped_file_is_not_there_afterwards(accountant: Command) -> None:
+    done = accountant("token", "revoke", "ana", "--tokens", "tokns.json")
+    assert done.code == 4
+    assert "there is no file" in done.err
+    assert not list(accountant.directory.glob("tokns.json*"))
+
+
 def test_tokens_are_revoked_by_name_or_by_id(accountant: Command) -> None:
     first, second = (
         made(accountant, "--name", "ana"),

@@ -1,0 +1,77 @@
+"""`accountant limit`: a budget is divided, and a refusal says by which limit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.streams.cli.conftest import Command
+
+BY = ("--by", "olga")
+
+
+@pytest.fixture
+def census(accountant: Command) -> Command:
+    """A file whose dataset `census` olga owns, with two analysts of one team."""
+    opened = ("dataset", "open", "census", "--filter", "basic", "--epsilon", "1", *BY)
+    assert accountant(*opened, "--access", "members", "--most-per-request", "1").code == 0
+    for name in ("ana", "ben"):
+        given = ("member", "set", "census", name, "--role", "analyst", "--team", "blue")
+        assert accountant(*given, *BY).code == 0
+    return accountant
+
+
+def asked(census: Command, analyst: str, epsilon: str) -> dict[str, Any]:
+    done = census("ask", "census", f"pure:{epsilon}", "--analyst", analyst, "--json")
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_a_team_s_limit_refuses_and_what_fits_is_offered(census: Command) -> None:
+    done = census("limit", "set", "census", "--team", "blue", "--part", "0.3", *BY)
+    assert done.code == 0, done.out + done.err
+    assert "limit_set: team blue, 0.3 of the budget (version 1)" in done.out + done.err
+    assert asked(census, "ana", "0.2")["outcome"] == "granted"
+    refused = asked(census, "ben", "0.2")
+    assert (refused["reason"], refused["fits"]) == ("exhausted", "pure:0.1")
+    assert refused["level"] == {"scope": "team", "name": "blue", "what": "limit"}
+    told = census("ask", "census", "pure:0.2", "--analyst", "ben")
+    assert told.code == 1
+    assert "the limit of team blue has no room" in told.out
+    assert "team blue: left epsilon 0.1" in told.out
+
+
+def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:
+    assert census("limit", "set", "census", "--each", "blue", "--pace", "0.1", *BY).code == 0
+    assert census("limit", "set", "census", "--analyst", "zoe", "--reserved", "0.95", *BY).code == 0
+    paced = census("ask", "census", "pure:0.11", "--analyst", "ana").out
+    assert "the rest of the budget is reserved for others" in paced
+    assert census("limit", "remove", "census", "--analyst", "zoe", *BY).code == 0
+    paced = census("ask", "census", "pure:0.11", "--analyst", "ana").out
+    assert "the pace of each analyst of team blue has no room until its period ends" in paced
+    assert census("audit").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "nothing is limited"),
+        (("--team", "a", "--each", "b", "--part", "0.1"), 2, "give one of"),
+        (("--team", "blue", "--part", "1.5"), 2, "at most 1"),
+        (("--team", "blue", "--part", "0.1", "--by", "ana"), 1, "not_permitted"),
+        (("--pace", "0.1", "--period", "daily"), 2, "period"),
+    ],
+)
+def test_what_limits_nothing_or_by_nobody_is_told(
+    census: Command, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = census("limit", "set", "census", *BY, *words)
+    assert (done.code, said in done.out + done.err) == (code, True), done.out + done.err
+
+
+def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
+    done = census("limit", "remove", "census", "--team", "blue", *BY)
+    assert done.code == 1
+    assert "there is no such limit to lift" in done.out + done.err
