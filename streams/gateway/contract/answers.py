@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from streams.gateway.contract.schemas import USAGE_BY, JsonSchema, components, reference
+from streams.gateway.contract.fields import JsonSchema, reference
+from streams.gateway.contract.schemas import USAGE_BY, components
 from streams.gateway.events import LAST_EVENT_ID
 from streams.gateway.problems import JSON, PROBLEM_JSON
 
