@@ -69,7 +69,8 @@ def test_a_list_of_limits_is_of_one_moment() -> None:
 def test_bounds_are_never_those_of_another_policy() -> None:
     rule = Rule(TOLD)
     plans = [
-        open_plan(Policy(filter="basic", epsilon="1", alert_at=(ratio,))) for ratio in ("0.1", "0.7")
+        open_plan(Policy(filter="basic", epsilon="1", alert_at=(ratio,)))
+        for ratio in ("0.1", "0.7")
     ]
 
     def ask(plan: CompiledPolicy) -> Callable[[], None]:

@@ -101,9 +101,7 @@ class Watched(Life):
             told.append(said.get("reason") or said["outcome"])
         return told
 
-    def agree(
-        self, looked: tuple[Preview, AnalystBudget, list[str] | None], said: Fields
-    ) -> None:
+    def agree(self, looked: tuple[Preview, AnalystBudget, list[str] | None], said: Fields) -> None:
         """Compare what was looked at with the decision that came next."""
         shown, budget, probed = looked
         if said["outcome"] != "granted" and said.get("reason") not in ADJUDICATED:

@@ -154,7 +154,9 @@ def test_what_is_told_is_rounded_outward() -> None:
             assert 0 <= used - exact < Fraction(1, 10**40)
             assert left == whole - used
             assert view.spent_ratio is not None
-            assert exact / whole <= Fraction(view.spent_ratio) <= exact / whole + Fraction(1, 10**15)
+            assert (
+                exact / whole <= Fraction(view.spent_ratio) <= exact / whole + Fraction(1, 10**15)
+            )
     assert len(parts) == 3
 
 

@@ -5,25 +5,37 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import shutil
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
+from accountant.advice.preview import Preview, preview
 from accountant.claims.text import parse_claim
 from accountant.records import decode_decision
 from accountant.records.previews import PreviewRequest
+from accountant.times import from_iso
+from accountant.views.levels import AnalystBudget, LevelView
 from streams.cli.reading.views.of_file import FileViews
+from streams.client.http import HttpService
+from streams.clock import SystemClock
+from streams.embedded import ledger_file
+from streams.embedded.file_ownership import stopped_ledger
+from streams.embedded.ledger_file import numbered_decisions
 from streams.embedded.service import EmbeddedService
+from streams.processing.clock_reset import reset
+from streams.service import Service
 from streams.settings import Settings
 from tests.streams.bodies import asking, enrolment, opening, request_id
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.door import Door, TestClock, new_id
 
+BEFORE: Final = Path(__file__).parents[2] / "before"
 ANALYSTS: Final = ("ana", "ben", "cy")
 LIMITS: Final[list[dict[str, Any]]] = [
     {"scope": "dataset", "pace": {"part": "0.9", "period": "P1D"}},
@@ -143,5 +155,140 @@ def test_readers_never_fail_and_see_no_more_than_there_is_while_limits_change(bu
         for thread in threads:
             thread.join()
     assert not failed, failed
-    assert min(busy.seen[each] for each in ("granted", "limit_set", "limit_removed", "amended")) > 20
+    assert (
+        min(busy.seen[each] for each in ("granted", "limit_set", "limit_removed", "amended")) > 20
+    )
     assert {"dataset", "team", "each", "analyst", "preview True"} <= looked.keys()
+
+
+class Looks(NamedTuple):
+    """Everything that is told of limits of a dataset."""
+
+    levels: list[LevelView]
+    budgets: list[AnalystBudget | None]
+    previews: list[Preview | None]
+
+
+CLAIMS: Final = ("pure:0.01", "pure:0.35", "3*pure:0.1", "pure:7", "gaussian:sigma=9,sensitivity=1")
+WHO: Final = (*ANALYSTS, "dan", None)
+
+
+def asked(claim: str, analyst: str | None) -> PreviewRequest:
+    return PreviewRequest(parse_claim(claim), "person", "add_remove", analyst)
+
+
+async def looks(service: Service, dataset: str = "census") -> Looks:
+    return Looks(
+        await service.levels(dataset),
+        [await service.budget_for(dataset, who) for who in WHO if who is not None],
+        [await service.preview(dataset, asked(claim, who)) for claim in CLAIMS for who in WHO],
+    )
+
+
+def looks_in_file(file: Path, dataset: str = "census") -> Looks:
+    with FileViews(file) as views:
+        view = views.one(dataset)
+        assert view is not None
+        return Looks(
+            views.levels(dataset),
+            [views.budget(dataset, who) for who in WHO if who is not None],
+            [views.preview(view, asked(claim, who)) for claim in CLAIMS for who in WHO],
+        )
+
+
+def ahead() -> TestClock:
+    """Return a clock that a reader of the file, who has the machine's own, is behind."""
+    return TestClock(SystemClock().now() + 400 * 86_400_000)
+
+
+async def test_a_file_its_writer_and_its_door_tell_the_same(file: Path) -> None:
+    with Door(file, ahead()) as door:
+        door.open("census", epsilon="2")
+        for name in ANALYSTS:
+            fields = {"member": name, "roles": ["analyst"], "team": "blue"}
+            assert door.post(
+                "/datasets/census/members", owners(door, "member", **fields)
+            ).is_success
+        remote = HttpService(door.url)
+        try:
+            for fields in LIMITS:
+                set_ = door.post("/datasets/census/limits", owners(door, "limit", **fields)).json()
+                assert set_["outcome"] in {"limit_set", "limit_removed"}, set_
+                for name in ANALYSTS:
+                    assert door.ask(analyst=name, claim={"type": "pure", "epsilon": "0.01"}).json()[
+                        "granted"
+                    ]
+                told = await looks(door.service)
+                assert told == looks_in_file(file)
+                assert told == await looks(remote)
+            assert [len(budget.levels) for budget in told.budgets if budget is not None] == [
+                *(3, 3, 3, 1),
+            ]
+            assert await looks(remote, "nowhere") == await looks(door.service, "nowhere")
+            assert await door.service.levels("nowhere") == []
+            assert await door.service.budget_for("nowhere", "ana") is None
+        finally:
+            await remote.close()
+    service = EmbeddedService.open(file, Settings(), clock=door.clock)
+    try:
+        assert await looks(service) == told
+    finally:
+        service.close_sync()
+
+
+def owners(door: Door, kind: str, **fields: Any) -> dict[str, Any]:
+    own = {"request_id": new_id(door.clock), "dataset": "census", "by": "owner"}
+    return {"version": 1, "type": kind, **own, **fields}
+
+
+async def test_a_pace_in_a_file_runs_by_the_clock_that_was_set_back(file: Path) -> None:
+    clock = ahead()
+    busy = Busy(file, clock)
+    busy.owners("limit", scope="dataset", pace={"part": "0.01", "period": "P1D"})
+    clock.pass_(seconds=5.5 * 86_400)
+    assert busy.ask("ana", "0.08")["outcome"] == "granted"
+    busy.close()
+    clock.jump(seconds=-3 * 86_400)
+    with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
+        assert await reset(journal, genesis, clock, "it was ahead") is not None
+    clock.pass_(seconds=400)  # ids of before have expired
+    service = EmbeddedService.open(file, Settings(), clock=clock)
+    try:
+        told = looks_in_file(file)
+        assert told == await looks(service)
+        (level,) = told.levels
+        assert level.pace is not None
+        assert level.pace.left["epsilon"] == "0.02"
+    finally:
+        service.close_sync()
+
+
+@pytest.mark.parametrize("name", ["ledger", "ledger_of_rules_2", "ledger_of_rules_3"])
+async def test_a_file_of_before_has_no_limits_and_previews_as_before(
+    name: str, tmp_path: Path
+) -> None:
+    copy = tmp_path / "ledger.db"
+    shutil.copy(BEFORE / f"{name}.sqlite", copy)
+    with ledger_file.reader(copy) as db:
+        *_, (_, last) = numbered_decisions(db, first=0)
+    clock = TestClock(from_iso(decode_decision(last).decided_at))
+    service = EmbeddedService.open(copy, Settings(), clock=clock)
+    try:
+        views = await service.datasets()
+        assert len(views) > 3
+        for view in views:
+            assert await service.levels(view.dataset) == []
+            budget = await service.budget_for(view.dataset, "ana")
+            assert budget is not None
+            assert (budget.levels, budget.left, budget.team) == ((), view.left, None)
+            for claim in CLAIMS[:3]:
+                wish = PreviewRequest(
+                    parse_claim(claim), view.policy.unit, view.policy.neighbours, "ana"
+                )
+                shown = await service.preview(view.dataset, wish)
+                assert shown == preview(view, wish)
+                with FileViews(copy) as files:
+                    assert files.preview(view, wish) == shown
+                    assert files.levels(view.dataset) == []
+    finally:
+        service.close_sync()
