@@ -192,8 +192,15 @@ def test_a_preview_is_the_same_after_it_was_written() -> None:
 
 def test_what_an_earlier_door_tells_is_read() -> None:
     told = {
-        **{"dataset": "census", "sequence": 1, "granted": True, "reason": None, "asked": None},
-        **{"cost": {"epsilon": "0.1"}, "left": {"epsilon": "0.9"}, "fits": None, "more": 9},
+        "dataset": "census",
+        "sequence": 1,
+        "granted": True,
+        "reason": None,
+        "asked": None,
+        "cost": {"epsilon": "0.1"},
+        "left": {"epsilon": "0.9"},
+        "fits": None,
+        "more": 9,
     }
     shown = decode_preview(json.dumps(told).encode())
     assert (shown.level, shown.left_at) == (None, ())

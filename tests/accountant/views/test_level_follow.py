@@ -10,20 +10,15 @@ import pytest
 
 from accountant.ledger.levels.level import row_of
 from accountant.partition import Partition
-from accountant.partition.draft import Draft
 from accountant.partition.level_table import LevelTable
-from accountant.partition.operate import reset_clock
 from accountant.records import decode_partition_row, encode
 from accountant.records.limits.rows import LevelRow
 from accountant.records.state_rows import decode_row
-from accountant.replay.refold import Refold, state_rows
+from accountant.replay.refold import Refold
 from accountant.views.follow import LogLine, decode_line
 from accountant.views.level_follow import FollowedLevels
-from tests.accountant.partition.division import divide, divided, enrol, limit, said
-from tests.accountant.partition.test_limits_model import GENESIS, OWN, Life
 from tests.accountant.partition.limit_loads import Load
-from tests.accountant.partition.test_pace import DAILY, set_back
-from tests.accountant.world import World
+from tests.accountant.partition.test_limits_model import GENESIS, Life
 from tests.nightly import rounds
 
 RECORDS: Final = 500

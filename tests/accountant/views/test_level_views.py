@@ -15,7 +15,7 @@ from accountant.records.limits.limits import Texts
 from accountant.views.level_views import Divided, analyst_budget, level_views
 from accountant.views.levels import AnalystBudget, LevelView
 from tests.accountant.partition.circle import BASIC, enrol
-from tests.accountant.partition.division import TEAMS, asked, days, divide, divided, limit, said
+from tests.accountant.partition.division import asked, days, divide, divided, limit, said
 from tests.accountant.partition.test_pace import set_back
 from tests.accountant.views.level_life import Watched
 from tests.accountant.world import START, World, code
