@@ -127,13 +127,17 @@ def _print_of_dataset(view: DatasetView, claim: Claim, shown: Preview, *, json: 
     fits = _within_limits(fit(claim, budget), shown)
     found = FilterChoice(name=policy.filter, plan=budget.plan, fit=fits)
     if json:
-        more = {
+        more: dict[str, Any] = {
             "dataset": shown.dataset,
             "sequence": shown.sequence,
             "reason": shown.reason,
             "left": shown.left,
             "largest": shown.fits,
         }
+        if shown.level is not None:
+            more["level"] = shown.level
+        if shown.left_at:
+            more["left_at"] = shown.left_at
         print_json(_row(found, claim) | more)
     else:
         _print_one(found, claim, json=False)

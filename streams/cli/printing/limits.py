@@ -30,6 +30,9 @@ _RUN_OUT = {
     "pace": "the pace of {whose} has no room until its period ends",
     "reserved": "the rest of the budget is reserved for others",
 }
+_COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved")
+_TIME_WIDTH = 24
+"""Of a time, which is not to be broken."""
 
 
 def whose(scope: Scope, name: str | None) -> str:
@@ -77,19 +80,25 @@ def _amounts(amounts: Texts | None) -> str:
 
 
 def limit_table(levels: Iterable[LevelView]) -> Table:
-    """Return the table of limits as they stand."""
-    table = Table(header_style="bold", box=SIMPLE_HEAD)
-    for column in ("limit of", "may use", "used", "left", "pace", "reserved"):
-        table.add_column(column, overflow="fold")
-    for level in levels:
-        table.add_row(
+    """Return the table of limits as they stand, without columns of what none of them has."""
+    rows = [
+        (
             whose(level.scope, level.name),
             _said(level),
             "" if level.spent_ratio is None else spent_bar(level.spent_ratio),
             _shortly(level.left),
             _pace(level),
-            "" if level.reserved is None else _reserved(level),
+            _reserved(level),
         )
+        for level in levels
+    ]
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
+    shown = [place for place, cells in enumerate(zip(*rows, strict=True)) if any(cells)]
+    for place in shown:
+        width = _TIME_WIDTH if _COLUMNS[place] == "pace" else None
+        table.add_column(_COLUMNS[place], overflow="fold", min_width=width)
+    for row in rows:
+        table.add_row(*(row[place] for place in shown))
     return table
 
 
@@ -124,7 +133,8 @@ def _pace(level: LevelView) -> str:
     pace = level.pace
     if pace is None:
         return ""
-    return f"{pace.part} in each {pace.period}; left {_shortly(pace.left)} until {pace.ends_at}"
+    said = f"{pace.part} in each {pace.period}; left {_shortly(pace.left)}"
+    return f"{said}; more comes at {pace.ends_at}"
 
 
 def _pace_bar(level: LevelView) -> Text:

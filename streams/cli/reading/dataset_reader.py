@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from accountant.views.datasets import DatasetView
 from streams.cli.printing.exits import Exit, fail
 from streams.cli.reading.views.base import Views
 from streams.cli.reading.views.of_client import ClientViews
 from streams.cli.reading.views.of_file import FileViews
-
-if TYPE_CHECKING:
-    pass
 
 
 def open_views(url: str, token_file: Path | None = None) -> Views:

@@ -1,0 +1,238 @@
+"""`limit list`, `mine`, `fits --analyst`, dry runs and `dataset show`: what limits leave to whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.streams.cli.conftest import Command
+from tests.streams.cli.known_serve import KnownServe, known_serve
+from tests.streams.cli.test_serve import serving
+
+BY = ("--by", "olga")
+OPEN = ("--filter", "basic", "--epsilon", "1", "--access", "members", "--most-per-request", "1")
+
+
+def made(census: Command) -> Command:
+    """Open `census` with two analysts of team blue; two tenths are used by ana."""
+    for words in (
+        ("dataset", "open", "census", *OPEN, *BY),
+        ("member", "set", "census", "ana", "--role", "analyst", "--team", "blue", *BY),
+        ("member", "set", "census", "ben", "--role", "analyst", "--team", "blue", *BY),
+        ("limit", "set", "census", "--pace", "0.5", "--period", "P7D", *BY),
+        ("limit", "set", "census", "--team", "blue", "--part", "0.6", "--reserved", "0.3", *BY),
+        ("limit", "set", "census", "--each", "blue", "--part", "0.25", *BY),
+        ("ask", "census", "pure:0.2", "--analyst", "ana"),
+    ):
+        done = census(*words)
+        assert done.code == 0, done.err + done.out
+    return census
+
+
+@pytest.fixture
+def census(accountant: Command) -> Command:
+    return made(accountant)
+
+
+@pytest.fixture(params=["file", "door"])
+def where(request: pytest.FixtureRequest, census: Command) -> Iterator[tuple[str, ...]]:
+    """The option that names the ledger: none for the file, or a door that knows nobody."""
+    if request.param == "file":
+        yield ()
+        return
+    with serving(census) as (url, _):
+        yield "--url", url
+
+
+def test_the_limits_are_listed_with_what_is_used_and_left(
+    census: Command, where: tuple[str, ...]
+) -> None:
+    done = census("limit", "list", "census", *where)
+    assert (done.code, done.err) == (0, "")
+    columns = done.out.splitlines()[1].split()
+    assert columns == ["limit", "of", "may", "use", "used", "left", "pace", "reserved"]
+    assert re.search(r"the whole dataset .* 0\.5 in each P7D; left", done.out), done.out
+    assert re.search(r"team blue +0\.6 of the budget .* epsilon 0\.4,", done.out), done.out
+    assert re.search(r" \d{4}-\d\d-\d\dT[0-9:.]{12}Z ", done.out), done.out  # not broken
+    narrow = census("limit", "list", "census", *where, COLUMNS="80")
+    assert narrow.code == 0
+    found = census("limit", "list", "census", "--json", *where).rows
+    assert [(each["scope"], each.get("name")) for each in found] == [
+        *(("dataset", None), ("team", "blue"), ("each", "blue")),
+    ]
+    pace, team, default = found
+    assert pace["pace"]["left"] == {"epsilon": "0.3", "delta": "0"}
+    assert (team["used"]["epsilon"], team["left"]["epsilon"]) == ("0.2", "0.4")
+    assert team["reserved"]["left"] == {"epsilon": "0.1", "delta": "0"}
+    assert "used" not in default
+
+
+def test_without_limits_everybody_is_said_to_draw_on_the_whole(opened: Command) -> None:
+    done = opened("limit", "list", "census")
+    assert (done.code, done.out) == (
+        *(0, "census has no limits: everybody draws on the whole budget\n"),
+    )
+    assert opened("limit", "list", "census", "--json").out == ""
+    assert "limit of" not in opened("dataset", "show", "census").out
+
+
+@pytest.mark.parametrize("command", [("limit", "list", "sensus"), ("dataset", "show", "sensus")])
+def test_an_unknown_dataset_is_told_by_its_name(
+    census: Command, where: tuple[str, ...], command: tuple[str, ...]
+) -> None:
+    done = census(*command, *where)
+    assert done.code == 1
+    assert "no dataset sensus was ever opened" in done.err
+
+
+def test_a_dataset_is_shown_with_its_limits(census: Command, where: tuple[str, ...]) -> None:
+    shown = census("dataset", "show", "census", *where)
+    assert shown.code == 0, shown.err
+    listed = census("limit", "list", "census", *where).out
+    assert listed in shown.out
+    assert "limit of" not in census("dataset", "show", "census", "--json", *where).out
+
+
+def test_one_sees_what_is_left_for_oneself(census: Command, where: tuple[str, ...]) -> None:
+    done = census("mine", "--analyst", "ana", *where)
+    assert (done.code, done.err) == (0, "")
+    told = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert told[0] == "census ana, team blue"
+    lefts = {line.partition(" left ")[0]: line.partition(" left ")[2] for line in told[1:]}
+    found = {name.rstrip("█▏▎▍▌▋▊▉░ %0123456789."): left for name, left in lefts.items()}
+    assert found["the whole dataset"].startswith("epsilon 0.8"), done.out
+    assert found["team blue"].startswith("epsilon 0.4"), done.out
+    assert found["each analyst of team blue"].startswith("epsilon 0.05"), done.out
+    assert "epsilon 0.3" in done.out
+    assert "more comes at " in done.out
+    (budget,) = census("mine", "--json", *where, ACCOUNTANT_ANALYST="ben").rows
+    assert (budget["analyst"], budget["team"]) == ("ben", "blue")
+    assert [each["scope"] for each in budget["levels"]] == ["dataset", "team", "each"]
+    assert budget["levels"][2]["left"] == {"epsilon": "0.25", "delta": "0"}
+    (other,) = census("mine", "--analyst", "eve", "--json", *where).rows
+    assert ("team" in other, other["left"]["epsilon"]) == (False, "0.7")
+
+
+def test_nobody_can_be_told_what_is_theirs(census: Command, where: tuple[str, ...]) -> None:
+    done = census("mine", *where)
+    assert (done.code, done.out) == (2, ""), done.out
+    assert "analyst must be given" in done.err
+
+
+def test_a_dry_run_says_which_level_refuses_and_when_more_comes(
+    census: Command, where: tuple[str, ...]
+) -> None:
+    before = census("log", "export").out if not where else ""
+    done = census("ask", "census", "pure:0.3", "--analyst", "ana", "--dry-run", *where)
+    assert done.code == 1
+    assert done.out.startswith("would be refused (exhausted); nothing was asked or written")
+    assert "the limit of each analyst of team blue has no room" in done.out
+    assert "team blue: left epsilon 0.4" in done.out
+    assert "each analyst of team blue: left epsilon 0.05" in done.out
+    assert "left in the period epsilon 0.3, delta 0, more comes at " in done.out
+    assert "fits  pure:0.05" in done.out
+    dry = census("ask", "census", "pure:0.6", "--analyst", "ana", "--dry-run", "--json", *where)
+    assert dry.json["level"] == {"scope": "dataset", "what": "pace"}
+    if not where:
+        assert census("log", "export").out == before
+    refused = census("ask", "census", "pure:0.6", "--analyst", "ana", "--json", *where)
+    assert (dry.code, refused.code) == (1, 1)
+    for field in ("reason", "asked", "left", "fits", "level", "left_at"):
+        assert dry.json[field] == refused.json[field]
+    nobody = census("ask", "census", "pure:0.3", "--dry-run", "--json", *where).json
+    assert (nobody["granted"], nobody["more"]) == (True, 0)
+
+
+def test_what_fits_is_what_fits_at_every_level_of_an_analyst(
+    census: Command, where: tuple[str, ...]
+) -> None:
+    fits = ("fits", "--dataset", "census", "--claim", "pure:0.01", *where)
+    assert census(*fits, "--json").json["fits"] == 30  # the pace of the whole
+    for name, count in (("ana", 5), ("ben", 25), ("eve", 30)):
+        done = census(*fits, "--analyst", name)
+        assert (done.code, done.out.split()[0]) == (0, str(count)), done.out
+        assert f"about {count - 1} more like this" in done.out
+        granted = census(*fits, "--json", ACCOUNTANT_ANALYST=name)
+        assert granted.json["fits"] in (count, 30)
+    none = census("fits", "--dataset", "census", "--claim", "pure:0.06", "--analyst", "ana", *where)
+    assert none.code == 1
+    assert none.out.splitlines()[0] == "0"
+    assert "the limit of each analyst of team blue has no room" in none.out
+    told = census(
+        *("fits", "--dataset", "census", "--claim", "pure:0.06", "--analyst", "ana", "--json"),
+        *where,
+    )
+    assert (told.code, told.json["fits"], told.json["reason"]) == (1, 0, "exhausted")
+    assert told.json["largest"] == "pure:0.05"
+    assert told.json["level"] == {"scope": "each", "name": "blue", "what": "limit"}
+
+
+def test_a_new_budget_has_no_analyst(accountant: Command) -> None:
+    done = accountant(
+        *("fits", "--filter", "basic", "--epsilon", "1", "--claim", "pure:0.1"),
+        *("--analyst", "ana"),
+    )
+    assert (done.code, "--analyst needs --dataset" in done.err) == (2, True)
+
+
+def test_a_grant_says_how_many_more_fit_at_every_level(
+    census: Command, where: tuple[str, ...]
+) -> None:
+    done = census("ask", "census", "pure:0.02", "--analyst", "ana", *where)
+    assert "then  about 1 more like this" in done.out
+    last = census("ask", "census", "pure:0.02", "--analyst", "ana", *where)
+    assert "then  no more like this" in last.out
+
+
+@pytest.fixture
+def known(accountant: Command) -> Iterator[KnownServe]:
+    with known_serve(accountant) as door:
+        for name, words in (
+            ("root", ("dataset", "open", "census", *OPEN, "--owner", "olga")),
+            ("olga", ("member", "set", "census", "ana", "--role", "analyst", "--team", "blue")),
+            ("olga", ("member", "set", "census", "ben", "--role", "analyst", "--team", "red")),
+            ("olga", ("member", "set", "census", "aud", "--role", "auditor")),
+            ("olga", ("limit", "set", "census", "--each", "blue", "--part", "0.25")),
+            ("olga", ("limit", "set", "census", "--team", "red", "--part", "0.5")),
+        ):
+            door.done(name, *words, "--url", door.url)
+        yield door
+
+
+def test_a_door_tells_each_what_is_theirs(known: KnownServe) -> None:
+    at = ("--url", known.url)
+    for name, scopes in (
+        ("olga", ["team", "each"]),
+        ("aud", ["team", "each"]),
+        ("root", ["team", "each"]),
+        ("ana", ["each"]),
+        ("ben", ["team"]),
+    ):
+        listed = known.done(name, "limit", "list", "census", "--json", *at).rows
+        assert [each["scope"] for each in listed] == scopes, name
+        shown = known.done(name, "dataset", "show", "census", *at).out
+        assert ("each analyst of team blue" in shown) == ("each" in scopes), name
+    assert known.by("otto", "limit", "list", "census", *at).code == 1
+    (budget,) = known.done("ana", "mine", "--json", *at).rows
+    assert (budget["analyst"], budget["levels"][0]["analyst"]) == ("ana", "ana")
+    assert known.by("ana", "mine", "--json", *at, ACCOUNTANT_ANALYST="ana").rows == [budget]
+    otto = known.done("otto", "mine", *at)
+    assert "no dataset lets you ask" in otto.out
+    assert known.by("ana", "mine", "--analyst", "ben", *at).code != 0
+    (of_ben,) = known.done("aud", "mine", "--analyst", "ben", "--json", *at).rows
+    assert of_ben["analyst"] == "ben"
+
+
+def test_a_door_counts_the_limits_of_whom_a_token_names(known: KnownServe) -> None:
+    at = ("--url", known.url)
+    fits = ("fits", "--dataset", "census", "--claim", "pure:0.05", "--json", *at)
+    assert known.done("ana", *fits).json["fits"] == 5
+    assert known.done("ben", *fits).json["fits"] == 10
+    assert known.done("olga", *fits, "--analyst", "ana").json["fits"] == 5
+    dry = known.by("ana", "ask", "census", "pure:0.3", "--dry-run", *at)
+    assert "the limit of each analyst of team blue has no room" in dry.out
+    others = known.by("ana", *fits, "--analyst", "ben")
+    assert others.code == 1
+    assert "what others have left" in others.err
