@@ -126,6 +126,7 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
 async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None:
     from accountant.records.outcomes import Outcome
     from streams.cli.demo.replay import divide, open_datasets, replay
+    from streams.cli.demo.shares import shares_of
     from streams.cli.printing.output import progress
     from streams.client import AsyncAccountant
 
@@ -134,11 +135,9 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
             if decision.outcome is not Outcome.OPENED:
                 fail(Exit.FAILED, f"{decision.dataset} cannot be opened: {decision.reason}")
         for opening in _openings():
-            divided = await divide(ledger, opening, suffix)
-            for decision in divided:
+            for decision in await divide(ledger, opening, suffix):
                 if decision.outcome not in {Outcome.MEMBER_SET, Outcome.LIMIT_SET}:
                     fail(Exit.FAILED, f"{decision.dataset} cannot be divided: {decision.reason}")
-            screen.divided(divided)
         names = {opening.dataset + suffix for opening in _openings()}
         day = asks[0].day
         # Lines on standard output and a bar on standard error would draw over one another.
@@ -151,7 +150,7 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
                 screen.decided(batch)
                 bars.advance(task, len(batch))
         await _show(ledger, names, screen, day)
-        screen.teams(day)
+        screen.teams(await shares_of(ledger, names), day)
 
 
 def _say_what_stays(console: Console, url: str, suffix: str) -> None:

@@ -12,12 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.claims.text import claim_text
-from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.cli.demo.refusals import OWN, asked_and_left, in_words, refused_by, would_fit
 from streams.cli.demo.replay import Decided
-from streams.cli.demo.shares import Shares, shares_table
+from streams.cli.demo.shares import Share, shares_table
 from streams.cli.demo.week import DAYS
 from streams.cli.printing.output import outcome_text
 from streams.cli.printing.tables import dataset_table
@@ -50,12 +49,7 @@ class Screen:
         self.verbose = verbose
         self._every_line = requests <= _MOST_LINES
         self._refused: dict[str, Decided] = {}
-        self._shares = Shares()
         self._day = -1
-
-    def divided(self, decisions: Sequence[Decision]) -> None:
-        """Take in how a dataset's budget is divided."""
-        self._shares.divided(decisions)
 
     def decided(self, batch: Sequence[Decided]) -> None:
         """Show some decisions."""
@@ -65,7 +59,6 @@ class Screen:
                 self.reasons[decision.reason] += 1
                 if decision.reason is Reason.EXHAUSTED:
                     self._without_room(Decided(ask, decision))
-            self._shares.decided(ask.analyst, decision)
             if not self.verbose:
                 continue
             if ask.day != self._day:
@@ -86,12 +79,12 @@ class Screen:
         """Show the filters and, beside them, the odometers."""
         self._console.print(dataset_table(views, title=title))
 
-    def teams(self, day: int) -> None:
+    def teams(self, shares: Sequence[Share], day: int) -> None:
         """Show what each team may use, has used and has left, and a refusal by each level."""
         title = f"teams on {DAYS[day]} evening"
-        self._console.print(shares_table(self._shares.all(), title))
+        self._console.print(shares_table(shares, title))
         for by in sorted(self._refused, key=lambda by: by == OWN):
-            refused, then = in_words(self._refused[by], self._shares)
+            refused, then = in_words(self._refused[by])
             self._console.print(Text(refused))
             self._console.print(Text(f"  {then}", style="dim"))
         if self._refused:
