@@ -13,7 +13,6 @@ from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
-from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
@@ -27,7 +26,7 @@ from streams.clock import CheckedClock, Clock, SystemClock
 from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.live_views import LiveViews
+from streams.embedded.live_views import HeldMembers, LiveViews
 from streams.embedded.own_checkpoints.place import check_ledger, own_heads, senders_of
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
@@ -42,7 +41,7 @@ from streams.settings import Settings
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
-class EmbeddedService:
+class EmbeddedService(HeldMembers):
     """The embedded ledger as a `Service`. Make it by `open`.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
@@ -254,18 +253,6 @@ class EmbeddedService:
 
     async def heads(self) -> list[Head]:
         return await heads_of(self)
-
-    def member(self, dataset: str, name: str) -> MemberRow | None:
-        """As `LedgerService.member`."""
-        return self._held().members.get(dataset, name)
-
-    def memberships(self, name: str) -> list[MemberRow]:
-        """As `LedgerService.memberships`."""
-        return self._held().members.memberships(name)
-
-    async def members(self, dataset: str) -> list[Member]:
-        rows = self._held().members.of(dataset).copy()
-        return [row.told for _, row in sorted(rows.items())]
 
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()

@@ -15,6 +15,7 @@ from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.records.state_rows import Row
+from accountant.times import from_iso
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.heads import Head
@@ -277,6 +278,11 @@ class KafkaService:
         self._check_follows()
         return self._members.memberships(name)
 
+    def decided_at(self, dataset: str) -> int:
+        """As `LedgerService.decided_at`."""
+        self._check_follows()
+        return self._tail.decided_at(partition_of(dataset.encode(), self._deployment.partitions))
+
     def _check_follows(self) -> None:
         """Check that changes of members reach this process: whoever was removed is let in else.
 
@@ -303,11 +309,13 @@ class KafkaService:
             future = self._pending.get(place)
             if future is not None and not future.done():
                 future.set_result(value)
+        last = lines[-1]
+        self._tail.take_time(partition, last.partition_sequence, from_iso(last.decided_at))
         crossed: list[Alert] = []
         decided = (counted(*each, usage=False) for each in zip(lines, values, strict=True))
         for dataset, run in runs(decided).items():
             crossed += self._views_of.take_run(dataset, run)
-        self.usage_index.seen(partition, lines[-1].partition_sequence)
+        self.usage_index.seen(partition, last.partition_sequence)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])
         if self._appended.heard:
