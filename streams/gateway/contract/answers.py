@@ -173,6 +173,21 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "404": _UNKNOWN,
         "503": _BUSY,
     },
+    "list_limits": {
+        "200": _list_of("the limits that are shown to who asks, by scope and name", "LevelView"),
+        "404": _UNKNOWN,
+        "503": _BUSY,
+    },
+    "show_budget": {
+        "200": _found("what the analyst may still use", "AnalystBudget"),
+        "404": _UNKNOWN,
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
+    "show_own_budgets": {
+        "200": _list_of("what the one who asks may still use, by dataset", "AnalystBudget"),
+        "503": _BUSY,
+    },
     "show_me": {"200": _found("who asks", "Me")},
     "healthz": {"200": _found("the process answers", "Alive")},
     "readyz": {
@@ -190,6 +205,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
 OF_SUPERVISORS: Final = frozenset({"healthz", "readyz"})
 _PARAMETERS: Final = {
     ("path", "dataset"): reference("Name"),
+    ("path", "analyst"): reference("Name"),
     ("path", "request_id"): reference("RequestId"),
     ("query", "analyst"): reference("Name"),
     ("query", "dataset"): reference("Name"),

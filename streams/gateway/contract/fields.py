@@ -231,7 +231,17 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "version": _COUNT,
         "crossed": {"items": reference("Ratio")},
     },
-    "LevelLeft": {**_LEVEL, "pace_left": _SUMS},
+    "LevelLeft": {**_LEVEL, "pace_left": _SUMS, "more_at": reference("Time")},
+    "LevelView": {
+        **_LEVEL,
+        "version": _COUNT,
+        "part": reference("Ratio"),
+        "policy": reference("LimitPolicy"),
+        "used": _SUMS,
+    },
+    "PaceView": {**_PACE, "used": _SUMS, "ends_at": reference("Time")},
+    "ShareView": {"part": reference("Ratio"), "team": reference("Name")},
+    "AnalystBudget": {"team": reference("Name")},
     "Decision": {
         "previous": reference("Hash"),
         "floor": reference("Time"),

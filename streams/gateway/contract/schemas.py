@@ -35,8 +35,8 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.records import First
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
+from accountant.views.levels import AnalystBudget, LevelView, PaceView, ShareView
 from accountant.views.usage import UsageView
-from streams.gateway.access.me import Me
 from streams.gateway.contract.fields import (
     PRIMITIVES,
     TEMPLATE,
@@ -45,6 +45,7 @@ from streams.gateway.contract.fields import (
     never_null,
     text,
 )
+from streams.gateway.people.me import Me
 from streams.gateway.problems import Problem
 from streams.service import Readiness
 
@@ -105,6 +106,8 @@ _ANSWERS: Final = (
     UsageView,
     Head,
     Member,
+    LevelView,
+    AnalystBudget,
     _PROBLEM,
     Readiness,
     Alive,
@@ -120,7 +123,10 @@ USAGE_BY: Final[dict[str, JsonSchema]] = {
 
 
 # Like an answer of the door, these leave out what is not said.
-_OF_LEVELS: Final = (LimitTold, PaceTold, ReservedTold, LevelNamed, LevelMoved, LevelLeft)
+_OF_LEVELS: Final = (
+    *(LimitTold, PaceTold, ReservedTold, LevelNamed, LevelMoved, LevelLeft),
+    *(LevelView, PaceView, ShareView, AnalystBudget),
+)
 
 
 def components() -> dict[str, JsonSchema]:

@@ -43,7 +43,7 @@ async def _nothing(_partition: int, _row: object) -> None:
 
 
 def test_the_time_of_a_partition_is_that_of_its_latest_decision() -> None:
-    rows = StateRows(Deployment("127.0.0.1:9"), _nothing)
+    rows = StateRows(Deployment(bootstrap="127.0.0.1:9"), _nothing)
     rows.take_time(0, 7, 1_000)
     rows.take_time(0, 6, 2_000)  # read again, from before
     assert rows.decided == {0: (7, 1_000)}

@@ -1,4 +1,4 @@
-"""What this process decides as its gateway reads it: datasets, and who their members are."""
+"""Views of the datasets that this process decides, for its gateway."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Mapping
 import msgspec
 
 from accountant.ledger import Ledger
-from accountant.partition import Partition
-from accountant.records.members import Member, MemberRow
 from accountant.views.datasets import DatasetView, view_of_ledger
 from streams.metrics.live_ledgers import LiveLedgers
 
@@ -60,31 +58,3 @@ class LiveViews:
         return msgspec.structs.replace(
             made[1], partition_sequence=last, outcomes=outcomes, reasons=reasons
         )
-
-
-class HeldMembers:
-    """The part of an embedded ledger that tells of members, and of the log's own time."""
-
-    def _held(self) -> Partition:
-        """Return the partition that the writer holds.
-
-        Raises: Unavailable: it holds none now.
-        """
-        raise NotImplementedError
-
-    def member(self, dataset: str, name: str) -> MemberRow | None:
-        """As `LedgerService.member`."""
-        return self._held().members.get(dataset, name)
-
-    def memberships(self, name: str) -> list[MemberRow]:
-        """As `LedgerService.memberships`."""
-        return self._held().members.memberships(name)
-
-    async def members(self, dataset: str) -> list[Member]:
-        """As `Service.members`."""
-        rows = self._held().members.of(dataset).copy()
-        return [row.told for _, row in sorted(rows.items())]
-
-    def decided_at(self, _dataset: str) -> int:
-        """As `LedgerService.decided_at`."""
-        return self._held().decided_at
