@@ -188,6 +188,14 @@ class LedgerService(Service, Protocol):
         """
         ...
 
+    def decided_at(self, dataset: str) -> int:
+        """Return the time of the last decision in a dataset's partition, milliseconds since 1970.
+
+        As far as this process has read the log; 0 where it has read nothing of the partition.
+        Raises: Unavailable: nothing is known of it now.
+        """
+        ...
+
     def appended(self) -> Appending:
         """Return what becomes visible from now on; who is far behind loses the oldest."""
         ...

@@ -85,12 +85,16 @@ def _root(
         ),
     ] = False,
 ) -> None:
+    import logging
+
     from streams.logs import configure
     from streams.settings import Settings
 
     # Commands that serve set up their own logging; in the others only errors are said.
     # Not read from the environment: a wrong variable is told by the command that needs it.
     configure(Settings.model_construct(log_level="error", log_format="console"))
+    # And whom a token is not safe from, which only its user can mend.
+    logging.getLogger("streams.client.http.bearer").setLevel(logging.WARNING)
 
 
 _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"

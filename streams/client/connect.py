@@ -158,12 +158,14 @@ async def let_go(service: Service) -> None:
 def settings_of(url: str | None, token: str | None, settings: Settings | None) -> Settings:
     """Return the settings of a client: those given, else those of the environment.
 
+    A token that is given goes before one that any settings have.
     Raises: Refused: a value breaks its rule.
     """
     if settings is None:
-        return settled(load(url=url, token=token))
+        settings = load(url=url, token=token)
     if token is not None:
-        settings = settings.model_copy(update={"token": load(token=token).token})
+        update = {"token": load(token=token).token, "token_file": None}
+        settings = settings.model_copy(update=update)
     return settled(settings)
 
 

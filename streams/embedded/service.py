@@ -27,6 +27,8 @@ from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWai
 from streams.embedded.reading.reads import FileReads
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
+from streams.index import index_path
+from streams.private_files import keep_private
 from streams.processing.observers import Committed, Entitlement, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Appended, Readiness, heads_of
@@ -111,9 +113,12 @@ class EmbeddedService(FileReads):
             LogDamaged: the log in it contradicts itself.
         """
         clock = clock or SystemClock()
-        file = own_file(path.absolute(), settings.genesis(0, 1), clock.now())
+        private = settings.authenticates
+        file = own_file(path.absolute(), settings.genesis(0, 1), clock.now(), private=private)
         try:
             check_ledger(file, settings)
+            if private:
+                keep_private(file.path, index_path(file.path, settings))
             service = cls(file, settings, clock=clock, decide=decide)
             if service._outbox is not None:
                 service._outbox.start()

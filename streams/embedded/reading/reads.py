@@ -115,6 +115,10 @@ class FileReads:
         rows = self._held().members.of(dataset).copy()
         return [row.told for _, row in sorted(rows.items())]
 
+    def decided_at(self, dataset: str) -> int:
+        """As `LedgerService.decided_at`."""
+        return self._held().decided_at
+
     def _last(self) -> int:
         """Return the number of the last decision that readers see."""
         return self._held().sequence

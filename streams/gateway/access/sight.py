@@ -9,7 +9,7 @@ import msgspec
 
 from accountant.policy import Policy, sees_only_own
 from accountant.records import DECODE_ERRORS, NO_REQUEST
-from accountant.records.members import Role
+from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
 from accountant.records.served import served
 from accountant.views.datasets import DatasetView
@@ -137,15 +137,28 @@ class Sight:
         """Return the roles on a dataset that are in force."""
         assert self.who is not None
         row = self.service.member(dataset, self.who.name)
-        in_force = row is not None and row.is_in_force(self._clock.now())
+        in_force = row is not None and row.is_in_force(self.now(dataset))
         return frozenset(row.roles) if row is not None and in_force else frozenset()
 
     def sees_all_somewhere(self) -> bool:
         """Tell whether there is a dataset of which all is seen; to be called beside the loop."""
         if self.who is None or self.who.administrator:
             return True
-        now, rows = self._clock.now(), self.service.memberships(self.who.name)
-        return any(row.is_in_force(now) and not _SEES_ALL.isdisjoint(row.roles) for row in rows)
+        return any(not _SEES_ALL.isdisjoint(row.roles) for row in self.memberships())
+
+    def now(self, dataset: str) -> int:
+        """Return the time of a dataset's members, in milliseconds since 1970.
+
+        Never before the log's own: where the clock of this machine was set back, nobody is let
+        in again whose time was over when the last decision was made.
+        """
+        return max(self._clock.now(), self.service.decided_at(dataset))
+
+    def memberships(self) -> list[MemberRow]:
+        """Return what is in force of the one who asks; to be called beside the loop."""
+        assert self.who is not None
+        rows = self.service.memberships(self.who.name)
+        return [row for row in rows if row.is_in_force(self.now(row.dataset))]
 
     async def at(self, dataset: str | None) -> Standing | None:
         """Return what is seen of whatever a decision is on; None for nothing of it."""

@@ -153,6 +153,10 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
             "then connect without it"
         ),
         "422": _BROKEN,
+        "429": _problem(
+            "this address has sent too many requests, or who asks has too many streams open",
+            Retry_After=_AGAIN,
+        ),
         "503": _BUSY,
     },
     "preview_request": {
@@ -256,7 +260,7 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
     if answers is None:
         # An operation that is not described here keeps what its handler says of it.
         return
-    told = answers | _ALWAYS | _limited(name)
+    told = _limited(name) | answers | _ALWAYS
     if authenticates:
         # A token shows more of health, and is not needed there.
         told = told if name in OF_SUPERVISORS else _KNOWN | told | {"503": _KNOWN["503"]}

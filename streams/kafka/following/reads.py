@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from accountant.advice.preview import Preview
+from accountant.partition.key_hash import partition_of
 from accountant.records import Snapshot
 from accountant.records.limits.rows import LevelRow
 from accountant.records.members import Member, MemberRow
@@ -124,6 +125,11 @@ class FollowedReads:
         """As `LedgerService.memberships`."""
         self._check_follows()
         return self._members.memberships(name)
+
+    def decided_at(self, dataset: str) -> int:
+        """As `LedgerService.decided_at`."""
+        self._check_follows()
+        return self._tail.decided_at(partition_of(dataset.encode(), self._deployment.partitions))
 
     def _check_follows(self) -> None:
         """Check that changes of members reach this process: whoever was removed is let in else.

@@ -224,6 +224,34 @@ def test_answers_are_what_the_document_says(door: Door, clock: TestClock) -> Non
     assert statuses == {200, 400, 404, 409, 413, 415, 421, 422}
 
 
+def test_what_is_told_of_limits_is_what_the_document_says(door: Door, clock: TestClock) -> None:
+    whole = document(door)
+    takes = schema_of(whole, {"$ref": "#/components/schemas/SetLimit"})
+    decision = schema_of(whole, {"$ref": "#/components/schemas/Decision"})
+    pace = {"part": "1", "period": "P36500D"}
+    for name, said in (
+        ("ana", {"policy": {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}}),
+        ("ana", {"part": "0.15", "pace": pace, "reserved": "0.15"}),
+        ("ben", {"part": None, "policy": None, "pace": None, "reserved": "0.5"}),
+    ):
+        fields = {"type": "limit", "scope": "analyst", "name": name, "dataset": "census"}
+        body = {"version": 1, "request_id": new_id(clock), "by": "owner", **fields, **said}
+        takes.validate(body)
+        told = door.post("/datasets/census/limits", body).json()
+        assert told.get("outcome") == "limit_set", told
+        decision.validate(told)
+    granted, refused = door.ask().json(), door.ask().json()
+    decision.validate(granted)
+    decision.validate(refused)
+    assert granted["levels"]
+    assert refused["level"]
+    assert refused["left_at"]
+    for wrong in ({"period": "P36501D"}, {"part": "half"}, {"more": 1}):
+        assert not takes.is_valid({**body, "pace": {**pace, **wrong}}), wrong
+    for wrong in ({"unit": "person"}, {"filter": None}, {"filter": "none"}, {"beside": "basic"}):
+        assert not takes.is_valid({**body, "policy": wrong}), wrong
+
+
 def test_a_problem_has_the_members_of_rfc_9457_beside_its_own(door: Door, clock: TestClock) -> None:
     told = 0
     for _, _, response in answers(door, clock):
