@@ -1,0 +1,25 @@
+"""Who used a budget, for what and when, and how much longer it lasts."""
+
+from accountant.views.why.forecast import Forecast, Left, Whose
+from accountant.views.why.seen import own_alone, without_members
+from accountant.views.why.sums import Used, UsedSums
+from accountant.views.why.table import WHY_BYS, columns, rows
+from accountant.views.why.why import Why, decode_why, left_of_dataset, since_day, why_of
+
+__all__ = [
+    "WHY_BYS",
+    "Forecast",
+    "Left",
+    "Used",
+    "UsedSums",
+    "Whose",
+    "Why",
+    "columns",
+    "decode_why",
+    "left_of_dataset",
+    "own_alone",
+    "rows",
+    "since_day",
+    "why_of",
+    "without_members",
+]
