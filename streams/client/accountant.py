@@ -17,6 +17,7 @@ from accountant.records.members import Member
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
 from streams.client.connect import connect_here
@@ -150,6 +151,18 @@ class Accountant(Releases):
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
         return self._call(self._client.usage(dataset))
+
+    def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        """Return who used a dataset, for what and when, and how much longer it lasts.
+
+        Forecasts are arithmetic about the past, and promise nothing. None if it was never opened.
+
+        Args:
+            analyst: whose row and forecast are there in any case, however little they spent; to
+                others than those who see what all have asked, a door tells their own alone.
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
+        return self._call(self._client.why(dataset, analyst=analyst))
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """Return the decision on a request of the last hour, None if it is not known.

@@ -18,6 +18,7 @@ from accountant.records.previews import asked_in
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 from streams.client.async_releases import AsyncReleases
 from streams.client.connect import AbsentLedger, connect_here, let_go, settings_of
 from streams.client.http.me import Me
@@ -196,6 +197,11 @@ class AsyncAccountant(AsyncReleases):
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
         return await (await self._reached()).usage(dataset)
+
+    @must_be_awaited
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        """As `Accountant.why`."""
+        return await (await self._reached()).why(dataset, analyst=analyst)
 
     @must_be_awaited
     async def heads(self) -> list[Head]:

@@ -15,6 +15,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 from streams.client import one_a_process
 from streams.client.http import HttpService
 from streams.client.http.bearer import bearer_for
@@ -75,6 +76,9 @@ class AbsentLedger:
         raise self._missing
 
     async def usage(self, dataset: str) -> list[UsageView]:
+        raise self._missing
+
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
         raise self._missing
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:

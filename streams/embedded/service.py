@@ -19,7 +19,7 @@ from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.own_alerts import OwnAlerts, crossed
-from accountant.views.usage import UsageView
+from accountant.views.why import UsedSums
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.broadcast import Broadcast, Subscription
@@ -32,7 +32,7 @@ from streams.embedded.own_checkpoints.place import check_ledger, own_heads, send
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
-from streams.index import By, UsageReader, UsageRow, index_path
+from streams.index import By, UsageAnswers, UsageReader, UsageRow, index_path
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
@@ -42,7 +42,7 @@ from streams.settings import Settings
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
-class EmbeddedService:
+class EmbeddedService(UsageAnswers):
     """The embedded ledger as a `Service`. Make it by `open`.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
@@ -57,8 +57,7 @@ class EmbeddedService:
         clock: Clock,
         decide: Decide,
     ) -> None:
-        self._path = file.path
-        self._lock = file.lock
+        self._path, self._lock = file.path, file.lock
         self._clock = clock
         self._inbox = InputQueue(settings.most_waiting)
         self._events = Broadcast[Decision]()
@@ -207,12 +206,13 @@ class EmbeddedService:
         # To search for the largest claim that fits, or to count, may take milliseconds.
         return None if view is None else await asyncio.to_thread(preview, view, asked)
 
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return [row.view() for row in await self.usage_by(dataset, "analyst")]
-
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Return who used a dataset, by analyst, purpose, day or month."""
         return await asyncio.to_thread(self._usage.rows, dataset, by, self._check_readable())
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        upto = self._check_readable()
+        return await asyncio.to_thread(self._usage.sums, dataset, upto, since_day=since_day)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         view = self.views.dataset(dataset)

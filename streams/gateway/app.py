@@ -31,6 +31,7 @@ from streams.gateway.monitoring import monitoring
 from streams.gateway.page import page
 from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS
+from streams.gateway.reading import show_why
 from streams.gateway.submit import (
     amend_dataset,
     close_dataset,
@@ -54,6 +55,7 @@ _ROUTES: Final = [
     list_datasets,
     show_dataset,
     show_usage,
+    show_why,
     list_members,
     list_requests,
     show_decision,

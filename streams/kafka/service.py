@@ -19,11 +19,11 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.heads import Head
 from accountant.views.members import MemberViews
-from accountant.views.usage import UsageView
+from accountant.views.why import UsedSums
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault, Refused, Unavailable
-from streams.index import By, UsageRow
+from streams.index import By, UsageAnswers, UsageRow
 from streams.kafka.appender import Appender
 from streams.kafka.deployment import Deployment
 from streams.kafka.following.recent import Place, Recent
@@ -43,7 +43,7 @@ _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller wai
 _BRANCHES: Final = frozenset({Outcome.GENESIS, Outcome.ROLLED_BACK})
 
 
-class KafkaService:
+class KafkaService(UsageAnswers):
     """Appends bodies with acks=all and answers from a read-committed tail of the decisions.
 
     `start` returns once the tail follows every partition, so the service never misses a decision
@@ -62,7 +62,8 @@ class KafkaService:
         self._deployment = deployment
         self._appender = Appender(deployment)
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
-        self._recent = Recent(clock or SystemClock(), deployment.window_ms)
+        self._clock = clock or SystemClock()
+        self._recent = Recent(self._clock, deployment.window_ms)
         self._views: dict[str, DatasetView] = {}
         self.usage_index = KafkaUsage(deployment, index)
         self._views_of = ViewFolder(self._views, {})
@@ -194,15 +195,15 @@ class KafkaService:
         # To search for the largest claim that fits, or to count, may take milliseconds.
         return None if view is None else await asyncio.to_thread(preview, view, asked)
 
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return [row.view() for row in await self.usage_by(dataset, "analyst")]
-
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Return who used a dataset, by analyst, purpose, day or month.
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         return await self.usage_index.rows(dataset, by) if dataset in self._views else []
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        return await self.usage_index.sums(dataset, since_day=since_day)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         if dataset not in self._views:

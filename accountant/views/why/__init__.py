@@ -3,10 +3,12 @@
 from accountant.views.why.forecast import Forecast, Left, Whose
 from accountant.views.why.seen import own_alone, without_members
 from accountant.views.why.sums import Used, UsedSums
-from accountant.views.why.table import WHY_BYS, columns, rows
-from accountant.views.why.why import Why, decode_why, left_of_dataset, since_day, why_of
+from accountant.views.why.table import WHY_BYS, WhyBy, columns, rows
+from accountant.views.why.told import MOST_SHOWN, Why, decode_why
+from accountant.views.why.why import left_of_dataset, since_day, why_of
 
 __all__ = [
+    "MOST_SHOWN",
     "WHY_BYS",
     "Forecast",
     "Left",
@@ -14,6 +16,7 @@ __all__ = [
     "UsedSums",
     "Whose",
     "Why",
+    "WhyBy",
     "columns",
     "decode_why",
     "left_of_dataset",

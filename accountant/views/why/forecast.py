@@ -31,7 +31,7 @@ _LEAST_WHOLE: Final = 2  # whole days that a spread can be taken of
 Scope = Literal["all", "team", "analyst"]
 
 
-class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """When something runs out at the pace of a window.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from accountant.views.why.why import AnalystSpending, Why
+from accountant.views.why.told import AnalystSpending, Why
 
 
 def without_members(why: Why, name: str) -> Why:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from accountant.views.why.forecast import Forecast
-from accountant.views.why.why import (
+from accountant.views.why.told import (
     AnalystSpending,
     LargestGrant,
     PurposeSpending,
@@ -18,10 +18,10 @@ from accountant.views.why.why import (
     Why,
 )
 
-By = Literal["analyst", "team", "purpose", "week", "reason", "grants", "forecast"]
-WHY_BYS: Final[tuple[By, ...]] = get_args(By)
+WhyBy = Literal["analyst", "team", "purpose", "week", "reason", "grants", "forecast"]
+WHY_BYS: Final[tuple[WhyBy, ...]] = get_args(WhyBy)
 
-_KINDS: Final[dict[By, type[msgspec.Struct]]] = {
+_KINDS: Final[dict[WhyBy, type[msgspec.Struct]]] = {
     "analyst": AnalystSpending,
     "team": TeamSpending,
     "purpose": PurposeSpending,
@@ -30,7 +30,7 @@ _KINDS: Final[dict[By, type[msgspec.Struct]]] = {
     "grants": LargestGrant,
     "forecast": Forecast,
 }
-_FIRST: Final[dict[By, tuple[str, ...]]] = {
+_FIRST: Final[dict[WhyBy, tuple[str, ...]]] = {
     "analyst": ("analyst", "team"),
     "team": ("team", "analysts"),
     "purpose": ("purpose",),
@@ -38,7 +38,7 @@ _FIRST: Final[dict[By, tuple[str, ...]]] = {
 }
 
 
-def columns(by: By) -> tuple[str, ...]:
+def columns(by: WhyBy) -> tuple[str, ...]:
     """Return the columns of a table, the dataset and the key first, the unit last."""
     fields = msgspec.structs.fields(_KINDS[by])
     first = _FIRST.get(by, ())
@@ -46,13 +46,13 @@ def columns(by: By) -> tuple[str, ...]:
     return "dataset", *first, *rest, "unit"
 
 
-def rows(why: Why, by: By) -> list[dict[str, Any]]:
+def rows(why: Why, by: WhyBy) -> list[dict[str, Any]]:
     """Return the rows of a table, each with all of `columns`."""
     named = {"dataset": why.dataset, "unit": why.unit}
     return [named | msgspec.structs.asdict(row) for row in _rows(why, by)]
 
 
-def _rows(why: Why, by: By) -> Sequence[msgspec.Struct]:
+def _rows(why: Why, by: WhyBy) -> Sequence[msgspec.Struct]:
     return {
         "analyst": why.by_analyst,
         "team": why.by_team,

@@ -37,7 +37,9 @@ from accountant.times import ID_PATTERN
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.usage import OTHERS, UsageView
+from accountant.views.why import Why
 from streams.gateway.access.me import Me
+from streams.gateway.contract.why_schemas import OF_WHY
 from streams.gateway.problems import Problem
 from streams.service import Readiness
 
@@ -217,6 +219,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "DecisionPage": {"next": _COUNT},
     "Head": {"partition_sequence": _COUNT, "branch": _COUNT, "head": reference("Hash")},
     "First": {"partition_sequence": _COUNT, "reason": {}},
+    **OF_WHY,
 }
 
 
@@ -274,6 +277,7 @@ _ANSWERS: Final = (
     Alert,
     DatasetView,
     UsageView,
+    Why,
     Head,
     Member,
     _PROBLEM,
