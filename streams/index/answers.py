@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 
 from accountant.records.members import Member
 from accountant.views.datasets import DatasetView
+from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
-from accountant.views.why import UsedSums, Why, since_day, why_of
+from accountant.views.why import UsedSums, Why, lefts, since_day, spenders, why_of
 from streams.clock import Clock
 from streams.index.census import By, UsageRow
 
@@ -34,6 +35,14 @@ class UsageAnswers(ABC):
         """As `Service.dataset`."""
 
     @abstractmethod
+    async def levels(self, dataset: str) -> list[LevelView]:
+        """As `Service.levels`."""
+
+    @abstractmethod
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
+        """As `Service.budget_for`."""
+
+    @abstractmethod
     async def members(self, dataset: str) -> list[Member]:
         """As `Service.members`."""
 
@@ -50,5 +59,14 @@ class UsageAnswers(ABC):
         members = await self.members(dataset)
         if sums is None:
             return None
+        levels, budgets = await self.levels(dataset), dict[str, AnalystBudget]()
+        if levels:
+            for name in spenders(sums, members, analyst)[1]:
+                budget = await self.budget_for(dataset, name)
+                if budget is not None:
+                    budgets[name] = budget
+        left = lefts(view, levels, budgets)
         # In a thread: thousands of rows would keep the loop from answering others.
-        return await asyncio.to_thread(why_of, view, sums, members, now=now, analyst=analyst)
+        return await asyncio.to_thread(
+            why_of, view, sums, members, now=now, analyst=analyst, left=left
+        )

@@ -1,11 +1,12 @@
 """Who used a budget, for what and when, and how much longer it lasts."""
 
 from accountant.views.why.forecast import Forecast, Left, Whose
+from accountant.views.why.left import left_of_dataset, lefts
 from accountant.views.why.seen import own_alone, without_members
 from accountant.views.why.sums import Used, UsedSums
 from accountant.views.why.table import WHY_BYS, WhyBy, columns, rows
 from accountant.views.why.told import MOST_SHOWN, Why, decode_why
-from accountant.views.why.why import left_of_dataset, since_day, why_of
+from accountant.views.why.why import since_day, spenders, why_of
 
 __all__ = [
     "MOST_SHOWN",
@@ -20,9 +21,11 @@ __all__ = [
     "columns",
     "decode_why",
     "left_of_dataset",
+    "lefts",
     "own_alone",
     "rows",
     "since_day",
+    "spenders",
     "why_of",
     "without_members",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from accountant.views.why.forecast import (
     day_text,
     forecasts,
 )
+from accountant.views.why.left import left_of_dataset
 from accountant.views.why.sums import Used, UsedSums
 from accountant.views.why.told import (
     MOST_SHOWN,
@@ -34,26 +35,26 @@ from accountant.views.why.told import (
 MOST_FORECAST: Final = 100
 """Teams, and analysts, with a forecast of their own: those that spent most in the last month."""
 
-LeftOf = Callable[[Whose], Left]
-_NOT_ONE_SUM: Final = "the filter does not count in this sum alone"
-_AGREE: Final = 1e-9  # of `spent_ratio`, a float that is rounded up
-
 
 def since_day(now: int) -> str:
     """Return the first day that a forecast looks at."""
     return day_text(day_of(now) - 31)
 
 
-def left_of_dataset(view: DatasetView) -> Left:
-    """Return what is left of a dataset's additive budget."""
-    unit = next(iter(view.budget))
-    total = view.totals.get(unit)
-    budget = parse_units(view.budget[unit])
-    spent = parse_units(str(total)) if total is not None else INFINITE
-    # Where orders, halves or curves decide, this sum may be used up and the budget is not.
-    if abs(_part(spent, budget) - view.spent_ratio) > _AGREE:
-        return Left(None, _NOT_ONE_SUM)
-    return Left(parse_units(view.left[unit]))
+def spenders(
+    sums: UsedSums, members: Iterable[Member], analyst: str | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the teams and the analysts that `why_of` makes a forecast for.
+
+    Args:
+        analyst: who is among them in any case, and their team.
+    """
+    teams = _teams(members)
+    own_team = teams.get(analyst) if analyst else None
+    return (
+        _most_spent(_by_team_and_day(sums, teams), own_team),
+        _most_spent(_apart(sums), analyst),
+    )
 
 
 def why_of(
@@ -63,7 +64,7 @@ def why_of(
     *,
     now: int,
     analyst: str | None = None,
-    left_of: LeftOf | None = None,
+    left: Mapping[Whose, Left] | None = None,
 ) -> Why:
     """Return why a dataset's budget is as it is.
 
@@ -72,17 +73,21 @@ def why_of(
         members: the dataset's.
         now: milliseconds since 1970.
         analyst: whose row and forecast are there in any case, however little they spent.
-        left_of: what each may still use; without it, what is left of the dataset.
+        left: what each may still use; what is left of the dataset where nothing is said.
     """
     unit = next(iter(view.budget))
     budget = parse_units(view.budget[unit])
-    teams = {member.member: member.team for member in members if member.roles}
     now = max(now, from_iso(view.last_decided_at))
-    whole = left_of_dataset(view)
+    members = [member for member in members if member.is_in_force(now)]
+    teams = _teams(members)
     predicted: tuple[Forecast, ...] = ()
     state = _state(view)
     if state not in {"closed", "halted"}:
-        predicted = _forecasts(view, sums, teams, now, analyst, left_of or (lambda _: whole))
+        whole = left_of_dataset(view)
+        of_whom = {Whose("all"): whole, **(left or {})}
+        for whose, by_day, begin in _paces(view, sums, members, analyst):
+            known = of_whom.get(whose, whole)
+            predicted += tuple(forecasts(whose, by_day, known, begin=begin, now=now))
     return Why(
         dataset=view.dataset,
         unit=unit,
@@ -93,9 +98,7 @@ def why_of(
         spent_ratio=view.spent_ratio,
         state=state,
         by_analyst=tuple(
-            AnalystSpending(
-                analyst=used.key, team=teams.get(used.key) or None, **_spending(used, budget)
-            )
+            AnalystSpending(analyst=used.key, team=teams.get(used.key), **_spending(used, budget))
             for used in _most(sums.analysts, analyst)
         ),
         by_team=_by_team(sums.analysts, teams, budget),
@@ -167,11 +170,11 @@ def _most(rows: Sequence[Used], asked_for: str | None) -> list[Used]:
 
 
 def _by_team(
-    analysts: Iterable[Used], teams: Mapping[str, str | None], budget: Units
+    analysts: Iterable[Used], teams: Mapping[str, str], budget: Units
 ) -> tuple[TeamSpending, ...]:
     found: dict[str, list[Used]] = {}
     for used in analysts:
-        found.setdefault(teams.get(used.key) or "", []).append(used)
+        found.setdefault(teams.get(used.key, ""), []).append(used)
     rows = _sorted(_together(team, rows) for team, rows in found.items())
     return tuple(
         TeamSpending(team=row.key, analysts=len(found[row.key]), **_spending(row, budget))
@@ -202,40 +205,43 @@ def _refusals(reasons: Iterable[Used]) -> tuple[Refusals, ...]:
     return tuple(found)
 
 
-def _forecasts(
-    view: DatasetView,
-    sums: UsedSums,
-    teams: Mapping[str, str | None],
-    now: int,
-    analyst: str | None,
-    left_of: LeftOf,
-) -> tuple[Forecast, ...]:
+def _teams(members: Iterable[Member]) -> dict[str, str]:
+    return {member.member: member.team for member in members if member.team}
+
+
+def _paces(
+    view: DatasetView, sums: UsedSums, members: Sequence[Member], analyst: str | None
+) -> Iterator[tuple[Whose, Mapping[str, Units], int]]:
+    """Yield of whom a forecast is, what they spent day by day, and since when that is known."""
     opened = from_iso(view.opened_at)
+    yield Whose("all"), {used.key: used.spent for used in sums.days}, opened
     # Days of analysts may begin later, where the log's beginning is in an archive.
     begin = max(opened, from_iso(sums.since_at)) if sums.since_at else opened
-    everyone = {used.key: used.spent for used in sums.days}
-    known = {name: days for name, days in sums.analyst_days.items() if name != OTHERS}
-    by_team: dict[str, dict[str, Units]] = {}
-    for name, team in teams.items():
-        if not team:
-            continue
-        of_team = by_team.setdefault(team, {})
-        for day, spent in known.get(name, {}).items():
-            of_team[day] = of_team.get(day, 0) + spent
-    own_team = teams.get(analyst) if analyst else None
-    found = forecasts(Whose("all"), everyone, left_of(Whose("all")), begin=opened, now=now)
-    for team in _spenders(by_team, own_team):
-        whose = Whose("team", team)
-        found += forecasts(whose, by_team[team], left_of(whose), begin=begin, now=now)
-    for name in _spenders(known, analyst):
-        whose = Whose("analyst", name)
-        found += forecasts(whose, known.get(name, {}), left_of(whose), begin=begin, now=now)
-    return tuple(found)
+    by_team = _by_team_and_day(sums, _teams(members))
+    teams, analysts = spenders(sums, members, analyst)
+    for team in teams:
+        yield Whose("team", team), by_team.get(team, {}), begin
+    for name in analysts:
+        yield Whose("analyst", name), sums.analyst_days.get(name, {}), begin
 
 
-def _spenders(by_day: Mapping[str, Mapping[str, Units]], asked_for: str | None) -> list[str]:
+def _apart(sums: UsedSums) -> dict[str, dict[str, Units]]:
+    return {name: days for name, days in sums.analyst_days.items() if name != OTHERS}
+
+
+def _by_team_and_day(sums: UsedSums, teams: Mapping[str, str]) -> dict[str, dict[str, Units]]:
+    found: dict[str, dict[str, Units]] = {}
+    for name, days in _apart(sums).items():
+        if name in teams:
+            of_team = found.setdefault(teams[name], {})
+            for day, spent in days.items():
+                of_team[day] = of_team.get(day, 0) + spent
+    return found
+
+
+def _most_spent(by_day: Mapping[str, Mapping[str, Units]], asked_for: str | None) -> list[str]:
     """Return the names that spent most, and one that is asked for in any case."""
-    sums = {name: sum(days.values()) for name, days in by_day.items()}
-    found = sorted((name for name in sums if sums[name]), key=lambda name: (-sums[name], name))
+    spent = {name: sum(days.values()) for name, days in by_day.items()}
+    found = sorted((name for name in spent if spent[name]), key=lambda name: (-spent[name], name))
     most = found[:MOST_FORECAST]
     return most if asked_for is None or asked_for in most else [*most, asked_for]

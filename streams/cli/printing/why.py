@@ -33,7 +33,7 @@ def sentences(why: Why, me: str | None) -> list[Text]:
     if why.by_analyst and why.only is None:
         most = why.by_analyst[0]
         if most.ratio:
-            part = f"{most.ratio:.1%} of the budget"
+            part = f"{100 * most.ratio:.1f} % of the budget"
             told.append(Text(f"{most.analyst} has used most: {short(most.spent)}, {part}"))
     told += [Text(_sentence(each)) for each in why.forecasts if each.days == 7 and _is(each, me)]
     if why.since is not None:
@@ -54,7 +54,7 @@ def _is(forecast: Forecast, me: str | None) -> bool:
 def _sentence(forecast: Forecast) -> str:
     whose = "all" if forecast.scope == "all" else str(forecast.name)
     begin = (
-        f"at the pace of the last {_WINDOW[forecast.days]}, {short(str(forecast.per_day))} a day"
+        f"at the pace of the last {_WINDOW[forecast.days]}, {short(str(forecast.per_day), 3)} a day"
     )
     if forecast.left is None:
         return f"{begin} by {whose}, it is not known when it runs out: {forecast.note}"
@@ -127,7 +127,7 @@ def _grants(why: Why, found: Sequence[dict[str, Any]]) -> Table:
             row["analyst"],
             Text(row["purpose"]),
             short(row["cost"]),
-            f"{row['ratio']:.1%}",
+            f"{100 * row['ratio']:.1f} %",
             row["request_id"],
         )
     return table

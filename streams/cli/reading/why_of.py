@@ -33,7 +33,7 @@ def why_at(url: str, dataset: str, analyst: str | None, token_file: Path | None 
 
 def _counted(url: str, dataset: str, analyst: str | None, token_file: Path | None) -> Why | None:
     """Return what the log and an index of this process alone say."""
-    from accountant.views.why import since_day, why_of
+    from accountant.views.why import lefts, since_day, spenders, why_of
     from streams.cli.reading.dataset_reader import open_views
     from streams.cli.reading.usage_rows import indexed
     from streams.clock import SystemClock
@@ -41,10 +41,15 @@ def _counted(url: str, dataset: str, analyst: str | None, token_file: Path | Non
     now = SystemClock().now()
     with open_views(url, token_file) as views:
         view = views.one(dataset)
+        if view is None:
+            return None
         members = views.members(dataset)
-    if view is None:
-        return None
-    index, _ = indexed(url, dataset)
-    with contextlib.closing(index), index.at_last() as rows:
-        sums = rows.sums(dataset, since_day=since_day(now))
-    return None if sums is None else why_of(view, sums, members, now=now, analyst=analyst)
+        index, _ = indexed(url, dataset)
+        with contextlib.closing(index), index.at_last() as rows:
+            sums = rows.sums(dataset, since_day=since_day(now))
+        if sums is None:
+            return None
+        levels = views.levels(dataset)
+        analysts = spenders(sums, members, analyst)[1] if levels else []
+        left = lefts(view, levels, views.budgets_in(view, analysts) if analysts else {})
+    return why_of(view, sums, members, now=now, analyst=analyst, left=left)
