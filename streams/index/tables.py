@@ -161,12 +161,13 @@ def _write_analyst_days(
     days: dict[tuple[str, str], dict[str, Tally]] = {}
     for (name, day, analyst), tally in tallies.items():
         days.setdefault((name, day), {})[analyst] = tally
-    rows, too_many = list[tuple[Any, ...]](), set[Any]()
+    rows, spans = list[tuple[Any, ...]](), dict[Any, tuple[str, str]]()
     for (name, day), analysts in days.items():
         dataset = numbers[name]
         known, first = db.execute(_KNOWN_DAY, (dataset, day)).get
-        if not known and first is not None and _days_between(first, day) >= MOST_DAYS:
-            too_many.add(dataset)
+        if not known:
+            begin, end = spans.get(dataset, (first or day, day))
+            spans[dataset] = min(begin, day), max(end, day)
         apart = known + len(analysts) <= MOST_A_DAY
         shown = analysts if apart else _apart(db, dataset, day, analysts)
         rows += [
@@ -174,11 +175,13 @@ def _write_analyst_days(
             for analyst, tally in shown.items()
         ]
     db.executemany(_ADD_DAY, rows)
-    db.executemany(_FORGET_OLD_DAYS, [(dataset, MOST_DAYS) for dataset in too_many])
-
-
-def _days_between(one: str, other: str) -> int:
-    return abs(date.fromisoformat(other) - date.fromisoformat(one)).days
+    # Of a dataset that has gone on to another day: fewer days than these lie in a shorter span.
+    too_many = [
+        (dataset, MOST_DAYS)
+        for dataset, (begin, end) in spans.items()
+        if (date.fromisoformat(end) - date.fromisoformat(begin)).days >= MOST_DAYS
+    ]
+    db.executemany(_FORGET_OLD_DAYS, too_many)
 
 
 def _apart(

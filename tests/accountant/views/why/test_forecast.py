@@ -38,7 +38,9 @@ def test_a_window_is_its_whole_days_and_today_so_far() -> None:
 
 
 def test_the_first_day_of_a_window_is_in_it_and_the_one_before_is_not() -> None:
-    found = predicted({"2026-11-17": "0.1", "2026-11-16": "5", "2026-10-25": "1", "2026-10-24": "9"})
+    found = predicted(
+        {"2026-11-17": "0.1", "2026-11-16": "5", "2026-10-25": "1", "2026-10-24": "9"}
+    )
     assert [found[days].spent for days in WINDOWS] == ["0", "0.1", "6.1"]
 
 
@@ -84,7 +86,8 @@ def test_an_even_pace_has_no_spread() -> None:
 def test_a_pace_that_one_day_made_may_never_use_it_up() -> None:
     found = predicted({"2026-11-20": "0.7"})[7]
     assert found.runs_out_at is not None
-    assert found.earliest is not None and found.earliest < found.runs_out_at
+    assert found.earliest is not None
+    assert found.earliest < found.runs_out_at
     assert found.latest is None
 
 

@@ -32,9 +32,7 @@ def left_in(world: World, *analysts: str) -> dict[Whose, Left]:
     state = world.state
     divided = Divided(state.ledgers["census"], state.levels, world.now, state.resets)
     budgets = {
-        name: analyst_budget(
-            divided, name, team_of(state.members.get("census", name), world.now)
-        )
+        name: analyst_budget(divided, name, team_of(state.members.get("census", name), world.now))
         for name in analysts
     }
     return lefts(view_of_ledger(divided.ledger), level_views(divided), budgets)

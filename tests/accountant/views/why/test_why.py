@@ -128,7 +128,9 @@ def test_the_largest_grants_are_told_with_their_part() -> None:
 
 def test_forecasts_are_of_all_of_teams_and_of_analysts() -> None:
     found = [(each.scope, each.name, each.days, each.spent) for each in told().forecasts]
-    assert found[:3] == [("all", None, days, "0.75" if days == 1 else "0.85") for days in (1, 7, 30)]
+    assert found[:3] == [
+        ("all", None, days, "0.75" if days == 1 else "0.85") for days in (1, 7, 30)
+    ]
     assert [each for each in found if each[2] == 30][1:] == [
         ("team", "blue", 30, "0.5"),
         ("team", "red", 30, "0.25"),
