@@ -101,31 +101,36 @@ class LargeGrant(NamedTuple):
     purpose: str
     decided_at: str
 
-    @property
-    def order(self) -> tuple[Units, int]:
-        """What sorts the largest first, and of equal ones the earliest."""
-        return -self.cost, self.sequence
-
 
 class Largest:
-    """The largest of some grants of one dataset, that come in the order of their numbers."""
+    """The largest of some grants of one dataset, that come in the order of their numbers.
+
+    Attributes:
+        least: only what costs more may be among them.
+    """
 
     __slots__ = ("_found", "least")
 
     def __init__(self) -> None:
-        self._found: list[LargeGrant] = []
+        # Plain tuples sort the largest first, and of equal ones the earliest.
+        self._found: list[tuple[Units, int, _Asked, str]] = []
         self.least: Units = 0
 
-    def take(self, grant: LargeGrant) -> None:
+    def take(self, cost: Units, sequence: int, asked: _Asked, decided_at: str) -> None:
         """Take one whose cost exceeds `least`."""
-        self._found.append(grant)
+        self._found.append((-cost, sequence, asked, decided_at))
         if len(self._found) >= 2 * MOST_LARGEST:
-            self._found = self.sorted()
-            self.least = self._found[-1].cost
+            self._found = sorted(self._found)[:MOST_LARGEST]
+            self.least = -self._found[-1][0]
 
     def sorted(self) -> list[LargeGrant]:
         """Return the largest, `MOST_LARGEST` at most."""
-        return sorted(self._found, key=lambda grant: grant.order)[:MOST_LARGEST]
+        return [
+            LargeGrant(
+                -cost, sequence, asked.request_id, asked.analyst or "", asked.purpose, decided_at
+            )
+            for cost, sequence, asked, decided_at in sorted(self._found)[:MOST_LARGEST]
+        ]
 
 
 @dataclass(slots=True)
@@ -270,8 +275,7 @@ def _add(counted: Counted, line: Line) -> None:
     if largest is None:
         largest = counted.largest[dataset] = Largest()
     if charged > largest.least:
-        who = asked.request_id, asked.analyst, asked.purpose
-        largest.take(LargeGrant(charged, sequence, *who, at))
+        largest.take(charged, sequence, asked, at)
 
 
 def _add_refusal(counted: Counted, line: Line, dataset: str, sequence: int) -> None:

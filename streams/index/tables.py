@@ -75,12 +75,7 @@ DELETE FROM analyst_days WHERE dataset = ?1 AND day NOT IN (
     SELECT key FROM days WHERE dataset = ?1 ORDER BY sequence DESC LIMIT ?2
 )
 """
-_FORGET_SMALL: Final = """
-DELETE FROM largest WHERE dataset = ?1 AND (cost, sequence) IN (
-    SELECT cost, sequence FROM largest WHERE dataset = ?1
-    ORDER BY cost DESC, sequence LIMIT -1 OFFSET ?2
-)
-"""
+_LARGEST: Final = "SELECT dataset, cost, sequence FROM largest WHERE dataset = ?"
 _FORGET: Final = "DELETE FROM {table} WHERE dataset = ?"
 _OF_DATASETS: Final = ("places", "analyst_days", "largest", *TABLES.values())
 
@@ -204,17 +199,24 @@ def _write_largest(
     db: apsw.Connection, numbers: Mapping[str, Any], found: Mapping[str, Largest]
 ) -> None:
     """Add to the largest grants of datasets, and forget those that are none any more."""
-    rows, too_many = list[tuple[Any, ...]](), list[tuple[Any, int]]()
+    rows, gone = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
     for name, largest in found.items():
-        dataset, grants = numbers[name], largest.sorted()
+        dataset = numbers[name]
+        new = [(dataset, padded(grant.cost), *grant[1:]) for grant in largest.sorted()]
         count, least = db.execute(_KNOWN_LARGEST, (dataset,)).get
         if count >= MOST_LARGEST:
-            grants = [grant for grant in grants if padded(grant.cost) > least]
-        rows += [(dataset, padded(grant.cost), *grant[1:]) for grant in grants]
-        if grants and count + len(grants) > MOST_LARGEST:
-            too_many.append((dataset, MOST_LARGEST))
+            new = [row for row in new if row[1] > least]
+        surplus = count + len(new) - MOST_LARGEST
+        if new and surplus > 0:
+            known: list[Any] = db.execute(_LARGEST, (dataset,)).fetchall()
+            # Of equal ones the later is the smaller.
+            both = sorted([*known, *new], key=lambda row: (row[1], -row[2]))
+            small = {row[:3] for row in both[:surplus]}
+            gone += [row for row in known if row in small]
+            new = [row for row in new if row[:3] not in small]
+        rows += new
     db.executemany("INSERT INTO largest VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-    db.executemany(_FORGET_SMALL, too_many)
+    db.executemany("DELETE FROM largest WHERE dataset = ? AND cost = ? AND sequence = ?", gone)
 
 
 def added(*amounts: Any) -> str:
