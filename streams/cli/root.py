@@ -32,6 +32,7 @@ from streams.cli import (
     topics,
     usage,
     watch,
+    why,
     worker,
 )
 from streams.cli.demo import command as demo
@@ -106,6 +107,7 @@ app.command("me", rich_help_panel=_USE)(me.me)
 app.command("mine", rich_help_panel=_USE)(mine.mine)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
 app.command("usage", rich_help_panel=_USE)(usage.usage)
+app.command("why", rich_help_panel=_USE)(why.why)
 app.command("watch", rich_help_panel=_USE)(watch.watch)
 app.add_typer(log.app, name="log", rich_help_panel=_USE)
 app.command("audit", rich_help_panel=_USE)(audit.audit)

@@ -16,6 +16,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 from streams.client import one_a_process
 from streams.client.http import HttpService
 from streams.client.http.bearer import bearer_for
@@ -82,6 +83,9 @@ class AbsentLedger:
         raise self._missing
 
     async def usage(self, dataset: str) -> list[UsageView]:
+        raise self._missing
+
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
         raise self._missing
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:

@@ -12,18 +12,18 @@ from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.levels import AnalystBudget, LevelView
-from accountant.views.usage import UsageView
+from accountant.views.why import UsedSums
 from streams.clock import Clock
 from streams.embedded.reading.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.reading.live_limits import LiveLimits
 from streams.embedded.reading.live_views import LiveViews
-from streams.index import By, UsageReader, UsageRow, index_path
+from streams.index import By, UsageAnswers, UsageReader, UsageRow, index_path
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Lag
 from streams.settings import Settings
 
 
-class FileReads:
+class FileReads(UsageAnswers):
     """The reading half of `EmbeddedService`. Any thread and any event loop may call it.
 
     Args:
@@ -39,7 +39,7 @@ class FileReads:
         held: Callable[[], Partition],
         waiting: Callable[[], int],
     ) -> None:
-        self._held = held
+        self._held, self._clock = held, clock
         self._reader = DecisionReader(path)
         self._usage = UsageReader(lambda _: LogSlices(path), index_path(path, settings))
         self._pages = DecisionPages(self._reader, self._usage)
@@ -74,12 +74,12 @@ class FileReads:
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         return self._limits.budget(dataset, analyst)
 
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return [row.view() for row in await self.usage_by(dataset, "analyst")]
-
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Return who used a dataset, by analyst, purpose, day or month."""
         return await asyncio.to_thread(self._usage.rows, dataset, by, self._last())
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        return await asyncio.to_thread(self._usage.sums, dataset, self._last(), since_day=since_day)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         view = self.views.dataset(dataset)

@@ -23,12 +23,14 @@ class Answer(NamedTuple):
         body: the schema of its body.
         headers: its headers, with their descriptions.
         media_types: of the body.
+        also: schemas of the body in other media types.
     """
 
     description: str
     body: JsonSchema
     headers: Mapping[str, str] = MappingProxyType({})
     media_types: tuple[str, ...] = (JSON,)
+    also: Mapping[str, JsonSchema] = MappingProxyType({})
 
 
 def _problem(description: str, **headers: str) -> Answer:
@@ -125,6 +127,17 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "400": _QUERY,
         "404": _UNKNOWN,
         "422": _problem("by is none of these; or this door counts by analyst alone"),
+        "503": _BUSY,
+    },
+    "show_why": {
+        "200": Answer(
+            "who used the budget, and how much longer it lasts",
+            reference("Why"),
+            also={"text/csv": _TEXT},
+        ),
+        "400": _QUERY,
+        "404": _UNKNOWN,
+        "422": _BROKEN,
         "503": _BUSY,
     },
     "list_requests": {
@@ -275,7 +288,10 @@ def _limited(operation: str) -> dict[str, Answer]:
 def _response(answer: Answer) -> dict[str, Any]:
     response: dict[str, Any] = {
         "description": answer.description,
-        "content": {media_type: {"schema": answer.body} for media_type in answer.media_types},
+        "content": {
+            **{media_type: {"schema": answer.body} for media_type in answer.media_types},
+            **{media_type: {"schema": body} for media_type, body in answer.also.items()},
+        },
     }
     if answer.headers:
         response["headers"] = {

@@ -189,6 +189,7 @@ def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response
     other = door.post("/requests", sent | {"purpose": "another"})
     ahead = door.ask(request_id=new_id(clock, ahead_ms=400_000))
     pages = "/datasets/{dataset}/requests"
+    why = "/datasets/{dataset}/why"
     one = "/datasets/{dataset}/requests/{request_id}"
     return [
         ("post", "/requests", asked),
@@ -205,6 +206,9 @@ def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response
         ("get", "/datasets/{dataset}", door.http.get("/datasets/census")),
         ("get", "/datasets/{dataset}", door.http.get("/datasets/nowhere")),
         ("get", "/datasets/{dataset}/usage", door.http.get("/datasets/census/usage")),
+        ("get", why, door.http.get("/datasets/census/why?analyst=zoe")),
+        ("get", why, door.http.get("/datasets/nowhere/why")),
+        ("get", why, door.http.get("/datasets/census/why?by=colour")),
         ("get", pages, door.http.get("/datasets/census/requests")),
         ("get", pages, door.http.get("/datasets/census/requests?after=x")),
         ("get", pages, door.http.get("/datasets/nowhere/requests")),
