@@ -15,6 +15,7 @@ import msgspec
 from accountant.amounts import parse_units
 from accountant.records import NO_REQUEST, Origin, Snapshot, check_maker, decode_decision
 from accountant.records.decided import CountedDecision
+from accountant.records.limits.limits import LevelCrossed
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
@@ -25,6 +26,7 @@ from accountant.views.datasets import (
     fold_numbered,
     fold_snapshot,
 )
+from accountant.views.level_alerts import crossed_by_grant
 from accountant.views.usage import Rows, UsageTable, Vacancies, analyst_in
 
 
@@ -41,6 +43,7 @@ class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     crossed: tuple[str, ...] = ()
     request: msgspec.Raw = NO_REQUEST
     source: Origin | None = None
+    levels: tuple[LevelCrossed, ...] = ()
 
 
 _decode_line = msgspec.json.Decoder(LogLine).decode
@@ -85,7 +88,7 @@ def counted(line: LogLine, value: bytes, *, usage: bool = True) -> CountedDecisi
         value,
         analyst,
         charged,
-        bool(line.crossed),
+        bool(line.crossed) or any(level.crossed for level in line.levels),
     )
 
 
@@ -130,6 +133,9 @@ class ViewFolder:
         """Take in a run; return the thresholds newly seen to be crossed, in their order."""
         before = self.budgets.get(dataset)
         view, crossed = fold_alerts(before, run)
+        for each in run:
+            if each.crossed and each.outcome is Outcome.GRANTED:
+                crossed += crossed_by_grant(decode_decision(each.value))
         if view is None:
             return crossed
         if view is not before:

@@ -82,6 +82,7 @@ class EmbeddedService:
             clock,
             lags=lambda: [Lag("requests", 0, len(self._inbox))],
             analysts=settings.metrics_analysts,
+            levels=settings.metrics_levels,
             index=self._usage,
         )
         self.views = LiveViews(self.live_ledgers)
@@ -325,7 +326,7 @@ class EmbeddedService:
             self._heads.begin(partition)
         # What was committed without this process knowing so is read from the log.
         self._appended.send([Appended(0, partition.sequence + 1, ())])
-        self._send_alerts(self._crossings.begin(partition.ledgers))
+        self._send_alerts(self._crossings.begin(partition))
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
@@ -337,7 +338,7 @@ class EmbeddedService:
         self._usage.wake()
         if self._heads is not None:
             self._heads.wake(committed.partition)
-        self._send_alerts(self._crossings.take(records, committed.partition.ledgers))
+        self._send_alerts(self._crossings.take(records, committed.partition))
 
     def _send_alerts(self, alerts: list[Alert]) -> None:
         if alerts:
@@ -347,4 +348,4 @@ class EmbeddedService:
 
     def _crossed(self) -> list[Alert]:
         partition = self._writer.partition
-        return [] if partition is None else crossed(partition.ledgers.copy())
+        return [] if partition is None else crossed(partition)

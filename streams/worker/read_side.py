@@ -154,6 +154,10 @@ class ReadSide:
                 await read_side._topic.known()
                 await read_side._publisher.run()
 
+    def tell(self, partition: int, alerts: Iterable[Alert]) -> None:
+        """Have alerts sent that this process has found itself."""
+        self._publisher.take(partition, alerts)
+
     async def _on_row(self, partition: int, row: Row) -> None:
         if not isinstance(row, Snapshot):
             return  # the tables have neither members nor levels

@@ -104,6 +104,9 @@ class World:
         )
         with Accountant(f"http://{self.gateway}") as ledger:
             ledger.open(SLOW, policy, by="registrar")
+            ledger.set_member(SLOW, "ana", roles=["analyst"], team="methods", by="registrar")
+            more = {"part": "0.5", "pace": ("0.1", "P1D"), "reserved": "0.2"}
+            ledger.set_limit(SLOW, "team", "methods", **more, by="registrar")
             for _ in range(times):
                 ledger.ask(SLOW, "pure:0.004", analyst="ana")
                 time.sleep(pause)
@@ -140,6 +143,7 @@ def world(broker: LocalBroker, application: str, programs: Programs, home: Path)
         "ACCOUNTANT_PARTITIONS": str(PARTITIONS),
         "ACCOUNTANT_LOG_FORMAT": "json",
         "ACCOUNTANT_METRICS_ANALYSTS": "100",
+        "ACCOUNTANT_METRICS_LEVELS": "100",
     }
     subprocess.run(
         [ACCOUNTANT, "topics", "create"], env=environment, check=True, stdout=subprocess.DEVNULL
