@@ -19,7 +19,7 @@ from accountant.views.levels import LevelView
 from streams.metrics.snapshot import LevelUse
 
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 0, "analyst": 1}
-"""Which are shown first; a default is nobody's use, and of those under it there may be very many."""
+"""Which are shown first; nobody uses a default, and under one there may be very many."""
 _LABELS: Final = ("dataset", "scope", "name")
 
 

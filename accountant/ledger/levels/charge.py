@@ -16,7 +16,6 @@ from accountant.records import encode
 from accountant.records.limits.limits import LevelNamed, What
 from accountant.records.outcomes import Reason
 
-
 _CROSSED: Final = ',"crossed":'
 
 
