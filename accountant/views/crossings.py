@@ -10,7 +10,7 @@ import msgspec
 from accountant.ledger.snapshots import totals_from
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision
-from accountant.records.limits.limits import LevelCrossed, LimitTold, Scope
+from accountant.records.limits.limits import LevelCrossed, LevelMoved, LimitTold, Scope
 from accountant.records.outcomes import Outcome
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.level_alerts import crossed_by_grant, crossed_in_view, rules_of
@@ -27,7 +27,7 @@ class _Changed(msgspec.Struct):
 _decode_changed = msgspec.json.Decoder(_Changed).decode
 
 
-def may_cross_levels(outcome: Outcome, levels: Sequence[LevelCrossed]) -> bool:
+def may_cross_levels(outcome: Outcome, levels: Sequence[LevelCrossed | LevelMoved]) -> bool:
     """Return whether a decision may have alerts of levels."""
     tells = outcome is Outcome.AMENDED or outcome is Outcome.LIMIT_SET
     return tells or any(level.crossed for level in levels)

@@ -33,7 +33,6 @@ from accountant.views.datasets import (
     fold_numbered,
     fold_snapshot,
 )
-from accountant.views.level_alerts import crossed_by_grant
 from accountant.views.usage import Rows, UsageTable, Vacancies, analyst_in
 
 
@@ -142,9 +141,6 @@ class ViewFolder:
         """Take in a run; return the thresholds newly seen to be crossed, in their order."""
         before = self.budgets.get(dataset)
         view, crossed = fold_alerts(before, run)
-        for each in run:
-            if each.crossed and each.outcome is Outcome.GRANTED:
-                crossed += crossed_by_grant(decode_decision(each.value))
         if view is None:
             return crossed
         if view is not before:

@@ -19,8 +19,8 @@ from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
 from accountant.partition.levels import team_of
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records import Decision
-from accountant.records.decided import Encoded
+from accountant.records import Decision, decode_decision
+from accountant.records.decided import CountedDecision, Encoded
 from accountant.records.limits.limits import LevelMoved, LimitTold, Scope, level_alert_id
 from accountant.records.outcomes import Outcome
 from accountant.times import iso
@@ -68,6 +68,16 @@ def crossed_by_grant(
             for threshold in moved.crossed
         ]
     return found
+
+
+def crossed_by_grants(run: Iterable[CountedDecision]) -> list[Alert]:
+    """As `crossed_by_grant`, of the grants among some decisions, where no limit is known."""
+    return [
+        alert
+        for each in run
+        if each.crossed and each.outcome is Outcome.GRANTED
+        for alert in crossed_by_grant(decode_decision(each.value))
+    ]
 
 
 def _ratio(moved: LevelMoved, plan: CompiledPolicy | None, rule: Rule | None) -> float | None:

@@ -148,7 +148,7 @@ class Sight:
         # Where anybody may ask, everybody is an analyst.
         is_analyst = is_open or "analyst" in roles
         sees_requests = sees_all or (is_analyst and not sees_only_own(policy))
-        team = None if row is None else row.team
+        team = None if row is None else (row.team or None)
         return Standing(who.name, sees_all, sees_requests, team)
 
     def roles(self, dataset: str) -> frozenset[Role]:
