@@ -13,9 +13,9 @@ from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
 from accountant.times import issued_at
+from accountant.views.alerting.own_alerts import OwnAlerts, crossed
 from accountant.views.datasets import Alert
 from accountant.views.heads import Head
-from accountant.views.own_alerts import OwnAlerts, crossed
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.broadcast import Broadcast, Subscription

@@ -9,7 +9,12 @@ import msgspec
 from accountant.partition.ids import decode_identity
 from accountant.records import DECODE_ERRORS, check_maker, decode_decision, encode
 from accountant.records.limits.limits import LevelCrossed
-from accountant.views.crossings import crossings, level_crossings, may_cross, may_cross_levels
+from accountant.views.alerting.crossings import (
+    crossings,
+    level_crossings,
+    may_cross,
+    may_cross_levels,
+)
 from accountant.views.datasets import Alert
 from streams.errors import Unavailable
 from streams.gateway.access.sight import (

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from accountant.ledger import Ledger
 from accountant.partition import Partition
 from accountant.records.decided import Encoded
+from accountant.views.alerting.level_alerts import crossed_in, crossed_of_state
 from accountant.views.datasets import Alert, Once, alerts, view_of_ledger
 from accountant.views.follow import fold_alerts, runs
-from accountant.views.level_alerts import crossed_in, crossed_of_state
 
 
 class OwnAlerts:

@@ -11,8 +11,8 @@ from accountant.partition import Partition
 from accountant.records import Decision, decode_decision
 from accountant.records.decided import Encoded
 from accountant.replay.refold import Refold
+from accountant.views.alerting.own_alerts import OwnAlerts, crossed
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
-from accountant.views.own_alerts import OwnAlerts, crossed
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened

@@ -12,8 +12,8 @@ from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision
 from accountant.records.limits.limits import LevelCrossed, LevelMoved, LimitTold, Scope
 from accountant.records.outcomes import Outcome
+from accountant.views.alerting.level_alerts import crossed_by_grant, crossed_in_view, rules_of
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.level_alerts import crossed_by_grant, crossed_in_view, rules_of
 from accountant.views.levels import LevelView
 
 

@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from accountant.records import decode_decision
-from accountant.views.crossings import level_crossings
+from accountant.views.alerting.crossings import level_crossings
+from accountant.views.alerting.level_alerts import crossed_by_grant, crossed_of_state
+from accountant.views.alerting.own_alerts import OwnAlerts
 from accountant.views.datasets import Alert, DatasetView, fold_decision
-from accountant.views.level_alerts import crossed_by_grant, crossed_of_state
-from accountant.views.own_alerts import OwnAlerts
 from tests.accountant.world import World, code, opened
 
 RED, BLUE = "red:1", "red"
