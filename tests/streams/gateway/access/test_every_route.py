@@ -12,7 +12,12 @@ from streams.gateway.access.guard import HEALTH
 from streams.gateway.app import create_app
 from tests.streams.gateway.access.known_door import KnownDoor
 
-_VALUES = {"{dataset:str}": "census", "{request_id:str}": "x", "{path:str}": "x"}
+_VALUES = {
+    "{dataset:str}": "census",
+    "{request_id:str}": "x",
+    "{analyst:str}": "ana",
+    "{path:str}": "x",
+}
 
 
 def addresses(door: KnownDoor) -> list[tuple[str, str]]:
