@@ -45,7 +45,7 @@ def teams_of_all(board: Board) -> None:
             most=1,
         ),
         panel_id=31,
-        width=8,
+        width=7,
         height=8,
     )
     board.add(
@@ -65,7 +65,7 @@ def teams_of_all(board: Board) -> None:
             most=1,
         ),
         panel_id=32,
-        width=8,
+        width=7,
         height=8,
     )
     board.add(
@@ -75,15 +75,15 @@ def teams_of_all(board: Board) -> None:
             "says so; and only as far as the dataset's own budget has room.",
             [query(f"min by (dataset, name, unit) (privacy_level_left{{{teams}}})", table=True)],
             {
-                "dataset": ("dataset", {}),
-                "name": ("team", {}),
+                "dataset": ("dataset", {"custom__width": 130}),
+                "name": ("team", {"custom__width": 110}),
                 "unit": ("unit", {"custom__width": 90}),
                 "Value": ("left", {}),
             },
             sort="dataset",
         ),
         panel_id=33,
-        width=8,
+        width=10,
         height=8,
     )
 
@@ -103,7 +103,7 @@ def teams_of_one(board: Board) -> None:
             most=1,
         ),
         panel_id=61,
-        width=8,
+        width=10,
         height=8,
     )
     board.add(
@@ -124,7 +124,7 @@ def teams_of_one(board: Board) -> None:
             stepped=True,
         ),
         panel_id=62,
-        width=8,
+        width=14,
         height=8,
     )
     board.add(
@@ -147,7 +147,7 @@ def teams_of_one(board: Board) -> None:
             ],
             {
                 "scope": ("scope", {"custom__width": 90}),
-                "name": ("name", {}),
+                "name": ("name", {"custom__width": 160}),
                 "unit": ("unit", {"custom__width": 90}),
                 "Value #A": ("left", {}),
                 "Value #B": ("more comes in", {"unit": "dtdurations", "decimals": 0}),
@@ -155,8 +155,8 @@ def teams_of_one(board: Board) -> None:
             sort="scope",
         ),
         panel_id=63,
-        width=6,
-        height=8,
+        width=20,
+        height=6,
     )
     board.add(
         number(
@@ -166,6 +166,6 @@ def teams_of_one(board: Board) -> None:
             [query("sum(privacy_levels_not_shown) or vector(0)")],
         ),
         panel_id=64,
-        width=2,
-        height=8,
+        width=4,
+        height=6,
     )
