@@ -13,9 +13,9 @@ from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
 from accountant.times import issued_at
+from accountant.views.alerting.own_alerts import OwnAlerts, crossed
 from accountant.views.datasets import Alert
 from accountant.views.heads import Head
-from accountant.views.own_alerts import OwnAlerts, crossed
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.broadcast import Broadcast, Subscription
@@ -254,7 +254,7 @@ class EmbeddedService(FileReads):
             self._heads.begin(partition)
         # What was committed without this process knowing so is read from the log.
         self._appended.send([Appended(0, partition.sequence + 1, ())])
-        self._send_alerts(self._crossings.begin(partition.ledgers))
+        self._send_alerts(self._crossings.begin(partition))
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
@@ -266,7 +266,7 @@ class EmbeddedService(FileReads):
         self._usage.wake()
         if self._heads is not None:
             self._heads.wake(committed.partition)
-        self._send_alerts(self._crossings.take(records, committed.partition.ledgers))
+        self._send_alerts(self._crossings.take(records, committed.partition))
 
     def _send_alerts(self, alerts: list[Alert]) -> None:
         if alerts:
@@ -276,4 +276,4 @@ class EmbeddedService(FileReads):
 
     def _crossed(self) -> list[Alert]:
         partition = self._writer.partition
-        return [] if partition is None else crossed(partition.ledgers.copy())
+        return [] if partition is None else crossed(partition)

@@ -219,6 +219,8 @@ class KafkaService(FollowedReads):
         for dataset, run in runs(decided).items():
             crossed += self._views_of.take_run(dataset, run)
         self._limits.take_lines(partition, lines, self._views)
+        if self._alerts.heard:
+            crossed += self._limits.alerts(zip(lines, values, strict=True), self._views)
         self.usage_index.seen(partition, last.partition_sequence)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])

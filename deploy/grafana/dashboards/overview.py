@@ -20,6 +20,7 @@ from deploy.grafana.dashboards.shared import (
     EXHAUSTED,
     decisions_by_outcome,
 )
+from deploy.grafana.dashboards.teams import teams_of_all
 
 
 def overview() -> Board:
@@ -41,6 +42,7 @@ def overview() -> Board:
     _now(board)
     _alerts(board)
     budgets(board)
+    teams_of_all(board)
     _requests(board)
     return board
 

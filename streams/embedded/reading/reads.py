@@ -47,6 +47,7 @@ class FileReads(UsageAnswers):
             clock,
             lags=lambda: [Lag("requests", 0, waiting())],
             analysts=settings.metrics_analysts,
+            levels=settings.metrics_levels,
             index=self._usage,
         )
         self.views = LiveViews(self.live_ledgers)
