@@ -86,7 +86,7 @@ class StateRows:
                 self._on_partition_row(partition)
             if are_all(partition, rows.values()):
                 self._missing.remove(tp)
-        except DECODE_ERRORS as error:
+        except (*DECODE_ERRORS, ValueError) as error:  # of an amount that is none
             # The partition's next owner writes such rows again; the log holds the decisions.
             _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
 
