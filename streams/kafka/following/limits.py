@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from accountant.advice.preview import Preview, preview
 from accountant.partition.key_hash import partition_of
