@@ -13,6 +13,7 @@ from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
+from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
 
 MOST_PAGE_BYTES: Final = 4 << 20
@@ -75,9 +76,20 @@ class Service(Protocol):
     async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
         """Return what a request would be told now, None if the dataset was never opened.
 
-        Nothing is written.
+        Nothing is written. The limits of the analyst whom it names count.
         Raises: RequestInvalid: the claim breaks a rule.
         """
+        ...
+
+    async def levels(self, dataset: str) -> list[LevelView]:
+        """Return a dataset's limits that are in force, by scope and name.
+
+        The default for each analyst of a team is told once, without anybody's use.
+        """
+        ...
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
+        """Return what an analyst may still use of a dataset, None if it was never opened."""
         ...
 
     async def usage(self, dataset: str) -> list[UsageView]:

@@ -8,17 +8,21 @@ from __future__ import annotations
 import msgspec
 
 from accountant.advice.fit import budget_of, fit
-from accountant.claims import Claim, checked
+from accountant.claims import CheckedClaim, Claim, checked
+from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.snapshots import left_wire, totals_from
-from accountant.policy.compiled import stored_plan
+from accountant.ledger.levels.standing import Standing
+from accountant.ledger.levels.together import together
+from accountant.ledger.snapshots import left_wire
 from accountant.records import Decision
+from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.previews import PreviewRequest
-from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
+from accountant.views.ledgers import ledger_of
+from accountant.views.level_views import Divided
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,8 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         fits: after a refusal, the largest claim of the same kind that would be granted.
         more: how many more such requests would be granted after this one, one after another,
             None for any number. Where a filter cannot count exactly, somewhat fewer.
+        level: the limit that refuses it, where the dataset itself would take it.
+        left_at: of an `exhausted`, what is left at each limit that applies.
     """
 
     dataset: str
@@ -46,6 +52,8 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     fits: str | None
     more: int | None
     ends: str | None = None
+    level: LevelNamed | None = None
+    left_at: tuple[LevelLeft, ...] = ()
 
     def __bool__(self) -> bool:
         raise TypeError("a preview is neither true nor false: read its `granted`")
@@ -54,8 +62,18 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 decode_preview = msgspec.json.Decoder(Preview).decode
 
 
-def preview(view: DatasetView, asked: PreviewRequest) -> Preview:
+def preview(
+    view: DatasetView,
+    asked: PreviewRequest,
+    divided: Divided | None = None,
+    team: str = "",
+) -> Preview:
     """Return what a request would be told on a dataset as it stands.
+
+    Args:
+        asked: of its `analyst`, or of somebody of whom no limit speaks.
+        divided: the dataset's limits; None where it has none.
+        team: the analyst's, "" for none.
 
     Raises:
         RequestInvalid: a field of the claim breaks its rule.
@@ -65,51 +83,45 @@ def preview(view: DatasetView, asked: PreviewRequest) -> Preview:
         claim = checked(asked.claim)
     except RequestInvalid as error:
         raise error.under("claim") from None
-    ledger = ledger_of(view)
-    after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, ledger.changed_at)
+    analyst = asked.analyst or ""
+    ledger = ledger_of(view) if divided is None else divided.ledger
+    standing = None if divided is None else divided.standing(analyst, team)
+    at = ledger.changed_at if divided is None else divided.at
+    after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, standing)
     granted = verdict.outcome is Outcome.GRANTED
     more: int | None = 0
     if granted and verdict.price is not None:
         plan = after.plan
-        more = plan.kind.count(plan.capacity, after.spent, verdict.price)
-    price = None if granted else verdict.price
+        if divided is None or standing is None:
+            more = plan.kind.count(plan.capacity, after.spent, verdict.price)
+        else:
+            more = _more(
+                divided.after(after, verdict.charged).standing(analyst, team), after, claim
+            )
+    refused = None if granted else verdict.price
     return Preview(
         dataset=view.dataset,
-        sequence=view.sequence,
+        sequence=ledger.sequence,
         granted=granted,
         reason=verdict.reason,
         cost=verdict.cost,
-        asked=None if price is None else price.wire,
+        asked=None if refused is None else refused.wire,
         left=left_wire(after),
         fits=verdict.fits,
         more=more,
         ends=verdict.ends,
+        level=verdict.level,
+        left_at=verdict.left_at,
     )
 
 
-def ledger_of(view: DatasetView) -> Ledger:
-    """Return the ledger that a view shows.
-
-    Raises: LogDamaged: the view does not fit its own policy.
-    """
-    plan = stored_plan(view.policy, tuple(view.budget.values()), view.exact)
-    mechanisms, totals = totals_from(plan, view.totals, view.rounded_up)
-    return Ledger(
-        dataset=view.dataset,
-        plan=plan,
-        sequence=view.sequence,
-        mechanisms=mechanisms,
-        totals=totals,
-        crossed=len(view.crossed),
-        exhausted=view.exhausted,
-        closed=view.closed,
-        opened_at=from_iso(view.opened_at),
-        changed_at=from_iso(view.last_decided_at),
-        generation=view.generation,
-        readings=plan.readings(totals),
-        halted=view.halted,
-        fractional=bool(view.rounded_up),
-    )
+def _more(standing: Standing | None, ledger: Ledger, claim: CheckedClaim) -> int | None:
+    """Return how many such claims fit at every level, one after another."""
+    if standing is None:
+        plan = ledger.plan
+        return plan.kind.count(plan.capacity, ledger.spent, price(claim, plan.priced, plan.exact))
+    kind = together(standing, ledger)
+    return kind.count((), (), price(claim, kind.needs, ledger.plan.exact))
 
 
 def more_like(claim: Claim, view: DatasetView, *, decision: Decision | None = None) -> int | None:

@@ -33,10 +33,11 @@ class LevelTable:
         levels: by key.
     """
 
-    __slots__ = ("_booked", "_withheld", "levels")
+    __slots__ = ("_booked", "_limits", "_withheld", "levels")
 
     def __init__(self) -> None:
         self.levels: dict[Key, Level] = {}
+        self._limits: dict[str, dict[Key, None]] = {}
         self._booked: dict[tuple[str, str], Booked] = {}
         self._withheld: dict[str, Sums] = {}
 
@@ -69,8 +70,20 @@ class LevelTable:
             self.take_sums(shares.booked, {key[0]: shares.withheld})
         if level is None:
             self.levels.pop(key, None)
+            self._limits.get(key[0], {}).pop(key, None)
         else:
-            self.levels[key] = level
+            self.keep(key, level)
+
+    def keep(self, key: Key, level: Level) -> None:
+        """Replace a level whose sums of shares are replaced by somebody else."""
+        if level.rule is not None and key not in self.levels:
+            self._limits.setdefault(key[0], {})[key] = None
+        self.levels[key] = level
+
+    def limits_of(self, dataset: str) -> list[Level]:
+        """Return the levels of a dataset that a record was made about; any thread may ask."""
+        keys = self._limits.get(dataset, {}).copy()
+        return [level for key in keys if (level := self.levels.get(key)) is not None]
 
     def take_sums(self, booked: dict[tuple[str, str], Booked], withheld: dict[str, Sums]) -> None:
         """Replace sums of shares by those that go with levels which were replaced."""
@@ -216,5 +229,5 @@ class LevelChanges:
                 sums.put(name, crc)
             else:  # nobody asked for its row
                 sums.forget(name)
-            table.levels[key] = level
+            table.keep(key, level)
         table.take_sums(self._booked, self._withheld)

@@ -10,6 +10,7 @@ from accountant.claims import Claim, checked
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records.inputs import Undecodable, _parse, canonical
+from accountant.records.names import check_name
 from accountant.records.outcomes import Reason
 from accountant.records.translate import translate
 
@@ -19,11 +20,13 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         claim: what the mechanism promises, for `unit` and `neighbours`.
+        analyst: who would ask, whose limits then count.
     """
 
     claim: Claim
     unit: str
     neighbours: Neighbours
+    analyst: str | None = None
 
 
 class _Wish(PreviewRequest, frozen=True, forbid_unknown_fields=False):
@@ -59,4 +62,6 @@ def check_preview(value: bytes) -> PreviewRequest:
         checked(asked.claim)
     except RequestInvalid as error:
         raise error.under("claim") from None
+    if asked.analyst is not None:
+        check_name("analyst", asked.analyst)
     return asked

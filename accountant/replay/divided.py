@@ -6,17 +6,9 @@ from collections import Counter
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.ledger.levels.level import (
-    Count,
-    Key,
-    Level,
-    Paced,
-    amounts_from,
-    level_of,
-    texts_of,
-    unused_of,
-)
+from accountant.ledger.levels.level import Key, Level, level_of, texts_of
 from accountant.ledger.levels.setting import level_after_setting
+from accountant.ledger.levels.told import level_after_grant
 from accountant.partition import Partition
 from accountant.partition.checksum import crc_of_row
 from accountant.partition.ids import decode_identity
@@ -65,25 +57,12 @@ def _after_grant(
             f"decision {decision.partition_sequence} charges version {moved.version} of a limit of "
             f"{moved.scope} {name}, which dataset {dataset} does not have"
         )
-    rule, level = rule_of.rule, rule_of
+    level = rule_of
     if moved.scope == "each":
         key = dataset, "each", name, decode_identity(decision.request).analyst
         level = partition.levels.get(key) or Level(*key)
-    counted, paced, used = level.counted, level.paced, level.used
-    if moved.totals is not None:
-        amounts = amounts_from(moved.totals, moved.rounded_up)
-        counted = Count(rule.counted_since, tuple(moved.totals), amounts)
-    if moved.paced is not None and moved.window is not None:
-        amounts = amounts_from(moved.paced, moved.paced_rounded_up)
-        resets = partition.resets[0]
-        sums = tuple(moved.paced)
-        paced = Paced(rule.paced_since, sums, amounts, moved.window, resets)
-    if moved.used is not None:
-        amounts = amounts_from(moved.used, moved.used_rounded_up)
-        used = Count(rule.shared_since, tuple(moved.used), amounts)
-    sequence = int(decision.sequence or 0)
-    withheld = unused_of(level.rule, used)
-    return key, Level(*key, sequence, level.rule, counted, paced, used, withheld)
+    sequence, resets = int(decision.sequence or 0), partition.resets[0]
+    return key, level_after_grant(level, rule_of, moved, sequence, resets)
 
 
 def take_level_row(partition: Partition, key: bytes, value: bytes | None) -> None:

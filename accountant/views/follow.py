@@ -13,8 +13,16 @@ from typing import TypeVar
 import msgspec
 
 from accountant.amounts import parse_units
-from accountant.records import NO_REQUEST, Origin, Snapshot, check_maker, decode_decision
+from accountant.records import (
+    FIRST_RULES,
+    NO_REQUEST,
+    Origin,
+    Snapshot,
+    check_maker,
+    decode_decision,
+)
 from accountant.records.decided import CountedDecision
+from accountant.records.limits.limits import LevelMoved, LimitTold
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
@@ -29,7 +37,7 @@ from accountant.views.usage import Rows, UsageTable, Vacancies, analyst_in
 
 
 class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
-    """The fields of a decision that counting takes; see `records.Decision`."""
+    """The fields of a decision that counting and limits take; see `records.Decision`."""
 
     partition_sequence: int
     decided_at: str
@@ -41,6 +49,9 @@ class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     crossed: tuple[str, ...] = ()
     request: msgspec.Raw = NO_REQUEST
     source: Origin | None = None
+    rules: int = FIRST_RULES
+    limit: LimitTold | None = None
+    levels: tuple[LevelMoved, ...] = ()
 
 
 _decode_line = msgspec.json.Decoder(LogLine).decode

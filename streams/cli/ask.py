@@ -80,7 +80,14 @@ def ask(
             if request_id is not None:
                 fail(Exit.USAGE, "--dry-run excludes --id: it sends nothing")
             _dry_run(
-                dataset, wanted, unit, cast("Neighbours | None", neighbours), url, token_file, json
+                dataset,
+                wanted,
+                analyst,
+                unit,
+                cast("Neighbours | None", neighbours),
+                url,
+                token_file,
+                json,
             )
         sent_id = request_id or new_id(SystemClock())
         with connected(url, token_file, wait=wait) as ledger:
@@ -102,7 +109,7 @@ def ask(
                 # Whether it will be decided is unknown: only the same id is safe to send.
                 again = f"the same command with --id {sent_id}; it is never charged twice"
                 fail_unanswered(error.why, again=again)
-            then = None if json else _then(ledger, dataset, wanted, reply.decision)
+            then = None if json else _then(ledger, dataset, wanted, analyst, reply.decision)
     tell(reply.decision, as_json=json, then=then)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
@@ -112,6 +119,7 @@ def ask(
 def _dry_run(
     dataset: str,
     claim: Claim,
+    analyst: str | None,
     unit: str | None,
     neighbours: Neighbours | None,
     url: str,
@@ -119,29 +127,41 @@ def _dry_run(
     json: bool,
 ) -> NoReturn:
     """Print what a request would be told, and end the command."""
-    from accountant.advice.preview import preview
     from accountant.records.previews import PreviewRequest
     from streams.cli.printing.dry_run import tell_preview
-    from streams.cli.reading.dataset_reader import opened
+    from streams.cli.reading.dataset_reader import fail_unopened, open_views
 
-    view = opened(dataset, url, token_file)
-    policy = view.policy
-    asked = PreviewRequest(claim, unit or policy.unit, neighbours or policy.neighbours)
-    shown = preview(view, asked)
+    with open_views(url, token_file) as views:
+        view = views.one(dataset)
+        if view is None:
+            fail_unopened(dataset)
+        policy = view.policy
+        wanted = unit or policy.unit, neighbours or policy.neighbours
+        shown = views.preview(view, PreviewRequest(claim, *wanted, analyst))
     tell_preview(shown, as_json=json)
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
 
 
-def _then(ledger: Accountant, dataset: str, claim: Claim, decision: Decision) -> str | None:
+def _then(
+    ledger: Accountant, dataset: str, claim: Claim, analyst: str | None, decision: Decision
+) -> str | None:
     """Return how many more like a grant would be granted, None where that is not known."""
-    from accountant.advice.preview import more_like
     from accountant.errors import BudgetError
-    from streams.cli.printing.tables import about_more
+    from streams.cli.printing.tables import about_more, request_of
 
-    if not decision.granted or decision.totals is None:
+    if not decision.granted:
         return None
+    asked = request_of(decision)
     try:
-        view = ledger.dataset(dataset)
+        shown = ledger.cost(
+            dataset,
+            claim,
+            analyst=analyst,
+            unit=asked["unit"],
+            neighbours=asked["neighbours"],
+        )
     except BudgetError:  # the grant is to be told whatever becomes of this look
         return None
-    return None if view is None else about_more(more_like(claim, view, decision=decision))
+    if not shown.granted:
+        return about_more(0)
+    return about_more(None if shown.more is None else shown.more + 1)

@@ -236,6 +236,7 @@ def show(
     And how many more requests like one would be granted.
     """
     from accountant.claims.text import parse_claim
+    from streams.cli.printing.limits import limit_table
     from streams.cli.printing.members import joint_line, member_lines
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_details
@@ -251,6 +252,7 @@ def show(
         rollbacks = views.rollbacks()
         joint = joint_of(found, views)
         members = [] if json else views.members(name)
+        limits = [] if json else views.levels(name)
         is_whole = joint is None or json or views.is_whole
     if json:
         print_json(with_joint(found, joint))
@@ -259,6 +261,8 @@ def show(
         if joint is not None:
             more.append(("together", joint_line(joint, is_whole=is_whole)))
         stdout().print(dataset_details(found, like=claim, more=more))
+        if limits:
+            stdout().print(limit_table(limits))
     for partition, count in rollbacks.items():
         typer.echo(
             f"the log of partition {partition} has accepted {count} times that decisions are lost, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -23,7 +24,10 @@ from streams.cli.reading.policy_options import (
 
 if TYPE_CHECKING:
     from accountant.advice.choose_filter import FilterChoice
+    from accountant.advice.fit import Fit
+    from accountant.advice.preview import Preview
     from accountant.claims import Claim
+    from accountant.records.previews import PreviewRequest
     from accountant.views.datasets import DatasetView
 
 
@@ -50,6 +54,10 @@ def fits(
     dataset: Annotated[
         str | None, typer.Option(help="An open dataset: what is left of its budget.")
     ] = None,
+    analyst: Annotated[
+        str | None,
+        typer.Option(help="With --dataset: whose limits count; with a token by default its name."),
+    ] = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     json: Json = False,
@@ -64,7 +72,7 @@ def fits(
     from accountant.advice.choose_filter import choose, choose_all, mix
     from accountant.claims import checked
     from accountant.claims.text import parse_claim
-    from streams.cli.reading.dataset_reader import opened
+    from streams.cli.reading.dataset_reader import fail_unopened, open_views
 
     policy = policy_of(budget if is_typed(context, *_OF_A_FILTER) else proposed(budget))
     with explained():
@@ -72,8 +80,15 @@ def fits(
         if dataset is not None:
             why = "the budget is what is left of the dataset's"
             excluded(context, "--dataset", _OF_A_BUDGET, why=why)
-            _print_of_dataset(opened(dataset, url, token_file), wanted, json=json)
+            with open_views(url, token_file) as views:
+                view = views.one(dataset)
+                if view is None:
+                    fail_unopened(dataset)
+                shown = views.preview(view, _asked(view, wanted, analyst))
+            _print_of_dataset(view, wanted, shown, json=json)
             return
+        if analyst is not None:
+            fail(Exit.USAGE, "--analyst needs --dataset: a new one has no limits")
         with named_options(*PARAMETERS):
             if policy.filter == "all":
                 _check(policy)
@@ -88,19 +103,29 @@ def fits(
         raise typer.Exit(Exit.FAILED)
 
 
-def _print_of_dataset(view: DatasetView, claim: Claim, *, json: bool) -> None:
+def _asked(view: DatasetView, claim: Claim, analyst: str | None) -> PreviewRequest:
+    from accountant.records.previews import PreviewRequest
+
+    return PreviewRequest(claim, view.policy.unit, view.policy.neighbours, analyst)
+
+
+def _within_limits(found: Fit, shown: Preview) -> Fit:
+    """Return how often a claim fits, no more often than the analyst's limits allow."""
+    count = 0 if not shown.granted else None if shown.more is None else shown.more + 1
+    counts = [each for each in (found.count, count) if each is not None]
+    return dataclasses.replace(found, count=min(counts, default=None))
+
+
+def _print_of_dataset(view: DatasetView, claim: Claim, shown: Preview, *, json: bool) -> None:
     """Print how often a claim fits what a dataset has left, and what a request would be told."""
     from accountant.advice.choose_filter import FilterChoice
     from accountant.advice.fit import budget_of, fit
-    from accountant.advice.preview import preview
-    from accountant.records.previews import PreviewRequest
     from streams.cli.printing.dry_run import tell_preview
     from streams.cli.printing.output import print_json
 
     budget, policy = budget_of(view), view.policy
-    found = FilterChoice(name=policy.filter, plan=budget.plan, fit=fit(claim, budget))
-    assert found.fit is not None
-    shown = preview(view, PreviewRequest(claim, policy.unit, policy.neighbours))
+    fits = _within_limits(fit(claim, budget), shown)
+    found = FilterChoice(name=policy.filter, plan=budget.plan, fit=fits)
     if json:
         more = {
             "dataset": shown.dataset,
@@ -113,7 +138,7 @@ def _print_of_dataset(view: DatasetView, claim: Claim, *, json: bool) -> None:
     else:
         _print_one(found, claim, json=False)
         tell_preview(shown, as_json=False)
-    if found.fit.count == 0:
+    if fits.count == 0:
         raise typer.Exit(Exit.FAILED)
 
 

@@ -111,6 +111,35 @@ def remove(
     _tell(decision, json)
 
 
+@app.command("list")
+def list_(
+    dataset: Dataset,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """List a dataset's limits, with what is used and left; as JSON, one a line.
+
+    A ledger's file is only read. A door tells owners, auditors and administrators of all, others
+    of those that their own requests are checked at.
+    """
+    from streams.cli.printing.limits import limit_table
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.reading.dataset_reader import fail_unopened, open_views
+
+    with explained(), open_views(url, token_file) as views:
+        if views.one(dataset) is None:
+            fail_unopened(dataset)
+        found = views.levels(dataset)
+    if json:
+        for level in found:
+            print_json(level)
+    elif found:
+        stdout().print(limit_table(found))
+    else:
+        typer.echo(f"{dataset} has no limits: everybody draws on the whole budget")
+
+
 def _whom(team: str | None, analyst: str | None, each: str | None) -> tuple[str, str | None]:
     named = {"team": team, "analyst": analyst, "each": each}
     given = [(scope, name) for scope, name in named.items() if name is not None]

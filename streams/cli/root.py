@@ -24,6 +24,7 @@ from streams.cli import (
     log,
     me,
     member,
+    mine,
     new_id,
     plan,
     serve,
@@ -98,6 +99,7 @@ app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
 app.add_typer(member.app, name="member", rich_help_panel=_USE)
 app.add_typer(limit.app, name="limit", rich_help_panel=_USE)
 app.command("me", rich_help_panel=_USE)(me.me)
+app.command("mine", rich_help_panel=_USE)(mine.mine)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
 app.command("usage", rich_help_panel=_USE)(usage.usage)
 app.command("watch", rich_help_panel=_USE)(watch.watch)

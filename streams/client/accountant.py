@@ -13,19 +13,16 @@ from accountant.claims import Claim
 from accountant.errors import BudgetError
 from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
-from accountant.records.members import Member
-from accountant.views.datasets import Alert, DatasetView
-from accountant.views.heads import Head
-from accountant.views.usage import UsageView
+from accountant.views.datasets import Alert
 from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
 from streams.client.connect import connect_here
-from streams.client.http.me import Me
 from streams.client.loop_thread import LoopThread
 from streams.client.methods import refuse_old_close
 from streams.client.notebooks.shown import client_html
 from streams.client.owned.methods import Make
 from streams.client.patience import WAIT_S, Patience
+from streams.client.reading.waited import WaitedReads
 from streams.client.releases import Releases
 from streams.client.reply import Reply
 from streams.client.requests import PreparedRequest, Wanted, unanswered, undecided, words
@@ -39,7 +36,7 @@ T = TypeVar("T")
 Given = ParamSpec("Given")
 
 
-class Accountant(Releases):
+class Accountant(WaitedReads, Releases):
     """A ledger, for notebooks and scripts; connected once made, let go by `close`.
 
     The same as `AsyncAccountant` without an event loop. With a sqlite URL the ledger runs in
@@ -51,6 +48,8 @@ class Accountant(Releases):
 
     Args: as those of `AsyncAccountant`.
     """
+
+    _client: AsyncAccountant
 
     def __init__(
         self,
@@ -103,36 +102,6 @@ class Accountant(Releases):
         refuse_old_close(dataset, rest)
         self.disconnect()
 
-    def datasets(self) -> list[DatasetView]:
-        """Return every dataset, by name."""
-        return self._call(self._client.datasets())
-
-    def dataset(self, name: str) -> DatasetView | None:
-        """Return one dataset, None if it was never opened."""
-        return self._call(self._client.dataset(name))
-
-    def heads(self) -> list[Head]:
-        """Return the end of each partition's log.
-
-        Kept where whoever runs the ledger cannot change them, they show later that nothing was cut
-        off or written anew: `accountant audit --head`, and `--checkpoints` for signed ones.
-        """
-        return self._call(self._client.heads())
-
-    def members(self, dataset: str) -> list[Member]:
-        """Return a dataset's members by name, those whose time is over among them.
-
-        A door tells owners, auditors and administrators of all, others of themselves alone.
-        """
-        return self._call(self._client.members(dataset))
-
-    def me(self) -> Me:
-        """Return whom the ledger knows this client as; nobody in a file and on Kafka.
-
-        Raises: Unauthenticated: the door wants a token, or knows no such one.
-        """
-        return self._call(self._client.me())
-
     @property
     def shows_token(self) -> bool:
         """Whether there is a door that a token is shown to."""
@@ -143,13 +112,6 @@ class Accountant(Releases):
         if by is None:
             return self._call(self._client.said(None, make, wait))
         return self.decided(make(by), wait)
-
-    def usage(self, dataset: str) -> list[UsageView]:
-        """Return who used a dataset, by analyst, since its log began.
-
-        Raises: Unavailable: the index of usage is still behind; ask again.
-        """
-        return self._call(self._client.usage(dataset))
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """Return the decision on a request of the last hour, None if it is not known.
@@ -163,17 +125,20 @@ class Accountant(Releases):
         dataset: str,
         claim: str | Claim | StatedClaim | Mapping[str, Any],
         *,
+        analyst: str | None = None,
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         wait: float = WAIT_S,
     ) -> Preview:
         """Return what a request would be told now: granted or not, its cost, what would be left.
 
-        Nothing is written or charged. The arguments are those of `ask`.
+        Nothing is written or charged. The arguments are those of `ask`; the limits of the analyst
+        count, where one is known.
 
         Raises: RequestInvalid: also where the dataset was never opened.
         """
-        asked = self._client.cost(dataset, claim, unit=unit, neighbours=neighbours, wait=wait)
+        fields = {"analyst": analyst, "unit": unit}
+        asked = self._client.cost(dataset, claim, **fields, neighbours=neighbours, wait=wait)
         return self._call(asked)
 
     def requests(self, dataset: str, *, after: int = 0) -> Iterator[Decision]:

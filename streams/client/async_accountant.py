@@ -8,24 +8,23 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, Self
 
+import msgspec
+
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
-from accountant.records.members import Member
 from accountant.records.previews import asked_in
-from accountant.views.datasets import Alert, DatasetView
-from accountant.views.heads import Head
-from accountant.views.usage import UsageView
+from accountant.views.datasets import Alert
 from streams.client.async_releases import AsyncReleases
 from streams.client.connect import AbsentLedger, connect_here, let_go, settings_of
-from streams.client.http.me import Me
-from streams.client.identity import me_of, own_name, shows_token
+from streams.client.identity import own_name, shows_token
 from streams.client.methods import refuse_old_close
 from streams.client.one_a_process import UsedAfterFork
 from streams.client.owned.methods import Make
 from streams.client.patience import GRACE_S, WAIT_S, answered, looked_up
+from streams.client.reading.awaited import AwaitedReads
 from streams.client.reply import Call, Reply, must_be_awaited
 from streams.client.requests import SOMEBODY, PreparedRequest, Wanted, undecided
 from streams.client.stated import StatedClaim
@@ -40,7 +39,7 @@ _USUAL: Final[tuple[str, Neighbours]] = ("person", "add_remove")
 _PAGE: Final = 500  # decisions
 
 
-class AsyncAccountant(AsyncReleases):
+class AsyncAccountant(AwaitedReads, AsyncReleases):
     """A ledger, for programs with an event loop; use it as an `async with` context.
 
     Outcomes are values: a refusal is a `Reply` with a reason, and `fits` says what would
@@ -170,39 +169,6 @@ class AsyncAccountant(AsyncReleases):
         return await asyncio.to_thread(self.look, make=make)
 
     @must_be_awaited
-    async def datasets(self) -> list[DatasetView]:
-        """Return every dataset, by name."""
-        return await (await self._reached()).datasets()
-
-    @must_be_awaited
-    async def dataset(self, name: str) -> DatasetView | None:
-        """Return one dataset, None if it was never opened."""
-        return await (await self._reached()).dataset(name)
-
-    @must_be_awaited
-    async def members(self, dataset: str) -> list[Member]:
-        """As `Accountant.members`."""
-        return await (await self._reached()).members(dataset)
-
-    @must_be_awaited
-    async def me(self) -> Me:
-        """As `Accountant.me`."""
-        return await me_of(await self._reached())
-
-    @must_be_awaited
-    async def usage(self, dataset: str) -> list[UsageView]:
-        """Return who used a dataset, by analyst, since its log began.
-
-        Raises: Unavailable: the index of usage is still behind; ask again.
-        """
-        return await (await self._reached()).usage(dataset)
-
-    @must_be_awaited
-    async def heads(self) -> list[Head]:
-        """As `Accountant.heads`."""
-        return await (await self._reached()).heads()
-
-    @must_be_awaited
     async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """As `Accountant.decision`."""
         found = await self._found(dataset, analyst, request_id)
@@ -213,17 +179,21 @@ class AsyncAccountant(AsyncReleases):
         dataset: str,
         claim: str | Claim | StatedClaim | Mapping[str, Any],
         *,
+        analyst: str | None = None,
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         wait: float = WAIT_S,
     ) -> Call[Preview]:
         """As `Accountant.cost`."""
-        wanted = self.wanted(dataset, claim, _NOBODY, "", unit, neighbours)
-        return Call(self._cost(wanted, wait))
+        who = analyst or self.named()
+        wanted = self.wanted(dataset, claim, who or _NOBODY, "", unit, neighbours)
+        return Call(self._cost(wanted, who, wait))
 
-    async def _cost(self, wanted: Wanted, wait: float) -> Preview:
+    async def _cost(self, wanted: Wanted, who: str | None, wait: float) -> Preview:
         call = await self.prepare(wanted, wait)
-        found = await (await self._reached()).preview(wanted.dataset, asked_in(call.body))
+        # Where only a token says who asks, the door knows it.
+        asked = msgspec.structs.replace(asked_in(call.body), analyst=who)
+        found = await (await self._reached()).preview(wanted.dataset, asked)
         if found is None:
             raise RequestInvalid("dataset", "must have been opened", wanted.dataset)
         return found

@@ -14,6 +14,7 @@ from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
+from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
 from streams.client import one_a_process
 from streams.client.http import HttpService
@@ -72,6 +73,12 @@ class AbsentLedger:
         raise self._missing
 
     async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
+        raise self._missing
+
+    async def levels(self, dataset: str) -> list[LevelView]:
+        raise self._missing
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         raise self._missing
 
     async def usage(self, dataset: str) -> list[UsageView]:

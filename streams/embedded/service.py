@@ -7,34 +7,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
-from accountant.advice.preview import Preview, preview
 from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
-from accountant.records.members import Member, MemberRow
-from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
-from accountant.views.datasets import Alert, DatasetView
+from accountant.views.datasets import Alert
 from accountant.views.heads import Head
 from accountant.views.own_alerts import OwnAlerts, crossed
-from accountant.views.usage import UsageView
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
-from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.live_views import LiveViews
 from streams.embedded.own_checkpoints.place import check_ledger, own_heads, senders_of
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
+from streams.embedded.reading.reads import FileReads
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
-from streams.index import By, UsageReader, UsageRow, index_path
-from streams.metrics.live_ledgers import LiveLedgers
-from streams.processing.observers import Committed, Entitlement, Lag, Observer
+from streams.processing.observers import Committed, Entitlement, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Appended, Readiness, heads_of
 from streams.settings import Settings
@@ -42,7 +35,7 @@ from streams.settings import Settings
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
-class EmbeddedService:
+class EmbeddedService(FileReads):
     """The embedded ledger as a `Service`. Make it by `open`.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
@@ -57,15 +50,14 @@ class EmbeddedService:
         clock: Clock,
         decide: Decide,
     ) -> None:
-        self._path = file.path
         self._lock = file.lock
         self._clock = clock
         self._inbox = InputQueue(settings.most_waiting)
+        super().__init__(file.path, settings, clock, self._partition, self._inbox.__len__)
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended]()
         self._alerts = Broadcast[Alert]()
         self._crossings = OwnAlerts()
-        self._reader = DecisionReader(file.path)
         self.alert_counts = AlertCounts()
         self._outbox = outbox_of(
             file.path,
@@ -74,17 +66,8 @@ class EmbeddedService:
             self.alert_counts,
             self._crossed,
         )
-        self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
         self.checkpoint_places = senders_of(settings)
         self._heads = own_heads(file, settings, clock, self.checkpoint_places)
-        self._pages = DecisionPages(self._reader, self._usage)
-        self.live_ledgers = LiveLedgers(
-            clock,
-            lags=lambda: [Lag("requests", 0, len(self._inbox))],
-            analysts=settings.metrics_analysts,
-            index=self._usage,
-        )
-        self.views = LiveViews(self.live_ledgers)
         journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity)
 
         def make(observer: Observer, entitlement: Entitlement) -> Processor:
@@ -193,55 +176,12 @@ class EmbeddedService:
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
         return self.find_sync(dataset, who, request_id)
 
-    async def datasets(self) -> list[DatasetView]:
-        self._check_readable()
-        # With very many datasets this takes a quarter of a second, too long to block the loop.
-        return list((await asyncio.to_thread(self.views.datasets)).values())
-
-    async def dataset(self, name: str) -> DatasetView | None:
-        self._check_readable()
-        return self.views.dataset(name)
-
-    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
-        view = await self.dataset(dataset)
-        # To search for the largest claim that fits, or to count, may take milliseconds.
-        return None if view is None else await asyncio.to_thread(preview, view, asked)
-
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return [row.view() for row in await self.usage_by(dataset, "analyst")]
-
-    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return who used a dataset, by analyst, purpose, day or month."""
-        return await asyncio.to_thread(self._usage.rows, dataset, by, self._check_readable())
-
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
-        view = self.views.dataset(dataset)
-        last = 0 if view is None else view.sequence
-        upto = self._check_readable()  # after the view, so that this decision is not before its
-        read = self._pages.read
-        return await asyncio.to_thread(read, dataset, last, upto, after=after, most=most)
-
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
-
-    @property
-    def partitions(self) -> int:
-        """1: a file has one partition."""
-        return 1
 
     def appended(self) -> Subscription[Appended]:
         """As `LedgerService.appended`."""
         return self._appended.subscribe()
-
-    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
-        """As `LedgerService.read_log`."""
-        return await asyncio.to_thread(self._reader.slice, first, most)
-
-    async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        """As `LedgerService.last_decision`."""
-        last = self._check_readable()
-        (value,) = await self.read_log(partition, last, 1)
-        return last, value
 
     def branch(self, partition: int) -> int | None:
         """As `LedgerService.branch`."""
@@ -254,18 +194,6 @@ class EmbeddedService:
 
     async def heads(self) -> list[Head]:
         return await heads_of(self)
-
-    def member(self, dataset: str, name: str) -> MemberRow | None:
-        """As `LedgerService.member`."""
-        return self._held().members.get(dataset, name)
-
-    def memberships(self, name: str) -> list[MemberRow]:
-        """As `LedgerService.memberships`."""
-        return self._held().members.memberships(name)
-
-    async def members(self, dataset: str) -> list[Member]:
-        rows = self._held().members.of(dataset).copy()
-        return [row.told for _, row in sorted(rows.items())]
 
     def alerts(self) -> Subscription[Alert]:
         return self._alerts.subscribe()
@@ -310,11 +238,7 @@ class EmbeddedService:
     async def close(self) -> None:
         await asyncio.to_thread(self.close_sync)
 
-    def _check_readable(self) -> int:
-        """Return the number of the last decision that readers see."""
-        return self._held().sequence
-
-    def _held(self) -> Partition:
+    def _partition(self) -> Partition:
         partition = self._writer.partition
         if partition is None:
             raise Unavailable("; ".join(self._writer.reasons) or "refolding")

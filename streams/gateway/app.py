@@ -10,8 +10,6 @@ from prometheus_client import CollectorRegistry
 
 from streams.clock import Clock, SystemClock
 from streams.gateway.access import guarded, make_authenticator, proxies_of
-from streams.gateway.access.me import show_me
-from streams.gateway.access.members import list_members
 from streams.gateway.access.refusal import count_refusals
 from streams.gateway.context import Context
 from streams.gateway.contract.methods import answer_head
@@ -29,6 +27,9 @@ from streams.gateway.host_header import host_check
 from streams.gateway.limit import limited
 from streams.gateway.monitoring import monitoring
 from streams.gateway.page import page
+from streams.gateway.people.budgets import list_limits, show_budget, show_own_budgets
+from streams.gateway.people.me import show_me
+from streams.gateway.people.members import list_members
 from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS
 from streams.gateway.submit import (
@@ -55,6 +56,9 @@ _ROUTES: Final = [
     show_dataset,
     show_usage,
     list_members,
+    list_limits,
+    show_budget,
+    show_own_budgets,
     list_requests,
     show_decision,
     show_head,

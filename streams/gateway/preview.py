@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 from litestar import Response, post
 from litestar.params import FromPath
 
 from accountant.records import encode
 from accountant.records.previews import check_preview
+from streams.gateway.access.principal import principal_of
 from streams.gateway.access.sight import sight_of
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.contract.openapi import PreviewOperation
+from streams.gateway.people.budgets import check_sees_budget
 from streams.gateway.problems import JSON, never_opened
 from streams.gateway.submit import _wrong_content
 
@@ -23,14 +26,23 @@ from streams.gateway.submit import _wrong_content
 async def preview_request(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Tell whether a request would be granted, its cost and what would be left.
 
-    Nothing is written or charged. The next decision on the dataset may change the answer.
+    Nothing is written or charged. The next decision on the dataset may change the answer. The
+    limits of `analyst` count, by default of the one who asks; who sees all of the dataset may ask
+    of others, and an engine for those that it asks for.
     """
     wrong = _wrong_content(request)
     if wrong is not None:
         return wrong
     asked = check_preview(await request.body())
-    if await sight_of(request).dataset(dataset) is None:
+    sight = sight_of(request)
+    seen = await sight.dataset(dataset)
+    if seen is None:
         return never_opened(dataset)
+    who = principal_of(request)
+    if who is not None and asked.analyst is None:
+        asked = msgspec.structs.replace(asked, analyst=who.name)
+    elif who is not None and asked.analyst is not None and "engine" not in sight.roles(dataset):
+        check_sees_budget(request, seen[1], asked.analyst)
     found = await context_of(request).service.preview(dataset, asked)
     if found is None:
         return never_opened(dataset)

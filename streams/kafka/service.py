@@ -7,28 +7,21 @@ import contextlib
 from pathlib import Path
 from typing import Final, Self
 
-from accountant.advice.preview import Preview, preview
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
-from accountant.records import Decision, Snapshot, Source, decode_decision
-from accountant.records.members import Member, MemberRow
+from accountant.records import Decision, Source, decode_decision
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
-from accountant.records.previews import PreviewRequest
-from accountant.records.state_rows import Row
-from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import ViewFolder, counted, decode_line, runs
+from accountant.views.datasets import Alert
+from accountant.views.follow import counted, decode_line, runs
 from accountant.views.heads import Head
-from accountant.views.members import MemberViews
-from accountant.views.usage import UsageView
 from streams.broadcast import Broadcast, Subscription
-from streams.clock import Clock, SystemClock
+from streams.clock import Clock
 from streams.errors import JournalFault, Refused, Unavailable
-from streams.index import By, UsageRow
 from streams.kafka.appender import Appender
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.recent import Place, Recent
+from streams.kafka.following.reads import FollowedReads
+from streams.kafka.following.recent import Place
 from streams.kafka.following.tail import Tail
-from streams.kafka.indexed.usage import KafkaUsage
 from streams.kafka.topics import check_whole
 from streams.service import Answer, Appended, Readiness, heads_of
 
@@ -43,7 +36,7 @@ _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller wai
 _BRANCHES: Final = frozenset({Outcome.GENESIS, Outcome.ROLLED_BACK})
 
 
-class KafkaService:
+class KafkaService(FollowedReads):
     """Appends bodies with acks=all and answers from a read-committed tail of the decisions.
 
     `start` returns once the tail follows every partition, so the service never misses a decision
@@ -51,22 +44,14 @@ class KafkaService:
 
     Args:
         index: file of the index of usage; without it, a temporary one.
-
-    Attributes:
-        usage_index: kept from its `start` on, or from the first question about usage.
     """
 
     def __init__(
         self, deployment: Deployment, *, index: Path | None = None, clock: Clock | None = None
     ) -> None:
-        self._deployment = deployment
+        super().__init__(deployment, index, clock)
         self._appender = Appender(deployment)
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
-        self._recent = Recent(clock or SystemClock(), deployment.window_ms)
-        self._views: dict[str, DatasetView] = {}
-        self.usage_index = KafkaUsage(deployment, index)
-        self._views_of = ViewFolder(self._views, {})
-        self._members = MemberViews()
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended](_MOST_BATCHES)
         self._alerts = Broadcast[Alert]()
@@ -74,6 +59,7 @@ class KafkaService:
             deployment,
             on_row=self._take_row,
             on_decisions=self._take_decisions,
+            on_partition_row=self._limits.take_partition_row,
             history_ms=deployment.window_ms,
             pause=self._until_wanted,
             clock=clock,
@@ -179,62 +165,12 @@ class KafkaService:
             async with asyncio.timeout(_PAUSE_S):
                 await self._wanted.wait()
 
-    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        return self._recent.by_request.get((dataset, who, request_id))
-
-    async def datasets(self) -> list[DatasetView]:
-        # Sorting very many takes 0.2 s, and would keep the loop from answering requests.
-        return await asyncio.to_thread(_by_name, list(self._views.items()))
-
-    async def dataset(self, name: str) -> DatasetView | None:
-        return self._views.get(name)
-
-    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
-        view = await self.dataset(dataset)
-        # To search for the largest claim that fits, or to count, may take milliseconds.
-        return None if view is None else await asyncio.to_thread(preview, view, asked)
-
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return [row.view() for row in await self.usage_by(dataset, "analyst")]
-
-    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return who used a dataset, by analyst, purpose, day or month.
-
-        Raises: Unavailable: the index is behind, or cannot be read.
-        """
-        return await self.usage_index.rows(dataset, by) if dataset in self._views else []
-
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
-        if dataset not in self._views:
-            return []
-        return await self.usage_index.decisions(dataset, after=after, most=most)
-
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
-
-    @property
-    def partitions(self) -> int:
-        """As `LedgerService.partitions`."""
-        return self._deployment.partitions
 
     def appended(self) -> Subscription[Appended]:
         """As `LedgerService.appended`."""
         return self._appended.subscribe()
-
-    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
-        """As `LedgerService.read_log`."""
-        return await self.usage_index.log.read(partition, first, most)
-
-    async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        """As `LedgerService.last_decision`."""
-        return await self.usage_index.log.last(partition)
-
-    def branch(self, partition: int) -> int | None:
-        """As `LedgerService.branch`."""
-        return self._tail.branches.get(partition)
-
-    def newest_checkpoint(self, partition: int) -> None:
-        """None: workers sign, and a gateway has no key."""
 
     async def heads(self) -> list[Head]:
         return await heads_of(self)
@@ -261,34 +197,6 @@ class KafkaService:
             if not future.done():
                 future.set_exception(Unavailable("closing: retry with the same bytes"))
 
-    async def _take_row(self, _partition: int, row: Row) -> None:
-        if isinstance(row, MemberRow):
-            self._members.take_row(row)
-        elif isinstance(row, Snapshot):
-            self._views_of.take_row(row)
-
-    def member(self, dataset: str, name: str) -> MemberRow | None:
-        """As `LedgerService.member`."""
-        self._check_follows()
-        return self._members.get(dataset, name)
-
-    def memberships(self, name: str) -> list[MemberRow]:
-        """As `LedgerService.memberships`."""
-        self._check_follows()
-        return self._members.memberships(name)
-
-    def _check_follows(self) -> None:
-        """Check that changes of members reach this process: whoever was removed is let in else.
-
-        Raises: Unavailable: they do not.
-        """
-        if self._tail.trouble:
-            raise Unavailable(self._tail.trouble)
-
-    async def members(self, dataset: str) -> list[Member]:
-        self._check_follows()
-        return [row.told for row in self._members.of(dataset)]
-
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
         lines = [decode_line(value) for value in values]
         for line, value in zip(lines, values, strict=True):
@@ -307,6 +215,7 @@ class KafkaService:
         decided = (counted(*each, usage=False) for each in zip(lines, values, strict=True))
         for dataset, run in runs(decided).items():
             crossed += self._views_of.take_run(dataset, run)
+        self._limits.take_lines(partition, lines, self._views)
         self.usage_index.seen(partition, lines[-1].partition_sequence)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])
@@ -321,10 +230,6 @@ class KafkaService:
 def _branch_of(value: bytes) -> int:
     rollback = decode_decision(value).rollback
     return 0 if rollback is None else rollback.branch
-
-
-def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:
-    return [view for _, view in sorted(views)]
 
 
 async def _check_needed(deployment: Deployment) -> None:

@@ -60,7 +60,7 @@ class Rule:
     """
 
     __slots__ = (
-        *("_bounds", "_plan", "counted_since", "kind", "paced_at", "paced_since", "period"),
+        *("_under", "counted_since", "kind", "paced_at", "paced_since", "period"),
         *("head", "is_in_force", "share", "share_sums", "shared_since", "team", "told"),
     )
 
@@ -84,20 +84,25 @@ class Rule:
         self.team = (told.reserved.team or "") if told.reserved else ""
         name = "" if told.name is None else f',"name":"{told.name}"'
         self.head = f'{{"scope":"{told.scope}"{name},"version":{told.version}'
-        self._plan: CompiledPolicy | None = None
-        self._bounds = Bounds(None, None)
+        self._under: tuple[CompiledPolicy | None, Bounds] = None, Bounds(None, None)
 
     def under(self, plan: CompiledPolicy) -> Bounds:
         """Return what it comes to under the policy of its dataset."""
         # Every request asks, and a policy changes with an amendment alone. Nothing else depends on
         # when this is worked out: a row of `state` may be read before its dataset's.
-        if self._plan is not plan:
-            self._plan, self._bounds = plan, bounds_of(self.told, plan)
-        return self._bounds
+        # One attribute: a reader in another thread never leaves one policy's bounds for another's.
+        under = self._under
+        if under[0] is not plan:
+            under = self._under = plan, bounds_of(self.told, plan)
+        return under[1]
 
     def window(self, at: int) -> int:
         """Return the number of the period that a time lies in."""
         return (at - self.paced_at) // self.period
+
+    def ends_at(self, window: int) -> int:
+        """Return when a period ends, milliseconds since 1970."""
+        return self.paced_at + (window + 1) * self.period
 
 
 class Level(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ from accountant.ledger.levels.level import Level, Rule
 from accountant.ledger.levels.shares import Sums, plus
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records.limits.limits import LevelLeft, Texts
+from accountant.times import iso
 
 
 class Applied(NamedTuple):
@@ -81,21 +82,24 @@ def applied(
 def left_at(standing: Standing, ledger: Ledger) -> tuple[LevelLeft, ...]:
     """Return what each level has left, for somebody whose request did not fit."""
     found: list[LevelLeft] = []
-    whole = _left_of_others(standing, ledger)
+    whole = left_of_others(standing, ledger)
     for each in standing.applied:
         told, (limit, pace) = each.rule.told, each.bounds
         left = None if limit is None else limit.left(each.counted)
         if told.scope == "dataset":
             left, whole = whole, None
-        pace_left = None if pace is None else pace.left(each.paced)
+        pace_left, more_at = None, None
+        if pace is not None:
+            pace_left, more_at = pace.left(each.paced), iso(each.rule.ends_at(each.window))
         if left is not None or pace_left is not None:
-            found.append(LevelLeft(told.scope, told.name, left, pace_left))
+            found.append(LevelLeft(told.scope, told.name, left, pace_left, more_at))
     if whole is not None:
         found.insert(0, LevelLeft("dataset", None, whole))
     return tuple(found)
 
 
-def _left_of_others(standing: Standing, ledger: Ledger) -> Texts | None:
+def left_of_others(standing: Standing, ledger: Ledger) -> Texts | None:
+    """Return what a dataset has left where others' shares are kept back, None where none is."""
     if not standing.others:
         return None
     plan = ledger.plan

@@ -123,12 +123,14 @@ class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         left: of its limit; of the dataset, what is left where others' shares are kept back.
         pace_left: of its pace, until the period ends.
+        more_at: when that is, and the next period begins with all of its pace.
     """
 
     scope: Scope
     name: str | None = None
     left: Texts | None = None
     pace_left: Texts | None = None
+    more_at: str | None = None
 
 
 def level_alert_id(dataset: str, generation: int, level: LevelMoved, threshold: str) -> str:

@@ -88,6 +88,12 @@ def level_row_key(dataset: str, scope: str, team: str, name: str) -> bytes:
     return f'{{"dataset":"{dataset}","scope":"{scope}{within}","name":"{name}"}}'.encode()
 
 
+def level_row_keys(dataset: str) -> tuple[bytes, bytes]:
+    """Return two keys between which those of a dataset's levels are, and no other."""
+    first = _BEGIN + dataset.encode() + _SCOPED
+    return first, first + b"\xff"
+
+
 def is_level_row_key(key: bytes) -> bool:
     """Tell a level's key from those of datasets, of members and of the partition."""
     return key.startswith(_BEGIN) and _SCOPED in key

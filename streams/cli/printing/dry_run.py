@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from streams.cli.printing.limits import level_words
 from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.tables import (
     NO_DELTA,
@@ -37,6 +38,7 @@ def _lines(shown: Preview) -> list[Text]:
     lines = [head.append("; nothing was asked or written")]
     if (means := meaning(shown.reason)) is not None:
         lines.append(Text(f"  {means}"))
+    lines += [Text(f"  {line}") for line in level_words(shown)]
     if lacks_delta(shown.asked, shown.left, None):
         lines.append(Text(f"  {NO_DELTA}"))
     lines += amount_lines(shown.left, cost=shown.cost, asked=shown.asked)

@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from accountant.views.datasets import DatasetView
     from accountant.views.population import JointGuarantee
-    from streams.cli.reading.dataset_reader import Views
+    from streams.cli.reading.views.base import Views
 
 
 def joint_of(view: DatasetView, views: Views) -> JointGuarantee | None:

@@ -42,7 +42,7 @@ def _indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
     With the number of the only partition that it was compared with, if there are others.
     """
     from streams.cli.reading.log_reader import KafkaLog, SqliteLog, log_source
-    from streams.embedded.decision_reader import LogSlices
+    from streams.embedded.reading.decision_reader import LogSlices
     from streams.index import UsageIndex, index_path
     from streams.settings import load
 

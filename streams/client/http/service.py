@@ -17,6 +17,13 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.served import as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.heads import Head
+from accountant.views.levels import (
+    AnalystBudget,
+    LevelView,
+    decode_analyst_budget,
+    decode_analyst_budgets,
+    decode_level_views,
+)
 from accountant.views.usage import UsageView
 from streams.client.http.bearer import Bearer, is_this_machine, verification
 from streams.client.http.lasting_events import lasting_events
@@ -143,6 +150,22 @@ class HttpService:
         )
         found = self._found(response)
         return None if found is None else self._decoded(found, decode_preview)
+
+    async def levels(self, dataset: str) -> list[LevelView]:
+        found = await self._get(f"/datasets/{quote(dataset, safe='')}/limits")
+        return [] if found is None else self._decoded(found, decode_level_views)
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
+        path = f"/datasets/{quote(dataset, safe='')}/budgets/{quote(analyst, safe='')}"
+        found = await self._get(path)
+        return None if found is None else self._decoded(found, decode_analyst_budget)
+
+    async def own_budgets(self) -> list[AnalystBudget]:
+        """Return what the client's token may still use, by dataset."""
+        found = await self._get("/me/budgets")
+        if found is None:
+            raise self._stranger("404 for who asks")
+        return self._decoded(found, decode_analyst_budgets)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         found = await self._get(f"/datasets/{quote(dataset, safe='')}/usage")

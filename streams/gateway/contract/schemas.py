@@ -37,7 +37,7 @@ from accountant.times import ID_PATTERN
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.usage import OTHERS, UsageView
-from streams.gateway.access.me import Me
+from streams.gateway.people.me import Me
 from streams.gateway.problems import Problem
 from streams.service import Readiness
 

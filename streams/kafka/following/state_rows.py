@@ -28,6 +28,9 @@ _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds; the last one repeats
 OnRow = Callable[[int, Row], Awaitable[None]]
 """Takes a partition and a row of one of its datasets, members or levels, perhaps twice."""
 
+OnPartitionRow = Callable[[PartitionRow], None]
+"""Takes a partition's own row, perhaps twice."""
+
 
 class StateRows:
     """Hands over the rows of datasets, members and levels; reads a partition again if need be.
@@ -37,7 +40,13 @@ class StateRows:
     reads begin after a dataset's opening, that dataset would stay unknown to it.
     """
 
-    def __init__(self, deployment: Deployment, on_row: OnRow) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        on_row: OnRow,
+        on_partition_row: OnPartitionRow | None = None,
+    ) -> None:
+        self._on_partition_row = on_partition_row
         self._cluster = deployment.cluster
         self._on_row = on_row
         topic = deployment.topics.state
@@ -71,6 +80,8 @@ class StateRows:
                 return
             partition = decode_partition_row(own)
             self.take_branch(tp.partition, partition.branch or 0)
+            if self._on_partition_row is not None:
+                self._on_partition_row(partition)
             if are_all(partition, rows.values()):
                 self._missing.remove(tp)
         except DECODE_ERRORS as error:

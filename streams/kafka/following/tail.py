@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.state_rows import OnRow, StateRows
+from streams.kafka.following.state_rows import OnPartitionRow, OnRow, StateRows
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import consumer, stop
 from streams.logs import get_logger
@@ -38,6 +38,7 @@ class Tail:
     it: every decision carries running totals and its dataset's sequence.
 
     Args:
+        on_partition_row: takes each partition's own row.
         read_on: called before each read; see `ReadOn`.
         pause: awaited between two reads, so that decisions come in few large batches while
             no caller waits for them.
@@ -49,13 +50,14 @@ class Tail:
         *,
         on_row: OnRow,
         on_decisions: OnDecisions,
+        on_partition_row: OnPartitionRow | None = None,
         read_on: ReadOn = _nothing_to_read_on,
         history_ms: int = 0,
         pause: Callable[[], Awaitable[None]],
         clock: Clock | None = None,
     ) -> None:
         self._deployment = deployment
-        self._rows = StateRows(deployment, on_row)
+        self._rows = StateRows(deployment, on_row, on_partition_row)
         self._on_decisions = on_decisions
         self._read_on = read_on
         self._history_ms = history_ms

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.advice.preview import ledger_of, more_like, preview
+from accountant.advice.preview import more_like, preview
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.ledger.snapshots import snapshot
@@ -18,6 +18,7 @@ from accountant.records import Decision
 from accountant.records.inputs import MOST_BYTES, Undecodable
 from accountant.records.previews import PreviewRequest, check_preview
 from accountant.views.datasets import view_of_ledger
+from accountant.views.ledgers import ledger_of
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.strategies import claims
 from tests.accountant.world import World
@@ -151,7 +152,8 @@ def test_a_body_is_read_as_a_request_s_is() -> None:
         ({"claim": {"type": "pure", "epsilon": "-1"}}, "claim.epsilon"),
         ({"claim": {"type": "pure", "epsilon": 0.1}}, "claim.epsilon"),
         ({"neighbours": "both"}, "neighbours"),
-        ({"analyst": "ana"}, "analyst"),
+        ({"analyst": "no name"}, "analyst"),
+        ({"purpose": "census"}, "purpose"),
     ],
 )
 def test_a_body_that_breaks_a_rule_is_told_which(change: dict[str, object], field: str) -> None:

@@ -191,6 +191,7 @@ def test_what_is_left_is_told_at_each_level() -> None:
             "scope": "dataset",
             "left": {"epsilon": "0.7", "delta": "0"},
             "pace_left": {"epsilon": "0.4", "delta": "0"},
+            "more_at": "2026-11-22T10:00:00.000Z",
         },
         {"scope": "team", "name": "blue", "left": {"epsilon": "0.2", "delta": "0"}},
     ]

@@ -13,6 +13,7 @@ from tests.faults.oracle.division import Division
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Clock, Limit, Use
 from tests.faults.oracle.meter import Amounts, amounts_told, down, grown
+from tests.faults.oracle.texts import at_text
 
 _NOTHING: Fields = {}
 
@@ -99,8 +100,9 @@ class Levels:
             if limit.meter is not None:
                 more["left"] = down(limit.meter.left(limit.capacity, limit.counted(use)))
             if limit.pace is not None:
-                _, paced = limit.paced(use, self._meter, self._clock)
+                window, paced = limit.paced(use, self._meter, self._clock)
                 more["pace_left"] = down(self._meter.left(limit.pace, paced))
+                more["more_at"] = at_text(limit.begin(window + 1))
             if limit.scope == "dataset" and found:
                 found[0] |= more
             elif more:

@@ -90,8 +90,16 @@ class Limit:
         return (now, whole.nothing()) if now > held else (held, use.paced[1])
 
     def index(self, at: int) -> int:
+        return (at - self.paced_at) // self._length
+
+    def begin(self, index: int) -> int:
+        """Return when a period begins, in milliseconds since 1970."""
+        return self.paced_at + index * self._length
+
+    @property
+    def _length(self) -> int:
         assert self.period is not None
-        return (at - self.paced_at) // (int(self.period[1:-1]) * DAY)
+        return int(self.period[1:-1]) * DAY
 
     def used(self) -> Amounts:
         assert self.share is not None

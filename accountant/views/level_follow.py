@@ -1,0 +1,86 @@
+"""The limits of datasets, kept by following decisions and rows of `state`.
+
+Rows and decisions may come twice and out of order: what a later decision of the dataset has left
+of a level holds. A grant by a limit that is not known yet is left out; the limit's row, which is
+read again until all are there, has it.
+"""
+
+from __future__ import annotations
+
+from accountant.ledger.levels.level import Key, Level, level_of
+from accountant.ledger.levels.setting import level_after_setting
+from accountant.ledger.levels.told import level_after_grant
+from accountant.partition.level_table import LevelTable
+from accountant.policy.compiled import CompiledPolicy
+from accountant.records.limits.limits import LIMITS_SINCE, LevelMoved
+from accountant.records.limits.rows import LevelRow
+from accountant.records.outcomes import Outcome
+from accountant.times import from_iso
+from accountant.views.follow import LogLine
+from accountant.views.usage import analyst_in
+
+
+class FollowedLevels:
+    """The levels of some partitions; each call is O(1).
+
+    Attributes:
+        table: the levels of all datasets.
+    """
+
+    def __init__(self) -> None:
+        self.table = LevelTable()
+        self._resets: dict[int, tuple[int, int, int]] = {}  # by partition, first the decision
+
+    def resets(self, partition: int) -> tuple[int, int]:
+        """Return how often a partition's clock was set back, and to which time at last."""
+        _, count, at = self._resets.get(partition, (-1, 0, 0))
+        return count, at
+
+    def take_row(self, row: LevelRow) -> None:
+        """Take in a level's row.
+
+        Raises: ValueError: an amount in it is none.
+        """
+        self._put(level_of(row))
+
+    def take_resets(self, partition: int, sequence: int, count: int, at: int) -> None:
+        """Take in what a partition's row says of its clock, as of its decision `sequence`."""
+        if sequence > self._resets.get(partition, (-1, 0, 0))[0]:
+            self._resets[partition] = sequence, count, at
+
+    def take_line(self, partition: int, line: LogLine, plan: CompiledPolicy | None) -> None:
+        """Take in a decision that resets the clock, sets a limit, or is charged to one.
+
+        Args:
+            plan: of the decision's dataset; None where that is not known.
+        Raises: ValueError: an amount in it is none.
+        """
+        if line.outcome is Outcome.CLOCK_RESET and line.rules >= LIMITS_SINCE:
+            count = self.resets(partition)[0] + 1
+            self.take_resets(partition, line.partition_sequence, count, from_iso(line.decided_at))
+        if line.dataset is None or line.sequence is None:
+            return
+        dataset, told = line.dataset, line.limit
+        if told is not None and plan is not None:
+            key: Key = dataset, told.scope, "", told.name or ""
+            before, at = self.table.get(key), from_iso(line.decided_at)
+            self._put(level_after_setting(before, dataset, told, plan, at, line.sequence))
+        for moved in line.levels:
+            self._move(partition, line, moved)
+
+    def _move(self, partition: int, line: LogLine, moved: LevelMoved) -> None:
+        dataset, name, sequence = str(line.dataset), moved.name or "", line.sequence or 0
+        limit = self.table.get((dataset, moved.scope, "", name))
+        if limit is None or limit.rule is None or limit.rule.told.version != moved.version:
+            return
+        level = limit
+        if moved.scope == "each":
+            key: Key = dataset, "each", name, analyst_in(line.request) or ""
+            level = self.table.get(key) or Level(*key)
+        count = self.resets(partition)[0]
+        self._put(level_after_grant(level, limit, moved, sequence, count))
+
+    def _put(self, level: Level) -> None:
+        known = self.table.get(level.key)
+        if known is None or known.sequence < level.sequence:
+            self.table.put(level)

@@ -1,0 +1,1 @@
+"""What clients read of a ledger: datasets, members, limits, usage."""

@@ -1,0 +1,98 @@
+"""What the client that is awaited reads of a ledger."""
+
+from __future__ import annotations
+
+import os
+
+from accountant.errors import RequestInvalid
+from accountant.records.members import Member
+from accountant.views.datasets import DatasetView
+from accountant.views.heads import Head
+from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.usage import UsageView
+from streams.client.http import HttpService
+from streams.client.http.me import Me
+from streams.client.identity import me_of, own_name
+from streams.client.methods import ANALYST
+from streams.client.reply import must_be_awaited
+from streams.service import Service
+
+
+class AwaitedReads:
+    """The reading half of `AsyncAccountant`.
+
+    Attributes:
+        analyst: who asks, where a call does not say so.
+    """
+
+    analyst: str | None
+
+    async def _reached(self, *, make: bool = False) -> Service:
+        raise NotImplementedError
+
+    @must_be_awaited
+    async def datasets(self) -> list[DatasetView]:
+        """Return every dataset, by name."""
+        return await (await self._reached()).datasets()
+
+    @must_be_awaited
+    async def dataset(self, name: str) -> DatasetView | None:
+        """Return one dataset, None if it was never opened."""
+        return await (await self._reached()).dataset(name)
+
+    @must_be_awaited
+    async def members(self, dataset: str) -> list[Member]:
+        """As `Accountant.members`."""
+        return await (await self._reached()).members(dataset)
+
+    @must_be_awaited
+    async def limits(self, dataset: str) -> list[LevelView]:
+        """As `Accountant.limits`."""
+        return await (await self._reached()).levels(dataset)
+
+    @must_be_awaited
+    async def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
+        """As `Accountant.budget`."""
+        service = await self._reached()
+        who = analyst or self.named()
+        if who is None:
+            who = await own_name(service, "analyst")
+        found = await service.budget_for(dataset, who)
+        if found is None:
+            raise RequestInvalid("dataset", "must have been opened", dataset)
+        return found
+
+    @must_be_awaited
+    async def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
+        """As `Accountant.budgets`."""
+        service = await self._reached()
+        who = analyst or self.named()
+        if who is None and isinstance(service, HttpService):
+            return await service.own_budgets()
+        if who is None:
+            raise RequestInvalid("analyst", f"must be given, or be set as {ANALYST}", who)
+        views = await service.datasets()
+        found = [await service.budget_for(view.dataset, who) for view in views]
+        return [budget for budget in found if budget is not None]
+
+    @must_be_awaited
+    async def me(self) -> Me:
+        """As `Accountant.me`."""
+        return await me_of(await self._reached())
+
+    @must_be_awaited
+    async def usage(self, dataset: str) -> list[UsageView]:
+        """Return who used a dataset, by analyst, since its log began.
+
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
+        return await (await self._reached()).usage(dataset)
+
+    @must_be_awaited
+    async def heads(self) -> list[Head]:
+        """As `Accountant.heads`."""
+        return await (await self._reached()).heads()
+
+    def named(self) -> str | None:
+        """Return who asks by the client's own word, None if only its token says so."""
+        return self.analyst or os.environ.get(ANALYST) or None

@@ -1,0 +1,1 @@
+"""What is read of a ledger in a file, beside its writer."""

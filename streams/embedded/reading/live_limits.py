@@ -1,0 +1,57 @@
+"""How the datasets of a ledger's file are divided, as its writer has it in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from accountant.advice.preview import Preview, preview
+from accountant.partition import Partition
+from accountant.partition.levels import team_of
+from accountant.records.previews import PreviewRequest
+from accountant.views.datasets import DatasetView
+from accountant.views.level_views import Divided, analyst_budget, level_views
+from accountant.views.levels import AnalystBudget, LevelView
+from streams.clock import Clock
+
+
+class LiveLimits:
+    """The limits of every dataset, and what is left under them. Any thread may call it.
+
+    Args:
+        held: returns the partition; raises Unavailable while there is none.
+    """
+
+    def __init__(self, held: Callable[[], Partition], clock: Clock) -> None:
+        self._held = held
+        self._clock = clock
+
+    def levels(self, dataset: str) -> list[LevelView]:
+        """As `Service.levels`."""
+        divided = self._divided(dataset)
+        return [] if divided is None else level_views(divided)
+
+    def budget(self, dataset: str, analyst: str) -> AnalystBudget | None:
+        """As `Service.budget_for`."""
+        divided = self._divided(dataset)
+        if divided is None:
+            return None
+        return analyst_budget(divided, analyst, self._team_of(dataset, analyst))
+
+    def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
+        """As `Service.preview`."""
+        team = self._team_of(view.dataset, asked.analyst or "")
+        return preview(view, asked, self._divided(view.dataset), team)
+
+    def _divided(self, dataset: str) -> Divided | None:
+        held = self._held()
+        ledger = held.ledgers.get(dataset)
+        if ledger is None:
+            return None
+        return Divided(ledger, held.levels, self._now(held), held.resets)
+
+    def _team_of(self, dataset: str, analyst: str) -> str:
+        held = self._held()
+        return team_of(held.members.get(dataset, analyst), self._now(held))
+
+    def _now(self, held: Partition) -> int:
+        return max(self._clock.now(), held.decided_at)

@@ -1,0 +1,1 @@
+"""Who asks, who may do what, and what is left for whom."""

@@ -1,0 +1,94 @@
+"""What is left for whom: the limits of a dataset, and the budgets of one analyst."""
+
+from __future__ import annotations
+
+from litestar import Response, get
+from litestar.params import FromPath
+
+from accountant.records import encode
+from accountant.records.names import check_name
+from accountant.views.levels import AnalystBudget
+from streams.gateway.access.pages import note_reading
+from streams.gateway.access.principal import principal_of
+from streams.gateway.access.refusal import forbidden
+from streams.gateway.access.sight import Sight, Standing, sight_of
+from streams.gateway.context import HttpRequest, context_of
+from streams.gateway.problems import JSON, never_opened
+
+
+@get("/datasets/{dataset:str}/limits", tags=["access"])
+async def list_limits(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Return a dataset's limits that are in force, by scope and name, with what is used.
+
+    Owners, auditors and administrators see all of them, everybody else those that their own
+    requests are checked at.
+    """
+    found = await sight_of(request).dataset(dataset)
+    if found is None:
+        return never_opened(dataset)
+    _, standing = found
+    service = context_of(request).service
+    if standing.sees_all:
+        return Response(encode(await service.levels(dataset)), media_type=JSON)
+    own = await service.budget_for(dataset, standing.name)
+    return Response(encode(() if own is None else own.levels), media_type=JSON)
+
+
+@get("/datasets/{dataset:str}/budgets/{analyst:str}", tags=["access"])
+async def show_budget(
+    request: HttpRequest, dataset: FromPath[str], analyst: FromPath[str]
+) -> Response[bytes]:
+    """Return what an analyst may still use of a dataset: its rest, and each limit that applies.
+
+    Owners, auditors and administrators may ask of anybody, everybody else of themselves.
+    """
+    check_name("analyst", analyst)
+    found = await sight_of(request).dataset(dataset)
+    if found is None:
+        return never_opened(dataset)
+    _, standing = found
+    check_sees_budget(request, standing, analyst)
+    note_reading(request, dataset, sees_all=standing.sees_all)
+    budget = await context_of(request).service.budget_for(dataset, analyst)
+    if budget is None:
+        return never_opened(dataset)
+    return Response(encode(budget), media_type=JSON)
+
+
+def check_sees_budget(request: HttpRequest, standing: Standing, analyst: str) -> None:
+    """Check that the one who asks may know what an analyst has left.
+
+    Raises: Forbidden.
+    """
+    if not standing.sees_all and analyst != standing.name:
+        what = "what others have left is for owners, auditors and administrators"
+        raise forbidden(request, "read", what, field="analyst", value=analyst)
+
+
+@get("/me/budgets", tags=["access"])
+async def show_own_budgets(request: HttpRequest) -> Response[bytes]:
+    """Return what the one who asks may still use, by dataset: of each on which they may ask.
+
+    Without authentication a door knows nobody, and answers with none.
+    """
+    return Response(encode(await own_budgets(request)), media_type=JSON)
+
+
+async def own_budgets(request: HttpRequest) -> list[AnalystBudget]:
+    """Return the budgets of the one who asks; none of whom the door does not know."""
+    who = principal_of(request)
+    if who is None:
+        return []
+    context, sight = context_of(request), sight_of(request)
+    found: list[AnalystBudget] = []
+    for view in await context.service.datasets():
+        if view.policy.access == "members" and not _may_ask(sight, view.dataset):
+            continue
+        budget = await context.service.budget_for(view.dataset, who.name)
+        if budget is not None:
+            found.append(budget)
+    return found
+
+
+def _may_ask(sight: Sight, dataset: str) -> bool:
+    return "analyst" in sight.roles(dataset)
