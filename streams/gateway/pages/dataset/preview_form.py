@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from accountant.claims import Claim
-from accountant.claims.text import parse_claim
+from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
 from accountant.records.outcomes import Reason
 from streams.gateway.pages.dataset.shown.asked import NO_REFUSAL, Refusal
@@ -69,12 +69,14 @@ class PreviewForm(NamedTuple):
     """The form with what was typed.
 
     Attributes:
+        analyst: whose limits are to count, for those who see all; "" for nobody's.
         values: by name of the input, `KIND_FIELD`.
         errors: by name of the input.
     """
 
     kind: str
     times: str
+    analyst: str
     values: Mapping[str, str]
     errors: Mapping[str, str]
     told: Told | None
@@ -96,7 +98,8 @@ def typed(query: Mapping[str, str]) -> PreviewForm:
         for field in each.fields
     }
     known = kind if kind in _BY_NAME else "pure"
-    return PreviewForm(known, query.get("times", "1")[:20], values, {}, None)
+    analyst = query.get("analyst", "").strip()[:_LONGEST]
+    return PreviewForm(known, query.get("times", "1")[:20], analyst, values, {}, None)
 
 
 def claim_of(form: PreviewForm) -> tuple[Claim, str]:
@@ -120,9 +123,10 @@ def claim_of(form: PreviewForm) -> tuple[Claim, str]:
         raise RequestInvalid("times", "must be a whole number from 1 to 1,000,000", times)
     text = text if int(times) == 1 else f"{int(times)}*({text})"
     try:
-        return parse_claim(text), text
+        claim = parse_claim(text)
     except RequestInvalid as error:
         raise RequestInvalid(_input_of(kind, error.field), error.rule, error.value) from None
+    return claim, claim_text(claim)
 
 
 def _input_of(kind: Kind, field: str) -> str:

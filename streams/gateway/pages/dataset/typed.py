@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +35,7 @@ class Typed(NamedTuple):
         values: by name of the input. `roles`: those that are ticked.
         errors: what is wrong, by name of the input; what belongs to none is under "".
         changes: what it is about exists, so that it may be removed.
+        is_open: it is shown without being asked for, as one that is to be sent anew.
     """
 
     request_id: str
@@ -42,6 +43,7 @@ class Typed(NamedTuple):
     roles: frozenset[str] = frozenset()
     errors: Mapping[str, str] = {}
     changes: bool = False
+    is_open: bool = False
 
 
 class Record(NamedTuple):
@@ -51,11 +53,13 @@ class Record(NamedTuple):
     checked: Checked
 
 
-def typed(kind: str, given: Mapping[str, str], roles: Sequence[str], *, changes: bool) -> Typed:
-    """Return a form as it was sent."""
+def typed(kind: str, given: Mapping[str, str]) -> Typed:
+    """Return a form as it was sent; each role has an input of its own."""
     names = _MEMBER if kind == "member" else (*_LIMIT, *_BUDGET)
     values = {name: given.get(name, "")[:_LONGEST].strip() for name in names}
-    return Typed(given.get("request_id", "")[:100], values, frozenset(roles), {}, changes)
+    roles = frozenset(role for role in ROLES if given.get(f"role_{role}"))
+    changes = given.get("changes") == "yes"
+    return Typed(given.get("request_id", "")[:100], values, roles, {}, changes, is_open=True)
 
 
 def of_member(request_id: str, member: Member | None, **more: str) -> Typed:
@@ -201,7 +205,8 @@ def refilled(kind: str, request: bytes | msgspec.Raw, new_id: str) -> Typed | No
         return None
     if kind == "member":
         member = msgspec.convert(fields, Member)
-        return of_member(new_id, member, reason=fields.get("reason", ""))._replace(changes=True)
+        again = of_member(new_id, member, reason=fields.get("reason", ""))
+        return again._replace(changes=True, is_open=True)
     shown = {name: fields.get(name) for name in ("scope", "name", "part", "policy")}
     pace, reserved = fields.get("pace"), fields.get("reserved")
     values = dict.fromkeys((*_LIMIT, *_BUDGET), "")
@@ -211,4 +216,4 @@ def refilled(kind: str, request: bytes | msgspec.Raw, new_id: str) -> Typed | No
     if pace is not None:
         values |= {"pace_part": percent(pace["part"]), "pace_days": str(days_of(pace["period"]))}
     values["reason"] = fields.get("reason", "")
-    return Typed(new_id, values)
+    return Typed(new_id, values, is_open=True)

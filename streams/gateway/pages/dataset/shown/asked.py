@@ -18,6 +18,7 @@ from accountant.views.levels import LevelView, PaceView
 from streams.gateway.pages.dataset.shown.reasons import title, why
 from streams.gateway.pages.dataset.shown.words import (
     Moment,
+    charged,
     cut,
     from_now,
     joined,
@@ -112,8 +113,8 @@ def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> Asked:
             now=now,
             decided_at=from_iso(decision.decided_at),
         )
-    charged = decision.cost if granted else decision.asked
-    counted = decision.left or charged or {}
+    cost = (decision.cost if granted else decision.asked) or {}
+    counted = decision.left or cost
     return Asked(
         number=decision.sequence or 0,
         request_id=request.request_id,
@@ -124,9 +125,7 @@ def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> Asked:
         whole_claim=claim if len(claim) > _LONG_CLAIM else "",
         purpose=cut(request.purpose),
         granted=granted,
-        cost=joined({name: charged[name] for name in counted if name in charged}, up=True)
-        if charged
-        else "",
+        cost=charged({name: cost[name] for name in counted if name in cost}),
         **told._asdict(),
     )
 

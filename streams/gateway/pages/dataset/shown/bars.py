@@ -143,6 +143,7 @@ def _limit(view: LevelView) -> Limit | None:
     else:
         said = f"a budget of its own, {joined(view.budget, up=False)}"
     used, left = amounts(view.used, up=True), amounts(view.left, up=False)
+    used = tuple(each for i, each in enumerate(used) if not i or each.text != "0")
     bar = None if view.spent_ratio is None else bar_of(view.spent_ratio)
     return Limit(said, bar, used, left)
 
@@ -159,6 +160,7 @@ def _share(view: ShareView) -> Share:
     kept = Decimal(first_of(view.left))
     whole = Decimal(first_of(view.budget))
     used = whole - kept if kept.is_finite() and whole.is_finite() else whole
-    bar = bar_of(part_of(str(used), str(whole)))
+    # To use up what is kept for one is what it is for.
+    bar = bar_of(part_of(str(used), str(whole)))._replace(tone="calm")
     said = f"{ratio_text(view.part)} of the budget, for nobody else{inside}"
     return Share(said, bar, amounts(view.left, up=False))

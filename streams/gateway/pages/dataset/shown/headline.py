@@ -16,6 +16,7 @@ from streams.gateway.pages.dataset.shown.words import (
     Moment,
     amounts,
     cut,
+    day,
     moment,
     ratio_text,
 )
@@ -53,6 +54,7 @@ class Headline(NamedTuple):
         joint: what datasets of the same people promise together, "" without a population.
         spent: the bar of the additive sum. `sums`: all of them.
         facts: what else its policy says, as names and texts.
+        lasts_until: the day until which the budget is to last, "" for none.
     """
 
     dataset: str
@@ -66,6 +68,7 @@ class Headline(NamedTuple):
     facts: tuple[tuple[str, str], ...]
     opened: Moment
     last: Moment
+    lasts_until: str
 
 
 def state_of(view: DatasetView) -> State:
@@ -99,6 +102,7 @@ def headline(view: DatasetView, *, joint: JointGuarantee | None, is_whole: bool)
         facts=_facts(view),
         opened=moment(view.opened_at),
         last=moment(view.last_decided_at),
+        lasts_until="" if view.horizon_ends_at is None else day(view.horizon_ends_at),
     )
 
 
@@ -152,5 +156,5 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
     if cap is not UNSET and Decimal(cap) != 1:
         facts[3] = ("One request", f"may take {ratio_text(cap)} of the budget")
     if view.horizon_ends_at is not None:
-        facts.append(("To last until", moment(view.horizon_ends_at).text))
+        facts.append(("To last until", day(view.horizon_ends_at)))
     return tuple((name, cut(text)) for name, text in facts)

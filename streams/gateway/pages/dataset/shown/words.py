@@ -12,6 +12,7 @@ from accountant.times import from_iso
 _SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ", "mu": "μ", "eta": "η"}
 _MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _DIGITS: Final = 4
+_RATIO_DIGITS: Final = 12
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
 _LONGEST: Final = 300
 
@@ -73,6 +74,12 @@ def joined(texts: Mapping[str, str] | None, *, up: bool) -> str:
     return ", ".join(str(each) for each in amounts(texts, up=up))
 
 
+def charged(texts: Mapping[str, str] | None) -> str:
+    """Return a cost in a line, rounded up; of sums behind the first those that it moves."""
+    found = amounts(texts, up=True)
+    return ", ".join(str(each) for i, each in enumerate(found) if not i or each.text != "0")
+
+
 def part_of(amount: str, whole: str) -> float:
     """Return how much of a whole an amount is, in [0, 1]; of a whole of nothing, 1."""
     total, value = Decimal(whole), Decimal(amount)
@@ -96,7 +103,9 @@ def _percent(ratio: float | Decimal, rounding: str) -> str:
         return "0 %"
     if ratio >= 1:
         return "100 %"
-    value = (Decimal(str(ratio)) * 100).quantize(Decimal("0.1"), rounding=rounding)
+    # A ratio in floats is a little off, which must not be a tenth of a percent more.
+    near = round(Decimal(str(ratio)), _RATIO_DIGITS)
+    value = (near * 100).quantize(Decimal("0.1"), rounding=rounding)
     if not value:
         return "less than 0.1 %"
     if value >= 100:

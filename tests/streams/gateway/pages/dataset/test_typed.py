@@ -30,11 +30,12 @@ _ID = "0199a000-0000-7000-8000-000000000000"
 
 
 def member(*roles: str, **given: str) -> Typed:
-    return typed("member", {"request_id": _ID, **given}, roles, changes=False)
+    ticked = {f"role_{role}": "yes" for role in roles}
+    return typed("member", {"request_id": _ID, **given, **ticked})
 
 
 def limit(**given: str) -> Typed:
-    return typed("limit", {"request_id": _ID, **given}, (), changes=False)
+    return typed("limit", {"request_id": _ID, **given})
 
 
 def made(form: Typed, **how: Any) -> Any:
@@ -213,10 +214,10 @@ def test_a_refused_record_fills_its_form_again() -> None:
 @pytest.mark.parametrize(
     ("query", "text"),
     [
-        ({"kind": "pure", "pure_epsilon": "0.1"}, "pure:epsilon=0.1"),
+        ({"kind": "pure", "pure_epsilon": "0.1"}, "pure:0.1"),
         ({"kind": "gaussian", "gaussian_sigma": "20", "gaussian_sensitivity": "1"}, ""),
         ({"kind": "text", "text_claim": "10*gdp:0.01"}, "10*gdp:0.01"),
-        ({"kind": "zcdp", "zcdp_rho": "0.1", "times": "3"}, "3*(zcdp:rho=0.1)"),
+        ({"kind": "zcdp", "zcdp_rho": "0.1", "times": "3"}, "3*zcdp:0.1"),
     ],
 )
 def test_a_claim_as_it_is_typed(query: dict[str, str], text: str) -> None:
