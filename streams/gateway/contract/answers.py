@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from streams.gateway.contract.schemas import USAGE_BY, JsonSchema, components, reference
+from streams.gateway.contract.fields import JsonSchema, reference
+from streams.gateway.contract.schemas import USAGE_BY, components
 from streams.gateway.events import LAST_EVENT_ID
 from streams.gateway.problems import JSON, PROBLEM_JSON
 
@@ -168,6 +169,21 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "404": _UNKNOWN,
         "503": _BUSY,
     },
+    "list_limits": {
+        "200": _list_of("the limits that are shown to who asks, by scope and name", "LevelView"),
+        "404": _UNKNOWN,
+        "503": _BUSY,
+    },
+    "show_budget": {
+        "200": _found("what the analyst may still use", "AnalystBudget"),
+        "404": _UNKNOWN,
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
+    "show_own_budgets": {
+        "200": _list_of("what the one who asks may still use, by dataset", "AnalystBudget"),
+        "503": _BUSY,
+    },
     "show_me": {"200": _found("who asks", "Me")},
     "healthz": {"200": _found("the process answers", "Alive")},
     "readyz": {
@@ -185,6 +201,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
 OF_SUPERVISORS: Final = frozenset({"healthz", "readyz"})
 _PARAMETERS: Final = {
     ("path", "dataset"): reference("Name"),
+    ("path", "analyst"): reference("Name"),
     ("path", "request_id"): reference("RequestId"),
     ("query", "analyst"): reference("Name"),
     ("query", "dataset"): reference("Name"),

@@ -35,6 +35,8 @@ def test_a_preview_tells_and_nothing_is_written(door: Door) -> None:
         "fits": None,
         "more": 9,
         "ends": None,
+        "level": None,
+        "left_at": [],
     }
     assert door.http.get("/datasets/census").json() == before
     assert door.ask().json()["left"] == shown.json()["left"]
@@ -57,7 +59,7 @@ def test_a_request_above_the_cap_is_told_so(door: Door) -> None:
     ("path", "body", "status", "field"),
     [
         ("nowhere", SMALL, 404, "dataset"),
-        ("census", SMALL | {"analyst": "ana"}, 422, "analyst"),
+        ("census", SMALL | {"analyst": "a b"}, 422, "analyst"),
         ("census", {"claim": SMALL["claim"], "unit": "person"}, 422, "neighbours"),
         ("census", SMALL | {"claim": {"type": "pure", "epsilon": "-1"}}, 422, "claim.epsilon"),
         ("census", [], 422, "body"),

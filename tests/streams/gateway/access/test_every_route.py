@@ -14,7 +14,12 @@ from streams.gateway.pages.assets import ADDRESSES
 from streams.gateway.pages.paths import SIGN_IN
 from tests.streams.gateway.access.known_door import KnownDoor
 
-_VALUES = {"{dataset:str}": "census", "{request_id:str}": "x", "{path:str}": "x"}
+_VALUES = {
+    "{dataset:str}": "census",
+    "{request_id:str}": "x",
+    "{analyst:str}": "ana",
+    "{path:str}": "x",
+}
 _OPEN = HEALTH | {SIGN_IN, *ADDRESSES}
 
 

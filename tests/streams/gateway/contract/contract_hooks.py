@@ -42,6 +42,13 @@ DATASETS = os.environ.get("CONTRACT_DATASETS", "").split()
 
 _IN_A_POLICY = ("alert_at", "horizon", "most_per_request", "access", "visibility")
 """The fields of an amendment that are left out where it gives a whole policy."""
+_SCOPES = {
+    "name": ("team", "analyst", "each"),
+    "part": ("team", "analyst", "each"),
+    "policy": ("team", "analyst", "each"),
+    "reserved": ("team", "analyst"),
+}
+"""Which scopes of a limit have a field."""
 
 
 def decimals(schema: Fields) -> st.SearchStrategy[str]:
@@ -173,6 +180,18 @@ def fields_of_a_member(body: Fields) -> None:
         body["until"] = "2027-01-01T00:00:00.000Z"  # a pattern knows no calendar
 
 
+def fields_of_a_limit(body: Fields) -> None:
+    """Name whom a limit is for, keep one budget of its own, and what this scope may have."""
+    scope = body["scope"]
+    for field, scopes in _SCOPES.items():
+        if scope not in scopes:
+            body.pop(field, None)
+    if scope != "dataset" and body.get("name") is None:
+        body["name"] = "ana"
+    if body.get("part") is not None:
+        body.pop("policy", None)
+
+
 def whole(value: Any) -> Any:
     """Return a copy of JSON with its whole numbers written without a point."""
     if isinstance(value, dict):
@@ -195,6 +214,8 @@ def mended(given: Fields) -> Fields:
             body.pop(name, None)
     if body.get("type") == "member":
         fields_of_a_member(body)
+    if body.get("type") == "limit":
+        fields_of_a_limit(body)
     if body.get("policy") is not None:
         for mend in (
             fields_of_the_filter,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,9 @@ from accountant.errors import RequestInvalid
 from accountant.filters.renyi import parse_order
 from accountant.odometers.base import checked_delta, parameter
 from accountant.policy import Policy, check_alerts, resolve
+from accountant.records import SetLimit
+from accountant.records.limits.check import check_limit
+from accountant.records.limits.limits import Pace
 from accountant.records.names import is_name
 from accountant.times import issued_at
 from streams.gateway.contract.answers import ANSWERS
@@ -96,6 +99,33 @@ def test_names_and_ids_are_what_the_processor_takes(text: str) -> None:
     for name, check in (("Name", is_name), ("RequestId", lambda t: issued_at(t) is not None)):
         is_valid = jsonschema_rs.validator_for(SCHEMAS[name]).is_valid(text)
         assert is_valid == bool(check(text)), name
+
+
+@given(days=st.integers(0, 99_999) | st.integers(36_490, 36_510))
+def test_a_period_is_what_the_processor_takes(days: int) -> None:
+    text = f"P{days}D"
+    limit = SetLimit(1, "id", "census", "olga", "dataset", pace=Pace("0.5", text))
+    is_valid = jsonschema_rs.validator_for(SCHEMAS["Period"]).is_valid(text)
+    assert is_valid == is_taken(lambda _: check_limit(limit), text)
+
+
+def test_every_reference_of_the_document_leads_somewhere(door: Door) -> None:
+    whole = document(door)
+    named = set(references(whole))
+    assert len(named) > 50
+    assert named <= {f"#/components/schemas/{name}" for name in whole["components"]["schemas"]}
+
+
+def references(part: Any) -> Iterator[str]:
+    """Yield what every `$ref` within a part of the document names."""
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+        for each in part.values():
+            yield from references(each)
+    elif isinstance(part, list):
+        for each in part:
+            yield from references(each)
 
 
 def test_every_operation_states_each_status_and_its_body(door: Door) -> None:

@@ -70,14 +70,16 @@ class PagedDoor(RolesDoor):
         body = request(self.clock, dataset="survey", analyst=analyst, claim=claim, **more)
         self.done(analyst, "/requests", body, outcome)
 
-    def page(self, name: str | None, dataset: str = "survey", **query: str | int) -> httpx.Response:
+    def page(
+        self, who: str | None, dataset: str = "survey", /, **query: str | int) -> httpx.Response:
         """Return the page of a dataset as somebody sees it."""
-        return self.see(name, f"/pages/datasets/{quote(dataset, safe='')}", **query)
+        path = f"/pages/datasets/{quote(dataset, safe='')}"
+        return self.http.get(path, params=query, headers=self.shown(who))
 
-    def fill(self, name: str | None, kind: str, **fields: str) -> httpx.Response:
+    def fill(self, who: str | None, kind: str, /, **fields: str) -> httpx.Response:
         """Send a form of the page, with what it holds and what is typed into it."""
-        shown = form_of(self.page(name).text, kind)
-        return self.post_form(name, kind, {**shown, "action": "set", **fields})
+        shown = form_of(self.page(who).text, kind)
+        return self.post_form(who, kind, {**shown, "action": "set", **fields})
 
     def post_form(
         self, name: str | None, kind: str, fields: dict[str, str], dataset: str = "survey"

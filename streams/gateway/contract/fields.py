@@ -1,0 +1,287 @@
+"""Rules of fields on the wire: what a text may be, and which field has which rule.
+
+The bounds come from the constants and regular expressions with which the processor checks, so
+that there is no second copy of a rule.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, Final, get_args
+
+from accountant.amounts import LARGEST, SMALLEST, WIRE_PATTERN
+from accountant.claims.claims import MOST_CLAIMS, MOST_TIMES
+from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO
+from accountant.filters import FILTERS
+from accountant.filters.beside import BESIDE
+from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
+from accountant.filters.renyi_weighted import MOST_ORDERS
+from accountant.fractional import EXCESS_PATTERN
+from accountant.odometers import AnyOdometer
+from accountant.odometers.advanced_2016_n import LEAST_N, MOST_N
+from accountant.odometers.base import LEAST_PARAMETER
+from accountant.odometers.combined import MOST_PARTS
+from accountant.policy.policy import HORIZON_PATTERN, MOST_ALERTS, MOST_ODOMETERS, UNIT_PATTERN
+from accountant.records.inputs import MOST_PURPOSE
+from accountant.records.limits.limits import MOST_DAYS
+from accountant.records.members import MOST_OWNERS_NAMED
+from accountant.records.names import NAME_PATTERN
+from accountant.times import ID_PATTERN
+from accountant.views.usage import OTHERS
+
+JsonSchema = dict[str, Any]
+_NULL: Final = {"type": "null"}
+TEMPLATE: Final = "#/components/schemas/{name}"
+
+
+def reference(name: str) -> JsonSchema:
+    """Return the reference to a component."""
+    return {"$ref": TEMPLATE.format(name=name)}
+
+
+def _whole(pattern: str) -> str:
+    return f"^(?:{pattern})$"
+
+
+def text(pattern: str, description: str) -> JsonSchema:
+    """Return the schema of a text that a regular expression matches as a whole."""
+    return {"type": "string", "pattern": _whole(pattern), "description": description}
+
+
+def _counted(most: int) -> str:
+    """Return a regular expression of the whole numbers from 1 to `most`."""
+    digits = str(most)
+    found = [digits]
+    for place, digit in enumerate(digits):
+        least, after = int(place == 0), len(digits) - place - 1
+        if int(digit) > least:
+            found.append(f"{digits[:place]}[{least}-{int(digit) - 1}][0-9]{{{after}}}")
+    return "|".join([f"[1-9][0-9]{{0,{len(digits) - 2}}}", *found])
+
+
+def _amount(
+    name: str,
+    example: str,
+    least: Decimal,
+    most: Decimal,
+    *,
+    zero: bool = False,
+    below: bool = False,
+) -> JsonSchema:
+    """Return the schema of a decimal text within bounds.
+
+    JSON Schema bounds numbers and not texts: a regular expression of a bound would take ten
+    thousand characters. So each kind of amount is a format, with its bounds beside it.
+    """
+    end = f"below {most}" if below else f"at most {most}"
+    return {
+        "type": "string",
+        "pattern": _whole(WIRE_PATTERN),
+        "format": name,
+        "examples": [example],
+        "description": f"a decimal, {'0 or ' if zero else ''}at least {least} and {end}",
+        "x-minimum": str(least),
+        "x-exclusive-maximum" if below else "x-maximum": str(most),
+        "x-zero": zero,
+    }
+
+
+_ONE: Final = Decimal(1)
+PRIMITIVES: Final[dict[str, JsonSchema]] = {
+    "Name": text(NAME_PATTERN, "a name of a dataset, an analyst or an owner"),
+    "RequestId": text(ID_PATTERN, "a UUID of version 7 in lower case: its time is that of issue")
+    | {"format": "uuid"},
+    "Hash": text("sha256:[0-9a-f]{64}", "the hash of a record of the log"),
+    "Time": {"type": "string", "format": "date-time", "description": "in UTC, to the millisecond"},
+    "Until": text(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", "the end of a time"
+    )
+    | {"examples": ["2027-01-01T00:00:00.000Z"]},
+    "Unit": text(UNIT_PATTERN, "what one neighbour differs in, such as person"),
+    "Horizon": text(HORIZON_PATTERN, "a number of days, such as P365D"),
+    "Period": text(f"P(?:{_counted(MOST_DAYS)})D", f"days, such as P30D, at most P{MOST_DAYS}D")
+    | {"examples": ["P30D"]},
+    "Epsilon": _amount("epsilon", "0.1", LEAST_EPSILON, MOST_EPSILON, zero=True),
+    "EpsilonBudget": _amount("epsilon-budget", "1", LEAST_EPSILON, MOST_EPSILON),
+    "Rho": _amount("rho", "0.005", LEAST_RHO, MOST_RHO, zero=True),
+    "RhoBudget": _amount("rho-budget", "0.5", LEAST_RHO, MOST_RHO),
+    "Delta": _amount("delta", "1e-6", SMALLEST, _ONE, zero=True, below=True),
+    "OdometerDelta": _amount("odometer-delta", "1e-7", SMALLEST, _ONE, below=True),
+    "OdometerParameter": _amount("odometer-parameter", "0.01", LEAST_PARAMETER, LARGEST),
+    "Ratio": _amount("ratio", "0.5", SMALLEST, _ONE),
+    "Rate": _amount("rate", "0.01", LEAST_EPSILON, _ONE),
+    "Noise": _amount("noise", "10", SMALLEST, LARGEST),
+    "Sensitivity": _amount("sensitivity", "1", SMALLEST, LARGEST, zero=True),
+    "Order": _amount("order", "22", LEAST_ORDER, MOST_ORDER),
+    "LedgerAmount": text(r"inf|[0-9]+(?:\.[0-9]{1,40})?", "a sum of the ledger"),
+    "PartOfAUnit": text(EXCESS_PATTERN, "by which part of 1e-40 a sum is rounded up"),
+}
+
+
+def _listed(item: str, most: int, least: int = 0) -> JsonSchema:
+    found: JsonSchema = {"type": "array", "items": reference(item), "maxItems": most}
+    return found | {"minItems": least} if least else found
+
+
+def _between(least: int, most: int) -> JsonSchema:
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+_NOTE: Final[JsonSchema] = {"type": "string", "maxLength": MOST_PURPOSE}
+_SUMS: Final[JsonSchema] = {"type": "object", "additionalProperties": reference("LedgerAmount")}
+_OWNERS: Final[JsonSchema] = _listed("Name", MOST_OWNERS_NAMED, 1) | {"uniqueItems": True}
+_MEMBER: Final[dict[str, JsonSchema]] = {
+    **dict.fromkeys(("member", "team"), reference("Name")),
+    "roles": {"uniqueItems": True},
+    "until": reference("Until"),
+}
+_LEVEL: Final[dict[str, JsonSchema]] = {"name": reference("Name")}
+_PACE: Final[dict[str, JsonSchema]] = {"part": reference("Ratio"), "period": reference("Period")}
+_EXCESS: Final[JsonSchema] = {
+    "type": "object",
+    "additionalProperties": reference("PartOfAUnit"),
+}
+_TOTALS: Final[JsonSchema] = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [reference("LedgerAmount"), {"type": "integer"}]},
+}
+_RATIO: Final[JsonSchema] = {"type": "number", "minimum": 0, "maximum": 1}
+_COUNT: Final[JsonSchema] = {"type": "integer", "minimum": 0}
+
+# By name, wherever a field of that name stands.
+_EVERYWHERE: Final[dict[str, JsonSchema]] = {
+    **{name: reference("Name") for name in ("dataset", "analyst", "by", "via", "population")},
+    **{name: reference("Epsilon") for name in ("epsilon", "eta", "mu")},
+    **{name: reference("Noise") for name in ("scale", "sigma", "variance", "previous")},
+    **{name: reference("OdometerParameter") for name in ("r", "y", "v0", "beta")},
+    **dict.fromkeys(("sequence", "generation", "offset", "partition"), _COUNT),
+    **dict.fromkeys(("cost", "asked", "left", "budget"), _SUMS),
+    **{
+        name: reference("Time")
+        for name in ("decided_at", "opened_at", "last_decided_at", "horizon_ends_at")
+    },
+    "request_id": reference("RequestId"),
+    "rho": reference("Rho"),
+    "delta": reference("Delta"),
+    "rate": reference("Rate"),
+    "sensitivity": reference("Sensitivity"),
+    "times": _between(1, MOST_TIMES),
+    "n": _between(LEAST_N, MOST_N),
+    "purpose": _NOTE,
+    "reason": _NOTE,
+    "alert_at": _listed("Ratio", MOST_ALERTS),
+    "horizon": reference("Horizon"),
+    "most_per_request": reference("Ratio"),
+    "totals": _TOTALS,
+    "rounded_up": _EXCESS,
+    "spent_ratio": _RATIO,
+    "hash": reference("Hash"),
+}
+# By component, before those; `Odometer` is each of the odometers.
+_WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
+    "AllOf": {"claims": {"minItems": 1, "maxItems": MOST_CLAIMS}},
+    "Odometer": {"delta": reference("OdometerDelta")},
+    "Combined": {"odometers": {"minItems": 2, "maxItems": MOST_PARTS}},
+    "Policy": {
+        "filter": {"enum": list(FILTERS)},
+        "beside": {"enum": [BESIDE]},
+        "epsilon": reference("EpsilonBudget"),
+        "rho": reference("RhoBudget"),
+        "delta_for_claims": reference("Delta"),
+        "unit": reference("Unit"),
+        "odometers": {"maxItems": MOST_ODOMETERS},
+        "order": reference("Order"),
+        "orders": _listed("Order", MOST_ORDERS, 1),
+        "weights": _listed("Ratio", MOST_ORDERS, 1),
+        "epsilon_ex_post": reference("EpsilonBudget"),
+        "delta_ex_post": reference("Delta"),
+        "epsilon_each": reference("EpsilonBudget"),
+    },
+    "UsageView": {
+        # One text with two forms: generated clients read the first of several types alone.
+        "analyst": text(f"{NAME_PATTERN}|{re.escape(OTHERS)}", "a name, or all others together"),
+        "granted": _COUNT,
+        "refused": _COUNT,
+        "spent": reference("LedgerAmount"),
+    },
+    "Member": _MEMBER,
+    "SetMember": _MEMBER,
+    "Membership": _MEMBER,
+    "Me": {"name": reference("Name")},
+    "Open": {"owners": _OWNERS},
+    "SetLimit": {
+        **_LEVEL,
+        **dict.fromkeys(("part", "reserved"), reference("Ratio")),
+        "policy": reference("LimitPolicy"),
+    },
+    **dict.fromkeys(("Pace", "PaceTold"), _PACE),
+    "LimitTold": {
+        **_LEVEL,
+        "version": _COUNT,
+        "part": reference("Ratio"),
+        "policy": reference("LimitPolicy"),
+    },
+    "ReservedTold": {"part": reference("Ratio"), "team": reference("Name")},
+    "LevelNamed": _LEVEL,
+    "LevelMoved": {
+        **_LEVEL,
+        **dict.fromkeys(("totals", "paced", "used"), _SUMS),
+        **dict.fromkeys(("paced_rounded_up", "used_rounded_up"), _EXCESS),
+        "version": _COUNT,
+        "crossed": {"items": reference("Ratio")},
+    },
+    "LevelLeft": {**_LEVEL, "pace_left": _SUMS, "more_at": reference("Time")},
+    "LevelView": {
+        **_LEVEL,
+        "version": _COUNT,
+        "part": reference("Ratio"),
+        "policy": reference("LimitPolicy"),
+        "used": _SUMS,
+    },
+    "PaceView": {**_PACE, "used": _SUMS, "ends_at": reference("Time")},
+    "ShareView": {"part": reference("Ratio"), "team": reference("Name")},
+    "AnalystBudget": {"team": reference("Name")},
+    "Decision": {
+        "previous": reference("Hash"),
+        "floor": reference("Time"),
+        "reason": {},
+        "partition_sequence": _COUNT,
+        "request": {"description": "the input, verbatim"},
+    },
+    "Problem": {
+        "type": {"format": "uri-reference"},
+        "status": _between(400, 599),
+        "after": _COUNT,
+    },
+    "Preview": {"reason": {}, "more": _COUNT},
+    "DecisionPage": {"next": _COUNT},
+    "Head": {"partition_sequence": _COUNT, "branch": _COUNT, "head": reference("Hash")},
+    "First": {"partition_sequence": _COUNT, "reason": {}},
+}
+_ODOMETERS: Final = {kind.__name__ for kind in get_args(AnyOdometer)}
+
+
+def narrowed(component: str, field: str, schema: JsonSchema) -> JsonSchema:
+    """Return a field's schema with its rule; a rule without a type adds to the schema's own."""
+    own = _WITHIN.get("Odometer" if component in _ODOMETERS - {"Combined"} else component, {})
+    rule = own.get(field, _EVERYWHERE.get(field, {}))
+    kept = {"default": schema["default"]} if "default" in schema else {}
+    if _NULL in schema.get("anyOf", ()):
+        (inner,) = [each for each in schema["anyOf"] if each != _NULL]
+        return kept | {"anyOf": [_ruled(inner, rule), _NULL]}
+    return _ruled(schema, rule) | kept
+
+
+def _ruled(schema: JsonSchema, rule: JsonSchema) -> JsonSchema:
+    whole = {"$ref", "type", "anyOf", "enum"} & set(rule)
+    return rule if whole else schema | rule
+
+
+def never_null(schema: JsonSchema) -> JsonSchema:
+    """Return the schema of a field that is left out where it would be null."""
+    schema = {key: value for key, value in schema.items() if key != "default"}
+    if _NULL not in schema.get("anyOf", ()):
+        return schema
+    inner: JsonSchema = next(each for each in schema["anyOf"] if each != _NULL)
+    return inner
