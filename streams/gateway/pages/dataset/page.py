@@ -74,7 +74,7 @@ async def dataset_page(
     preview = preview_form.typed(query)
     if "kind" in query and status == 200:
         preview = await previewed(sight, found, preview)
-    values = {
+    values: dict[str, Any] = {
         "member_form": member or _member_form(found, query),
         "limit_form": limit or _limit_form(found, query),
         "preview": preview,

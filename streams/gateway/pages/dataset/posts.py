@@ -136,5 +136,5 @@ async def _not_taken(
 
 def _refused(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
     what = "members" if kind == "member" else "limits"
-    values = {"dataset": dataset, "what": what, "here": dataset_address(dataset)}
+    values: dict[str, Any] = {"dataset": dataset, "what": what, "here": dataset_address(dataset)}
     return rendered(request, "dataset/refused.html", status=403, **values)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.streams.gateway.access.roles_door import RolesDoor
 from tests.streams.gateway.pages.dataset.paged_door import PagedDoor
 
 
@@ -21,4 +22,11 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagedDoor]:
     """A door for tests that write nothing."""
     with PagedDoor(tmp_path_factory.mktemp("paged")) as made:
         made.furnish()
+        yield made
+
+
+@pytest.fixture
+def roles_door(tmp_path: Path) -> Iterator[RolesDoor]:
+    """A door without a dataset, for one test."""
+    with RolesDoor(tmp_path) as made:
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -71,7 +72,8 @@ class PagedDoor(RolesDoor):
         self.done(analyst, "/requests", body, outcome)
 
     def page(
-        self, who: str | None, dataset: str = "survey", /, **query: str | int) -> httpx.Response:
+        self, who: str | None, dataset: str = "survey", /, **query: str | int
+    ) -> httpx.Response:
         """Return the page of a dataset as somebody sees it."""
         path = f"/pages/datasets/{quote(dataset, safe='')}"
         return self.http.get(path, params=query, headers=self.shown(who))
