@@ -27,12 +27,14 @@ class Latest(NamedTuple):
         looked_at: how many decisions were looked at for them.
         is_whole: there are no older ones.
         archived: older ones are in an archive of the log.
+        trouble: why they cannot be read now, in words; "" where nothing is wrong.
     """
 
     decisions: list[Decision]
     looked_at: int
     is_whole: bool
     archived: bool
+    trouble: str = ""
 
 
 class _Asked(msgspec.Struct):

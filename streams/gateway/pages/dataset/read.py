@@ -31,6 +31,7 @@ from streams.gateway.pages.dataset.shown.usage import Usage, by_analyst, by_key
 from streams.gateway.pages.dataset.shown.words import charged, cut, joined
 from streams.gateway.pages.dataset.viewer import Viewer, viewer_of
 from streams.index import Indexed
+from streams.service import Service
 
 _NO_PURPOSE: Final = "(none given)"
 
@@ -96,10 +97,19 @@ async def read(sight: Sight, dataset: str, now: int) -> Read | None:
         members=members,
         levels=await service.levels(dataset) if standing.sees_all else (),
         budget=budget,
-        latest=await latest(service, dataset, standing, view.sequence, own=viewer.own),
+        latest=await _latest(service, view, viewer),
         used=await _used(sight, view, now) if standing.sees_requests else Used(),
         now=now,
     )
+
+
+async def _latest(service: Service, view: DatasetView, viewer: Viewer) -> Latest:
+    """Return the last requests; an index that is behind leaves out this part of the page."""
+    standing, own = viewer.standing, viewer.own
+    try:
+        return await latest(service, view.dataset, standing, view.sequence, own=own)
+    except Unavailable as error:
+        return Latest([], 0, is_whole=False, archived=False, trouble=cut(str(error)))
 
 
 async def _joint(sight: Sight, view: DatasetView) -> JointGuarantee | None:
