@@ -99,7 +99,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     ),
     Reason.EXHAUSTED: (
         "Did not fit",
-        "It was more than what is left. A smaller request may still be granted.",
+        "It was more than what is left, of the dataset or at a limit. A smaller request may fit.",
     ),
     Reason.INTERNAL_ERROR: (
         "Our error",
@@ -111,6 +111,9 @@ _RUN_OUT: Final = {
     "pace": "The pace of {whose} has no room for it in this period.",
     "reserved": "The rest of the budget is reserved for others.",
 }
+_OF_THE_DATASET: Final = (
+    "It was more than what is left of the dataset's budget. A smaller request may fit."
+)
 
 
 def title(reason: Reason) -> str:
@@ -126,7 +129,7 @@ def meaning(reason: Reason) -> str:
 def why(reason: Reason, level: LevelNamed | None) -> str:
     """Return why a request was refused: by which limit, where one has refused it."""
     if level is None:
-        return meaning(reason)
+        return _OF_THE_DATASET if reason is Reason.EXHAUSTED else meaning(reason)
     who = whose(level.scope, level.name, inside=True)
     if level.what is None:
         return f"{meaning(reason)} So says the budget of {who}."
