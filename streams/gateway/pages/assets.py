@@ -1,4 +1,4 @@
-"""What pages are drawn with: one sheet of styles and one picture, from this package alone."""
+"""What pages are drawn with: two sheets of styles and one picture, from this package alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from litestar import Response, get
 
 _BELOW: Final = "/pages/static"
 _FOLDER: Final = Path(__file__).parent / "static"
-_KINDS: Final = {"page.css": "text/css", "icon.svg": "image/svg+xml"}
+_KINDS: Final = {
+    "page.css": "text/css",
+    "dataset.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
 _FILES: Final = {name: (_FOLDER / name).read_bytes() for name in _KINDS}
 _HEADERS: Final = {
     # For a year: the address changes with the content.
@@ -36,6 +40,12 @@ def _answer(name: str) -> Response[bytes]:
 async def style() -> Response[bytes]:
     """Return how pages look."""
     return _answer("page.css")
+
+
+@get(f"{_BELOW}/dataset.css", include_in_schema=False)
+async def dataset_style() -> Response[bytes]:
+    """Return how the page of one dataset looks."""
+    return _answer("dataset.css")
 
 
 @get(f"{_BELOW}/icon.svg", include_in_schema=False)

@@ -54,7 +54,11 @@ environment.filters |= {
     "plain_time": plain_time,
     "dataset_page": dataset_page,
 }
-environment.globals |= {"style": address_of("page.css"), "icon": address_of("icon.svg")}
+environment.globals |= {
+    "style": address_of("page.css"),
+    "dataset_style": address_of("dataset.css"),
+    "icon": address_of("icon.svg"),
+}
 
 _decode_problem = msgspec.json.Decoder(Problem).decode
 

@@ -8,8 +8,10 @@ from typing import Any, Final
 from litestar import Litestar, Request, Response
 
 from streams.clock import Clock
-from streams.gateway.pages.assets import icon, style
+from streams.gateway.pages.assets import dataset_style, icon, style
 from streams.gateway.pages.browsers import Browsers, keep_browsers
+from streams.gateway.pages.dataset.page import show_dataset_page
+from streams.gateway.pages.dataset.posts import post_limit, post_member
 from streams.gateway.pages.forms import keep_secret
 from streams.gateway.pages.overview import overview
 from streams.gateway.pages.paths import is_page, wants_page
@@ -18,7 +20,11 @@ from streams.gateway.pages.sessions import Sessions
 from streams.gateway.pages.sign_in import sign_in, sign_in_page, sign_out
 from streams.settings import Settings
 
-PAGES: Final = [overview, sign_in_page, sign_in, sign_out, style, icon]
+PAGES: Final = [
+    *(overview, sign_in_page, sign_in, sign_out),
+    *(show_dataset_page, post_member, post_limit),
+    *(style, dataset_style, icon),
+]
 
 Handler = Callable[[Request[Any, Any, Any], Any], Response[Any]]
 Handlers = dict[type[Exception] | int, Handler]
