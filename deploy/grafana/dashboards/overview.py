@@ -137,7 +137,7 @@ def _now(board: Board) -> None:
 
 
 def _alerts(board: Board) -> None:
-    labels = ("alertname", "severity", "dataset", "partition", "topic", "instance")
+    labels = ("alertname", "severity", "dataset", "team", "partition", "topic", "instance")
     known = ", ".join(labels)
     runbook = {"title": "Runbooks", "url": "${runbooks}", "targetBlank": True}
     severity = words(critical=("critical", "red"), warning=("warning", "orange"))
