@@ -10,16 +10,15 @@ from accountant.views.why.told import AnalystSpending, Why
 def without_members(why: Why, name: str) -> Why:
     """Return what is seen by who sees what all have asked, but not who is a member.
 
-    Teams of others are left out; that of `name` stays.
+    Teams of others are left out, and with them what limits leave others; those of `name` stay.
     """
     team = _team_of(why, name)
+    shown = {("all", None), ("team", team), ("analyst", name)}
     return msgspec.structs.replace(
         why,
         by_analyst=tuple(_without_team(row, name) for row in why.by_analyst),
         by_team=tuple(row for row in why.by_team if team and row.team == team),
-        forecasts=tuple(
-            each for each in why.forecasts if each.scope != "team" or each.name == team
-        ),
+        forecasts=tuple(each for each in why.forecasts if (each.scope, each.name) in shown),
     )
 
 

@@ -51,7 +51,7 @@ async def show_why(
     """Return who used a dataset, for what and when, and how much longer it lasts.
 
     Who does not see what others ask gets their own row, grants and forecast alone; who does not
-    see who is a member, no teams but their own.
+    see who is a member, no teams but their own, and no forecasts of other analysts.
     """
     if form not in {"json", "csv"}:
         raise RequestInvalid("format", "must be json or csv", form)

@@ -204,8 +204,8 @@ def test_who_knows_no_members_sees_their_own_team_alone() -> None:
         ("ben", None),
     ]
     assert [row.team for row in seen.by_team] == ["blue"]
-    assert {each.name for each in seen.forecasts if each.scope == "team"} == {"blue"}
-    assert {each.name for each in seen.forecasts if each.scope == "analyst"} == {"ana", "ben", "cy"}
+    shown = {(each.scope, each.name) for each in seen.forecasts}
+    assert shown == {("all", None), ("team", "blue"), ("analyst", "ana")}
     assert without_members(told(), "dan").by_team == ()
     assert without_members(told(), "dan").spent == "0.85"
 
