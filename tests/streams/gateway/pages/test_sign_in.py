@@ -113,7 +113,8 @@ def test_a_revoked_token_ends_its_session_at_once(census: RolesDoor, ana: Person
     cookie = ana.session
     assert token_file.revoke(census.tokens_file, "ana", now=wall())
     sent = ana.look("/")
-    assert (sent.status_code, sent.headers["location"]) == (303, "/sign-in")
+    assert sent.status_code == 303
+    assert sent.headers["location"] == "/sign-in"
     page = ana.look("/sign-in")
     assert "Your session has ended" in page.text
     assert ana.session is None  # the page has the browser forget it
@@ -168,6 +169,18 @@ def test_a_new_session_has_a_new_id_and_the_old_one_is_over(census: RolesDoor, a
     ana.sign_out()
     ana.sign_in(census.tokens["ana"])
     assert ana.session != before
+
+
+def test_a_wrong_token_beside_a_session_ends_nothing(census: RolesDoor, ana: Person) -> None:
+    with Person(census) as other:
+        token = other.form_token()
+        ana.http.cookies.update(other.http.cookies)
+    form = {"form_token": token, "token": "x", "next": "/"}
+    assert ana.http.post("/sign-in", data=form).status_code == 401
+    assert ana.look("/").status_code == 200
+    second = ana.http.post("/sign-in", data={**form, "token": census.tokens["olga"]})
+    assert second.status_code == 303
+    assert "<b>olga</b>" in ana.look("/").text
 
 
 def test_a_browser_cannot_choose_its_id(census: RolesDoor, anybody: Person) -> None:
