@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Final
 
 _DIGITS: Final = 4
-_LEAST, _MOST = Decimal("0.0001"), Decimal("1e9")
+_LEAST, _MOST = Decimal("0.000001"), Decimal("1e9")
 
 
 def short_down(amount: str | Decimal) -> str:

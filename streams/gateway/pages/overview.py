@@ -91,7 +91,12 @@ def _row(view: DatasetView) -> _Row:
         policy.unit,
         view.spent_ratio,
         f"{view.spent_ratio:.2%}",
-        [*view.left.items()],
+        # What nothing was allotted to has nothing to tell: delta under pure budgets.
+        [
+            (unit.replace("_", " "), amount)
+            for unit, amount in view.left.items()
+            if view.budget.get(unit) != "0"
+        ],
         [*view.odometers.items()],
         state_of(view),
     )

@@ -1,4 +1,4 @@
-"""A browser without a screen: it keeps cookies, says whence a form comes, and sends what it shows."""
+"""A browser without a screen: it keeps cookies, and says whence a form comes."""
 
 from __future__ import annotations
 
