@@ -50,8 +50,8 @@ def browser() -> Iterator[Browser]:
             pytest.fail(f"{needed} is not installed here: run `make test-browser`")
     try:
         found = program("chromium", "chromium-browser", "google-chrome", package="chromium")
-    except Missing as missing:
-        pytest.fail(str(missing))
+    except Missing:
+        pytest.fail("the tests of pages need Chromium: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -77,9 +77,11 @@ def opens(browser: Browser) -> Iterator[Opens]:
     """Opens a browser's window of its own: `opens(url, width=320, scheme="dark")`."""
     contexts = []
 
-    def open_(url: str, *, width: int = 1280, height: int = 800, scheme: Any = "light") -> Page:
+    def open_(
+        url: str, *, width: int = 1280, height: int = 800, scheme: Any = "light", **more: Any
+    ) -> Page:
         context = browser.new_context(
-            base_url=url, viewport={"width": width, "height": height}, color_scheme=scheme
+            base_url=url, viewport={"width": width, "height": height}, color_scheme=scheme, **more
         )
         context.set_default_timeout(20_000)
         contexts.append(context)

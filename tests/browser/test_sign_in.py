@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from streams.gateway.access import token_file
 from tests.browser.conftest import Opens
 from tests.browser.looking import sign_in
+from tests.streams.gateway.access.certificates import certificate
 from tests.streams.gateway.access.known_door import wall
 from tests.streams.gateway.access.roles_door import RolesDoor
 
@@ -52,6 +54,24 @@ def test_no_script_reads_the_cookie_and_no_other_site_sends_it(
     assert door.tokens["ana"] not in cookie["value"]
     assert page.evaluate("document.cookie") == ""
     assert page.evaluate("fetch('/datasets').then(r => r.status).catch(() => 0)") in {0, 401}
+
+
+def test_over_tls_the_cookie_is_of_this_host_alone(tmp_path: Path, opens: Opens) -> None:
+    files = certificate(tmp_path)
+    settings = {"tls_certificate": files.certificate, "tls_key": files.key}
+
+    class Encrypted(RolesDoor):
+        verify = False
+
+    with Encrypted(tmp_path, settings=settings) as door:
+        page = opens(door.url, ignore_https_errors=True)
+        sign_in(page, door.tokens["ana"])
+        assert page.get_by_text("Signed in as ana").is_visible()
+        cookie = session(page)
+        assert (cookie["name"], cookie["secure"]) == ("__Host-accountant-session", True)
+        page.get_by_role("button", name="Sign out").click()
+        page.wait_for_url(f"{door.url}/sign-in")
+        assert session(page) is None
 
 
 def test_after_signing_out_the_way_back_shows_nothing(door: RolesDoor, opens: Opens) -> None:

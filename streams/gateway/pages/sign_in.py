@@ -82,7 +82,8 @@ def _form(
     cookie = _given(request, browsers) or secrets.token_urlsafe(_BYTES)
     cookies = [browsers.cookie(browsers.form_cookie, cookie)]
     headers = request.scope["headers"]
-    has_ended = cookie_of(headers, browsers.session_cookie) is not None
+    has_cookie = cookie_of(headers, browsers.session_cookie) is not None
+    has_ended = has_cookie and session_of(request) is None
     if has_ended:
         cookies.append(browsers.no_cookie(browsers.session_cookie))
     # From a link on another site a browser sends no cookie; from a link of this page it does.

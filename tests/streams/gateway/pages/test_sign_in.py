@@ -171,6 +171,18 @@ def test_a_new_session_has_a_new_id_and_the_old_one_is_over(census: RolesDoor, a
     assert ana.session != before
 
 
+def test_a_wrong_token_beside_a_session_ends_nothing(census: RolesDoor, ana: Person) -> None:
+    with Person(census) as other:
+        token = other.form_token()
+        ana.http.cookies.update(other.http.cookies)
+    form = {"form_token": token, "token": "x", "next": "/"}
+    assert ana.http.post("/sign-in", data=form).status_code == 401
+    assert ana.look("/").status_code == 200
+    second = ana.http.post("/sign-in", data={**form, "token": census.tokens["olga"]})
+    assert second.status_code == 303
+    assert "<b>olga</b>" in ana.look("/").text
+
+
 def test_a_browser_cannot_choose_its_id(census: RolesDoor, anybody: Person) -> None:
     anybody.http.cookies.set("accountant-session", "A" * 43, domain="127.0.0.1", path="/")
     anybody.sign_in(census.tokens["ana"])
