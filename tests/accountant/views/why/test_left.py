@@ -58,6 +58,7 @@ def test_the_least_of_dataset_and_limits_is_left() -> None:
     world = divided_world()
     limit(world, "team", "red", part="0.5")
     limit(world, "analyst", "ben", part="0.1")
+    limit(world, "analyst", "cy", part="0.9")
     world.ask("pure:0.05", analyst="ben")
     world.ask("pure:0.25", analyst="cy")
     found = left_in(world, "ana", "ben", "cy")
