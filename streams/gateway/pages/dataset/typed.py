@@ -15,12 +15,16 @@ from accountant.records import VERSION, encode
 from accountant.records.given import given_until
 from accountant.records.inputs import Checked, check_body
 from accountant.records.limits.check import days_of
-from accountant.records.limits.limits import MOST_DAYS, LimitTold
+from accountant.records.limits.limits import MOST_DAYS
 from accountant.records.members import ROLES, Member
 from accountant.views.levels import LevelView
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
 _LONGEST: Final = 2_000
+_BEYOND: Final = (
+    "This limit has a budget of a filter with more fields than this form has: what is saved here "
+    "takes its place."
+)
 _MEMBER: Final = ("member", "team", "until", "reason", "by")
 _LIMIT: Final = ("scope", "name", "part", "pace_part", "pace_days", "reserved", "reason", "by")
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
@@ -73,7 +77,7 @@ def of_member(request_id: str, member: Member | None, **more: str) -> Typed:
     return Typed(request_id, values, frozenset(member.roles), {}, changes=bool(member.roles))
 
 
-def of_limit(request_id: str, limit: LevelView | LimitTold | None, **more: str) -> Typed:
+def of_limit(request_id: str, limit: LevelView | None, **more: str) -> Typed:
     """Return the form that changes a limit; of none, an empty one."""
     values = dict.fromkeys((*_LIMIT, *_BUDGET), "") | more
     if limit is None:
@@ -85,17 +89,13 @@ def of_limit(request_id: str, limit: LevelView | LimitTold | None, **more: str) 
         values["pace_days"] = str(days_of(limit.pace.period))
     if limit.reserved is not None:
         values["reserved"] = percent(limit.reserved.part)
-    return Typed(request_id, values, changes=True)
+    errors = {"": _BEYOND} if limit.policy and not limit.policy.keys() <= {*_BUDGET} else {}
+    return Typed(request_id, values, errors=errors, changes=True)
 
 
 def filters() -> tuple[str, ...]:
     """Return the filters that a budget of its own may have in the form: those without more."""
     return tuple(name for name, kind in FILTERS.items() if not kind.parameters)
-
-
-def is_beyond(limit: LevelView) -> bool:
-    """Tell whether a limit has a budget that the form cannot say."""
-    return limit.policy is not None and not limit.policy.keys() <= set(_BUDGET)
 
 
 def _budget(policy: Mapping[str, Any] | None) -> dict[str, str]:

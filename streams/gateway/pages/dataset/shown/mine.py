@@ -60,7 +60,8 @@ def mine(budget: AnalystBudget, state: State, now: int) -> Mine:
     """
     name, whole = next(iter(budget.budget.items()))
     rooms = _rooms(budget, name)
-    least = min(rooms, key=lambda room: room.left)
+    # Of two that leave the same, the one that no waiting changes is named.
+    least = min(rooms, key=lambda room: (room.left, room.ends_at is not None))
     is_over = state in {"closed", "halted"}
     left = Decimal(0) if is_over else max(Decimal(0), least.left)
     more_at = None if is_over else _more_at(rooms, least)
@@ -99,14 +100,10 @@ def _who(level: LevelView) -> str:
 
 
 def _more_at(rooms: list[_Room], least: _Room) -> str | None:
-    """Return when the first of the paces ends that alone keep the analyst from more."""
-    if least.ends_at is None:
-        return None
-    lasting = min(room.left for room in rooms if room.ends_at is None)
-    ends = [room.ends_at for room in rooms if room.ends_at is not None and room.left < lasting]
-    # All of them must have begun anew before there is more than the least one leaves.
-    tight = [room.ends_at for room in rooms if room.ends_at and room.left <= least.left]
-    return max(tight) if tight else min(ends)
+    """Return when the paces have begun anew that alone keep the analyst from more."""
+    # All that are as empty as the emptiest must have: the last one of them counts.
+    ends = [room.ends_at for room in rooms if room.left <= least.left]
+    return max(end for end in ends if end is not None) if None not in ends else None
 
 
 def _is_own(level: LevelView, name: str) -> bool:

@@ -50,6 +50,13 @@ def test_of_two_empty_paces_the_later_one_counts() -> None:
     assert told.more_at.iso == "2026-11-25T00:00:00.000Z"
 
 
+def test_a_pace_beside_a_limit_that_is_as_empty_promises_no_more() -> None:
+    team, own = level("team", "red", pace=pace("0")), level("analyst", "ana", "0")
+    told = mine(budget(team, own), "open", NOW)
+    assert told.by == "the limit of analyst ana"
+    assert told.more_at is None
+
+
 def test_of_a_closed_dataset_nothing_may_be_used() -> None:
     told = mine(budget(level("analyst", "ana", pace=pace("0"))), "closed", NOW)
     assert (told.percent, told.amount) == ("0 %", "ε 0")

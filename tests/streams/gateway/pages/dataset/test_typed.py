@@ -15,7 +15,6 @@ from streams.gateway.pages.dataset.preview_form import typed as preview_typed
 from streams.gateway.pages.dataset.typed import (
     Typed,
     filters,
-    is_beyond,
     limit_record,
     member_record,
     of_limit,
@@ -193,9 +192,10 @@ def test_a_form_of_what_holds_makes_the_same_again() -> None:
 
 
 def test_a_form_says_what_it_cannot_say() -> None:
-    assert not is_beyond(level("team", "red", "0.1"))
-    assert not is_beyond(level("team", "red", policy={"filter": "basic", "epsilon": "1"}))
-    assert is_beyond(level("team", "red", policy={"filter": "renyi", "order": "8"}))
+    own = level("team", "red", policy={"filter": "basic", "epsilon": "1"})
+    assert not of_limit(_ID, own).errors
+    more = level("team", "red", policy={"filter": "renyi", "order": "8", "epsilon": "1"})
+    assert "takes its place" in of_limit(_ID, more).errors[""]
     assert "basic" in filters()
     assert "renyi" not in filters()
 
