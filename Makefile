@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_SMARTNOISE := $(VENV)-smartnoise/.ready
+READY_BROWSER := $(VENV)-browser/.ready
 READY_SECURITY := $(VENV)-security/.ready
 PROVIDER := build/provider
 SOURCES := accountant streams tests
@@ -26,7 +27,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise audit-dependencies sbom observe check format format-check lint types bench dashboards pictures lock clean
+.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-browser audit-dependencies sbom observe check format format-check lint types bench dashboards pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -53,7 +54,7 @@ mutants: $(READY)  ## plant each known bug in a copy, and see that a test finds 
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/mutants $(PYTEST_ARGS)
 
 nightly: export NIGHTLY := 1
-nightly: test test-cluster test-observability test-provider test-smartnoise sbom audit-dependencies  ## all tests, each repeated as often as is of use (1 hour)
+nightly: test test-cluster test-observability test-provider test-smartnoise test-browser sbom audit-dependencies  ## all tests, each repeated as often as is of use (1 hour)
 
 test-cluster: $(READY)  ## run the tests on three real brokers, one of which hangs (2 minutes)
 	$(BIN)/python -m pytest -m cluster tests/faults $(PYTEST_ARGS)
@@ -68,6 +69,9 @@ test-provider: $(READY) $(PROVIDER)/.ready  ## run the door with tokens of a rea
 
 test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (1 minute)
 	$(VENV)-smartnoise/bin/python -m pytest -m "smartnoise or not smartnoise" tests/streams/engines $(PYTEST_ARGS)
+
+test-browser: $(READY_BROWSER)  ## use the pages in a real browser, and draw them; needs chromium (1 minute)
+	$(VENV)-browser/bin/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
 audit-dependencies: $(READY_SECURITY)  ## ask what is known against the locked packages; fails where it cannot be asked
 	$(VENV)-security/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
@@ -111,7 +115,7 @@ lock: $(READY)  ## resolve the dependencies anew, with hashes
 	sh scripts/lock.sh $(VENV)
 
 clean:  ## remove the environment and everything that tools left behind
-	rm -rf $(VENV) $(VENV)-smartnoise $(VENV)-security build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(VENV)-smartnoise $(VENV)-browser $(VENV)-security build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt scripts/setup.sh
@@ -124,6 +128,10 @@ $(READY_SECURITY): pyproject.toml requirements/security.txt scripts/setup.sh
 
 $(READY_SMARTNOISE): pyproject.toml requirements/smartnoise.txt scripts/setup.sh
 	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)-smartnoise requirements/smartnoise.txt
+	@touch $@
+
+$(READY_BROWSER): pyproject.toml requirements/browser.txt scripts/setup.sh
+	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)-browser requirements/browser.txt
 	@touch $@
 
 $(PROVIDER)/.ready: tests/provider/package.json tests/provider/package-lock.json scripts/provider.sh

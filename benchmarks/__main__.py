@@ -26,9 +26,11 @@ from benchmarks import (
     http_door,
     latency,
     levels,
+    pages,
     readings,
     restart,
     scrape,
+    why,
     worker,
 )
 from benchmarks.measure import Row, Scale
@@ -43,10 +45,12 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "levels": levels.rows,
     "embedded": embedded.rows,
     "http": http_door.rows,
+    "pages": pages.rows,
     "worker": worker.rows,
     "latency": latency.rows,
     "alerts": alerts.rows,
     "scrape": scrape.rows,
+    "why": why.rows,
 }
 _RESULTS = Path(__file__).parent / "results" / "latest.json"
 

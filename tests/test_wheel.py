@@ -53,4 +53,8 @@ def test_the_wheel_holds_both_packages_and_nothing_else(tmp_path: Path) -> None:
     ).stdout.split()
     assert set(tracked) <= shipped
     assert {"accountant/py.typed", "streams/py.typed", "streams/cli/demo/__init__.py"} <= shipped
-    assert not [name for name in shipped if not name.endswith((".py", ".json", "py.typed"))]
+    assert not [
+        name
+        for name in shipped
+        if not name.endswith((".py", ".json", "py.typed", ".html", ".css", ".svg"))
+    ]

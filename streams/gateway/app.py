@@ -26,12 +26,13 @@ from streams.gateway.head import show_head
 from streams.gateway.host_header import host_check
 from streams.gateway.limit import limited
 from streams.gateway.monitoring import monitoring
-from streams.gateway.page import page
+from streams.gateway.pages import PAGES, add_pages, told_in_html
 from streams.gateway.people.budgets import list_limits, show_budget, show_own_budgets
 from streams.gateway.people.me import show_me
 from streams.gateway.people.members import list_members
 from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS
+from streams.gateway.reading import show_why
 from streams.gateway.submit import (
     amend_dataset,
     close_dataset,
@@ -55,6 +56,7 @@ _ROUTES: Final = [
     list_datasets,
     show_dataset,
     show_usage,
+    show_why,
     list_members,
     list_limits,
     show_budget,
@@ -64,7 +66,7 @@ _ROUTES: Final = [
     show_head,
     show_me,
     stream_events,
-    page,
+    *PAGES,
 ]
 
 
@@ -92,12 +94,13 @@ def create_app(
         ],
         state=State({"context": context}),
         before_request=host_check(settings),
-        exception_handlers=HANDLERS,
+        exception_handlers=told_in_html(HANDLERS),
         openapi_config=openapi_config(version(), authenticates=settings.authenticates),
         request_max_body_size=settings.most_body,
         logging_config=None,
     )
     if authenticator is not None:
         count_refusals(app, shown)
-    guarded(app, authenticator, proxies_of(settings))
+    browsers = add_pages(app, settings, context.clock)
+    guarded(app, authenticator, proxies_of(settings), browsers)
     return answer_head(limited(app, settings, shown))

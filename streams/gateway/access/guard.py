@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from litestar import Litestar, Response
 from litestar.enums import ScopeType
@@ -14,8 +14,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from streams.gateway.access.authenticator import Authenticator
 from streams.gateway.access.principal import KEY, Principal
-from streams.gateway.access.refusal import not_permitted, told
-from streams.gateway.problems import PROBLEM_JSON
+from streams.gateway.access.refusal import Refusal, not_permitted, told
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 """Open to strangers, whom they tell nothing but that alone."""
@@ -23,20 +22,47 @@ METRICS: Final = "/metrics"
 _AGAIN_S: Final = 5.0
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Knows(Protocol):
+    """What knows browsers, which send a cookie to pages; there alone it may be a token's.
+
+    Attributes:
+        open: paths that are open to strangers.
+    """
+
+    open: frozenset[str]
+
+    def credentials(self, scope: HTTPScope) -> Headers:
+        """Return the headers by which who asks is to be known."""
+        ...
+
+    def settled(self, scope: HTTPScope, found: Principal | Refusal) -> Principal | Refusal:
+        """Return who asks, once it was looked at what `credentials` returned."""
+        ...
+
+    def told(self, scope: HTTPScope, refusal: Refusal) -> Response[Any] | None:
+        """Return what a browser is told that is not let in, None for what programs are told."""
+        ...
 
 
 def guarded(
-    app: Litestar, authenticator: Authenticator | None, proxies: Sequence[Network] = ()
+    app: Litestar,
+    authenticator: Authenticator | None,
+    proxies: Sequence[Network] = (),
+    browsers: Knows | None = None,
 ) -> Litestar:
     """Return the application behind what looks at each request before its route and its body.
 
     Args:
         authenticator: None where authentication is off.
         proxies: where there are some, nobody else but this machine may ask.
+        browsers: what knows them, None where there are no pages.
     """
     if authenticator is not None:
         app.state["authenticator"] = authenticator
-        app.asgi_handler = cast(ASGIApp, _Known(app.asgi_handler, authenticator))
+        app.asgi_handler = cast(ASGIApp, _Known(app.asgi_handler, authenticator, browsers))
     if proxies:
         app.asgi_handler = cast(ASGIApp, _Proxied(app.asgi_handler, proxies))
     return app
@@ -75,11 +101,14 @@ class _Trust:
 class _Known:
     """Finds out who asks, and turns away whoever is not known."""
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
+    def __init__(self, app: ASGIApp, authenticator: Authenticator, browsers: Knows | None) -> None:
         self._app = app
         self._authenticator = authenticator
+        self._browsers = browsers
         # By the path as it was sent: another way to write it is not open.
         self._open = HEALTH | ({METRICS} if authenticator.metrics_are_open else frozenset())
+        if browsers is not None:
+            self._open |= browsers.open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -89,7 +118,8 @@ class _Known:
             return
         found = await self._asked(scope)
         if not isinstance(found, Principal):
-            await answer(send, told(found))
+            page = None if self._browsers is None else self._browsers.told(scope, found)
+            await answer(send, told(found) if page is None else page)
             return
         _set(scope, found)
         await _Lasting(self, scope, receive, send).answer()
@@ -97,13 +127,18 @@ class _Known:
     async def _let_in(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         """Answer on a path that is open, to who is known as to a known one."""
         _set(scope, None)
-        if any(name == b"authorization" for name, _ in scope["headers"]):
+        if any(name == b"authorization" for name, _ in self._credentials(scope)):
             found = await self._asked(scope)
             _set(scope, found if isinstance(found, Principal) else None)
         await self._app(scope, receive, send)
 
     async def _asked(self, scope: HTTPScope) -> Any:
-        return await self._authenticator.authenticate(scope["headers"], peer=peer_of(scope))
+        given = self._credentials(scope)
+        found = await self._authenticator.authenticate(given, peer=peer_of(scope))
+        return found if self._browsers is None else self._browsers.settled(scope, found)
+
+    def _credentials(self, scope: HTTPScope) -> Headers:
+        return scope["headers"] if self._browsers is None else self._browsers.credentials(scope)
 
     async def is_still(self, scope: HTTPScope) -> bool:
         """Tell whether the token of a request still holds, and for the same principal."""
@@ -157,11 +192,14 @@ def peer_of(scope: HTTPScope) -> str:
     return "" if client is None else client[0]
 
 
-async def answer(send: Send, response: Response[bytes]) -> None:
+async def answer(send: Send, response: Response[Any]) -> None:
     """Answer before anything of the body is read."""
-    body = response.content
+    kind = str(response.media_type)
+    body = response.render(response.content, kind)
+    if kind.startswith("text/"):
+        kind += "; charset=utf-8"
     headers = [
-        (b"content-type", PROBLEM_JSON.encode()),
+        (b"content-type", kind.encode()),
         (b"content-length", str(len(body)).encode()),
         *((name.lower().encode(), value.encode()) for name, value in response.headers.items()),
     ]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from accountant.advice.preview import Preview, preview
 from accountant.partition.key_hash import partition_of
 from accountant.partition.levels import team_of
-from accountant.records import PartitionRow
+from accountant.records import PartitionRow, decode_decision
 from accountant.records.limits.rows import LevelRow
 from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.times import from_iso
-from accountant.views.datasets import DatasetView
+from accountant.views.alerting.crossings import level_crossings, may_cross_levels
+from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import LogLine
 from accountant.views.ledgers import ledger_of, plan_of
 from accountant.views.level_follow import FollowedLevels
@@ -67,6 +68,22 @@ class FollowedLimits:
                 self._levels.take_line(partition, line, plan)
             except ValueError as error:  # whoever owns the partition stops at it
                 _log.warning("level_unreadable", partition=partition, why=str(error))
+
+    def alerts(
+        self, decided: Iterable[tuple[LogLine, bytes]], views: Mapping[str, DatasetView]
+    ) -> list[Alert]:
+        """Return the alerts of levels that decisions give rise to.
+
+        Args:
+            decided: each decision as its line and its bytes; taken in before.
+            views: as they are after these.
+        """
+        found: list[Alert] = []
+        for line, value in decided:
+            view = None if line.dataset is None else views.get(line.dataset)
+            if view is not None and may_cross_levels(line.outcome, line.levels):
+                found += level_crossings(decode_decision(value), view, self.levels(view))
+        return found
 
     def levels(self, view: DatasetView) -> list[LevelView]:
         """As `Service.levels`."""

@@ -149,7 +149,15 @@ def test_a_body_of_a_refused_request_is_not_waited_for(door: Door) -> None:
 def test_every_path_is_limited_but_those_of_supervisors(door: Door) -> None:
     headers = {"X-Forwarded-For": ONE}
     assert door.http.get("/nothing", headers=headers).status_code == 404
-    for path in ("/", "/datasets", "/events", "/metrics", "/schema/openapi.json", "/nothing"):
+    for path in (
+        "/",
+        "/sign-in",
+        "/datasets",
+        "/events",
+        "/metrics",
+        "/schema/openapi.json",
+        "/nothing",
+    ):
         assert door.http.get(path, headers=headers).status_code == 429
         head = door.http.head(path, headers=headers)
         assert (head.status_code, head.content) == (429, b"")

@@ -1,0 +1,185 @@
+"""What the page of a dataset reads, as far as its reader may see it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from accountant.advice.preview import Preview
+from accountant.errors import RequestInvalid
+from accountant.records.members import Member
+from accountant.records.names import check_name
+from accountant.records.previews import PreviewRequest
+from accountant.times import iso
+from accountant.views.datasets import DatasetView
+from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.population import JointGuarantee, joint_guarantee
+from streams.errors import Unavailable
+from streams.gateway.access.sight import Sight
+from streams.gateway.pages.dataset.latest import Latest, latest
+from streams.gateway.pages.dataset.preview_form import (
+    PreviewForm,
+    Told,
+    claim_of,
+    more_words,
+    reason_of,
+)
+from streams.gateway.pages.dataset.shown.asked import NO_REFUSAL, paces_of, refusal
+from streams.gateway.pages.dataset.shown.spending import Spending, spending
+from streams.gateway.pages.dataset.shown.usage import Usage, by_analyst, by_key
+from streams.gateway.pages.dataset.shown.words import charged, cut, joined
+from streams.gateway.pages.dataset.viewer import Viewer, viewer_of
+from streams.index import Indexed
+from streams.service import Service
+
+_NO_PURPOSE: Final = "(none given)"
+
+
+class Used(NamedTuple):
+    """Who used a dataset, for those who see what all have asked.
+
+    Attributes:
+        over_time, purposes: None where the door keeps no index.
+        trouble: why there is nothing, in words; "" where nothing is wrong.
+    """
+
+    over_time: Spending | None = None
+    analysts: Usage | None = None
+    purposes: Usage | None = None
+    trouble: str = ""
+
+
+class Read(NamedTuple):
+    """A dataset and all that belongs to it.
+
+    Attributes:
+        joint: None without a population.
+        members: all for those who see them, else the reader's own.
+        levels: all limits for those who see all, else none. `budget`: an analyst's own.
+        latest: the last requests of `viewer.own`.
+    """
+
+    view: DatasetView
+    viewer: Viewer
+    joint: JointGuarantee | None
+    is_whole: bool
+    members: Sequence[Member]
+    levels: Sequence[LevelView]
+    budget: AnalystBudget | None
+    latest: Latest
+    used: Used
+    now: int
+
+
+async def read(sight: Sight, dataset: str, now: int) -> Read | None:
+    """Return what somebody sees of a dataset; None alike for nothing, and where there is none.
+
+    Args:
+        now: milliseconds since 1970.
+    Raises: Unavailable.
+    """
+    found = await sight.dataset(dataset)
+    if found is None:
+        return None
+    view, standing = found
+    service = sight.service
+    members = await service.members(dataset)
+    viewer = viewer_of(sight, view, standing, members)
+    if not standing.sees_all:
+        members = [member for member in members if member.member == viewer.name]
+    budget = await service.budget_for(dataset, viewer.name) if viewer.asks else None
+    return Read(
+        view=view,
+        viewer=viewer,
+        joint=await _joint(sight, view),
+        is_whole=sight.is_whole,
+        members=members,
+        levels=await service.levels(dataset) if standing.sees_all else (),
+        budget=budget,
+        latest=await _latest(service, view, viewer),
+        used=await _used(sight, view, now) if standing.sees_requests else Used(),
+        now=now,
+    )
+
+
+async def _latest(service: Service, view: DatasetView, viewer: Viewer) -> Latest:
+    """Return the last requests; an index that is behind leaves out this part of the page."""
+    standing, own = viewer.standing, viewer.own
+    try:
+        return await latest(service, view.dataset, standing, view.sequence, own=own)
+    except Unavailable as error:
+        return Latest([], 0, is_whole=False, archived=False, trouble=cut(str(error)))
+
+
+async def _joint(sight: Sight, view: DatasetView) -> JointGuarantee | None:
+    population = view.policy.population
+    if not isinstance(population, str):
+        return None
+    every = await sight.service.datasets()
+    # Beside the loop: to go through very many takes longer than a decision may wait.
+    seen = await asyncio.to_thread(
+        lambda: sight.among(each for each in every if each.policy.population == population)
+    )
+    return joint_guarantee(population, seen or [view])
+
+
+async def _used(sight: Sight, view: DatasetView, now: int) -> Used:
+    """Return who used a dataset; an index that is behind leaves out this part of the page."""
+    service, dataset = sight.service, view.dataset
+    try:
+        analysts = by_analyst(view, await service.usage(dataset))
+        if not isinstance(service, Indexed):
+            return Used(analysts=analysts)
+        days = await service.usage_by(dataset, "day")
+        purposes = by_key(view, await service.usage_by(dataset, "purpose"), unnamed=_NO_PURPOSE)
+    except Unavailable as error:
+        return Used(trouble=cut(str(error)))
+    return Used(spending(view, days, iso(now)[:10]), analysts, purposes)
+
+
+async def previewed(sight: Sight, found: Read, form: PreviewForm) -> PreviewForm:
+    """Return the form of a preview with what the ledger would say of the claim in it.
+
+    Raises: Unavailable.
+    """
+    view, text = found.view, ""
+    policy = view.policy
+    try:
+        claim, text = claim_of(form)
+        name = form.analyst if found.viewer.standing.sees_all else found.viewer.name
+        if name:
+            check_name("analyst", name)
+        asked = PreviewRequest(claim, policy.unit, policy.neighbours, name or None)
+        told = await sight.service.preview(view.dataset, asked)
+    except RequestInvalid as error:
+        named = error.field in form.values or error.field in {"times", "analyst"}
+        field = error.field if named else ""
+        said = f"{error.rule[0].upper()}{error.rule[1:]}, not {error.value or 'nothing'}."
+        return form._replace(errors={field or form.first: said})
+    return form if told is None else form._replace(told=_told(text, told, found))
+
+
+def _told(claim: str, preview: Preview, found: Read) -> Told:
+    levels = found.budget.levels if found.budget is not None else found.levels
+    refused = NO_REFUSAL
+    if not preview.granted:
+        refused = refusal(
+            reason_of(preview.reason),
+            preview.level,
+            preview.left_at,
+            preview.fits,
+            paces=paces_of(levels),
+            now=found.now,
+            decided_at=found.now,
+        )
+    cost = (preview.cost if preview.granted else preview.asked) or {}
+    counted = {name: text for name, text in cost.items() if name in preview.left}
+    return Told(
+        claim=cut(claim),
+        granted=preview.granted,
+        cost=charged(counted),
+        left=joined(preview.left, up=False),
+        more=more_words(preview.more) if preview.granted else "",
+        refusal=refused,
+    )

@@ -1,0 +1,219 @@
+"""Owners' forms: what was typed, the record that it makes, and which field breaks a rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from accountant.errors import RequestInvalid
+from accountant.filters import FILTERS
+from accountant.records import VERSION, encode
+from accountant.records.given import given_until
+from accountant.records.inputs import Checked, check_body
+from accountant.records.limits.check import days_of
+from accountant.records.limits.limits import MOST_DAYS
+from accountant.records.members import ROLES, Member
+from accountant.views.levels import LevelView
+
+_PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
+_LONGEST: Final = 2_000
+_BEYOND: Final = (
+    "This limit has a budget of a filter with more fields than this form has: what is saved here "
+    "takes its place."
+)
+_MEMBER: Final = ("member", "team", "until", "reason", "by")
+_LIMIT: Final = ("scope", "name", "part", "pace_part", "pace_days", "reserved", "reason", "by")
+_BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
+"""Fields of a budget of its own that the form has; filters with more need a program."""
+
+
+class Typed(NamedTuple):
+    """A form with what was typed into it.
+
+    Attributes:
+        request_id: of the record that it makes, so that to send it twice is one record.
+        values: by name of the input. `roles`: those that are ticked.
+        errors: what is wrong, by name of the input; what belongs to none is under "".
+        changes: what it is about exists, so that it may be removed.
+        is_open: it is shown without being asked for, as one that is to be sent anew.
+    """
+
+    request_id: str
+    values: Mapping[str, str]
+    roles: frozenset[str] = frozenset()
+    errors: Mapping[str, str] = {}
+    changes: bool = False
+    is_open: bool = False
+
+
+class Record(NamedTuple):
+    """A record that a form has made."""
+
+    body: bytes
+    checked: Checked
+
+
+def typed(kind: str, given: Mapping[str, str]) -> Typed:
+    """Return a form as it was sent; each role has an input of its own."""
+    names = _MEMBER if kind == "member" else (*_LIMIT, *_BUDGET)
+    values = {name: given.get(name, "")[:_LONGEST].strip() for name in names}
+    roles = frozenset(role for role in ROLES if given.get(f"role_{role}"))
+    changes = given.get("changes") == "yes"
+    return Typed(given.get("request_id", "")[:100], values, roles, {}, changes, is_open=True)
+
+
+def of_member(request_id: str, member: Member | None, **more: str) -> Typed:
+    """Return the form that changes a member; of none, an empty one."""
+    values = dict.fromkeys(_MEMBER, "") | more
+    if member is None:
+        return Typed(request_id, values, frozenset({"analyst"}))
+    until = member.until or ""
+    values |= {"member": member.member, "team": member.team or ""}
+    values["until"] = until[:10] if until.endswith("T00:00:00.000Z") else until
+    return Typed(request_id, values, frozenset(member.roles), {}, changes=bool(member.roles))
+
+
+def of_limit(request_id: str, limit: LevelView | None, **more: str) -> Typed:
+    """Return the form that changes a limit; of none, an empty one."""
+    values = dict.fromkeys((*_LIMIT, *_BUDGET), "") | more
+    if limit is None:
+        return Typed(request_id, values)
+    values |= {"scope": limit.scope, "name": limit.name or "", "part": percent(limit.part)}
+    values |= _budget(limit.policy)
+    if limit.pace is not None:
+        values["pace_part"] = percent(limit.pace.part)
+        values["pace_days"] = str(days_of(limit.pace.period))
+    if limit.reserved is not None:
+        values["reserved"] = percent(limit.reserved.part)
+    errors = {"": _BEYOND} if limit.policy and not limit.policy.keys() <= {*_BUDGET} else {}
+    return Typed(request_id, values, errors=errors, changes=True)
+
+
+def filters() -> tuple[str, ...]:
+    """Return the filters that a budget of its own may have in the form: those without more."""
+    return tuple(name for name, kind in FILTERS.items() if not kind.parameters)
+
+
+def _budget(policy: Mapping[str, Any] | None) -> dict[str, str]:
+    return {name: str((policy or {}).get(name, "")) for name in _BUDGET}
+
+
+def percent(ratio: str | None) -> str:
+    """Return a ratio as somebody types a percentage: `20` of `0.2`."""
+    return "" if ratio is None else f"{(Decimal(ratio) * 100).normalize():f}"
+
+
+def member_record(
+    form: Typed, dataset: str, by: str, *, removes: bool, as_administrator: bool
+) -> Record:
+    """Return the record of a member's form.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    value = form.values
+    roles = [role for role in ROLES if role in form.roles]
+    if not roles and not removes:
+        raise RequestInvalid(
+            "roles", "must have one at least; to remove somebody, say so below", ""
+        )
+    fields: dict[str, Any] = {
+        "member": value["member"],
+        "roles": [] if removes else roles,
+        "team": None if removes else value["team"] or None,
+        "until": None if removes or not value["until"] else given_until(value["until"]),
+        "as": "administrator" if as_administrator else None,
+    }
+    return _record("member", form, dataset, by, fields)
+
+
+def limit_record(form: Typed, dataset: str, by: str, *, removes: bool) -> Record:
+    """Return the record of a limit's form.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    value = form.values
+    fields: dict[str, Any] = {"scope": value["scope"], "name": value["name"] or None}
+    if not removes:
+        own = {name: value[name] for name in _BUDGET if value[name]}
+        if own.keys() == {"filter"}:  # the choice alone is no budget
+            own = {}
+        fields |= {"part": _ratio(value, "part"), "policy": own or None, "pace": _pace(value)}
+        fields["reserved"] = _ratio(value, "reserved")
+        if all(fields[name] is None for name in ("part", "policy", "pace", "reserved")):
+            rule = (
+                "must be given, or a budget of its own, a pace or a share; to lift it, say so below"
+            )
+            raise RequestInvalid("part", rule, "")
+    return _record("limit", form, dataset, by, fields)
+
+
+def _record(kind: str, form: Typed, dataset: str, by: str, fields: Mapping[str, Any]) -> Record:
+    head = {"version": VERSION, "type": kind, "request_id": form.request_id, "dataset": dataset}
+    given = {name: value for name, value in fields.items() if value is not None}
+    body = encode({**head, "by": by, **given, "reason": form.values["reason"]})
+    return Record(body, check_body("admin", body))
+
+
+def _ratio(value: Mapping[str, str], name: str) -> str | None:
+    text = value[name]
+    if not text:
+        return None
+    found = _PERCENT.fullmatch(text)
+    ratio = None if found is None else Decimal(found[1]) / 100
+    if ratio is None or not 0 < ratio <= 1:
+        raise RequestInvalid(name, "must be a percentage above 0 and at most 100, such as 20", text)
+    return f"{ratio.normalize():f}"
+
+
+def _pace(value: Mapping[str, str]) -> dict[str, str] | None:
+    part, days = _ratio(value, "pace_part"), value["pace_days"]
+    if part is None and not days:
+        return None
+    if part is None:
+        raise RequestInvalid("pace_part", "must be given with its days, such as 1", "")
+    if not re.fullmatch(r"[1-9][0-9]{0,4}", days) or int(days) > MOST_DAYS:
+        rule = f"must be a whole number of days from 1 to {MOST_DAYS:,}"
+        raise RequestInvalid("pace_days", rule, days)
+    return {"part": part, "period": f"P{days}D"}
+
+
+_INPUTS: Final = {"pace.part": "pace_part", "pace.period": "pace_days", "policy": "epsilon"}
+
+
+def wrong(form: Typed, error: RequestInvalid) -> Typed:
+    """Return a form that says beside its field what is wrong."""
+    field = error.field.partition("[")[0]
+    name = _INPUTS.get(field) or field.removeprefix("policy.")
+    known = name in form.values or name == "roles"
+    said = error.rule if known else f"{error.field} {error.rule}"
+    shown = f", not {error.value}" if error.value and known else ""
+    return form._replace(errors={name if known else "": f"{said[0].upper()}{said[1:]}{shown}."})
+
+
+def refilled(kind: str, request: bytes | msgspec.Raw, new_id: str) -> Typed | None:
+    """Return the form that has made a record, to be sent anew with another id.
+
+    None where it was another kind of record.
+    """
+    record = check_body("admin", bytes(request)).body
+    fields = msgspec.to_builtins(record)
+    if fields.get("type") != kind:
+        return None
+    if kind == "member":
+        member = msgspec.convert(fields, Member)
+        again = of_member(new_id, member, reason=fields.get("reason", ""))
+        return again._replace(changes=True, is_open=True)
+    shown = {name: fields.get(name) for name in ("scope", "name", "part", "policy")}
+    pace, reserved = fields.get("pace"), fields.get("reserved")
+    values = dict.fromkeys((*_LIMIT, *_BUDGET), "")
+    values |= {name: str(shown[name] or "") for name in ("scope", "name")}
+    values |= {"part": percent(shown["part"]), "reserved": percent(reserved)}
+    values |= _budget(shown["policy"])
+    if pace is not None:
+        values |= {"pace_part": percent(pace["part"]), "pace_days": str(days_of(pace["period"]))}
+    values["reason"] = fields.get("reason", "")
+    return Typed(new_id, values, is_open=True)

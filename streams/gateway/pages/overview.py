@@ -1,0 +1,102 @@
+"""The list of datasets, a dataset a line, as many as one can look through."""
+
+from __future__ import annotations
+
+import asyncio
+from heapq import nsmallest
+from typing import Final, NamedTuple
+
+from litestar import Response, get
+
+from accountant.policy import guarantee_of
+from accountant.views.datasets import DatasetView
+from accountant.views.population import JointGuarantee, joint_guarantees
+from streams.gateway.access.sight import Sight, sight_of
+from streams.gateway.context import HttpRequest, context_of
+from streams.gateway.pages.paths import HOME
+from streams.gateway.pages.render import rendered
+
+_MOST: Final = 500
+_MOST_NAMED: Final = 20
+
+
+class _Row(NamedTuple):
+    """One dataset as the list shows it."""
+
+    dataset: str
+    guarantee: str
+    delta: str
+    unit: str
+    ratio: float
+    spent: str
+    left: list[tuple[str, str]]
+    odometers: list[tuple[str, str]]
+    state: str
+
+
+@get(HOME, include_in_schema=False)
+async def overview(request: HttpRequest) -> Response[str]:
+    """Return a page with the datasets, those nearest to exhaustion where there are too many."""
+    views = await context_of(request).service.datasets()
+    # Beside the loop: to go through very many takes longer than a decision may wait.
+    return await asyncio.to_thread(_page, request, sight_of(request), views)
+
+
+def _page(request: HttpRequest, sight: Sight, known: list[DatasetView]) -> Response[str]:
+    views = sight.among(known)
+    more = len(views) - _MOST
+    shown = views if more <= 0 else nsmallest(_MOST, views, _urgency)
+    return rendered(
+        request,
+        "overview.html",
+        rows=[_row(view) for view in shown],
+        more=more,
+        together=[_joint(each) for each in joint_guarantees(views)],
+        # The others stay out of it: what they would add tells that they are there.
+        is_whole=sight.is_whole,
+    )
+
+
+def _joint(each: JointGuarantee) -> tuple[str, str, str]:
+    """Return a population, its datasets, and what they promise together."""
+    names = ", ".join(each.datasets[:_MOST_NAMED])
+    more = len(each.datasets) - _MOST_NAMED
+    names += f" and {more:,} more" if more > 0 else ""
+    if each.why is not None:
+        return each.population, names, f"no (epsilon, delta): {each.why}"
+    return each.population, names, f"epsilon {each.epsilon}, delta {each.delta}"
+
+
+def _urgency(view: DatasetView) -> tuple[bool, float, str]:
+    """Return what sorts first where an owner may still act: what grants, and is spent most."""
+    return state_of(view) != "open", -view.spent_ratio, view.dataset
+
+
+def state_of(view: DatasetView) -> str:
+    """Return in a word whether a dataset still grants."""
+    if view.closed:
+        return "closed"
+    if view.halted:
+        return "halted"
+    return "exhausted" if view.exhausted else "open"
+
+
+def _row(view: DatasetView) -> _Row:
+    policy = view.policy
+    name, amount, delta = guarantee_of(policy)
+    return _Row(
+        view.dataset,
+        f"{name} {amount:f}",
+        f"delta {delta:f}",
+        policy.unit,
+        view.spent_ratio,
+        f"{view.spent_ratio:.2%}",
+        # What nothing was allotted to has nothing to tell: delta under pure budgets.
+        [
+            (unit.replace("_", " "), amount)
+            for unit, amount in view.left.items()
+            if view.budget.get(unit) != "0"
+        ],
+        [*view.odometers.items()],
+        state_of(view),
+    )

@@ -1,0 +1,172 @@
+"""The page of a dataset in a real browser: read, typed into by keyboard alone, and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.conftest import Opens
+from tests.browser.looking import overflow, picture, violations
+from tests.streams.gateway.pages.dataset.paged_door import PagedDoor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+DESK, PHONE, SMALLEST = 1_100, 390, 320
+EDITING = "?member=ana&scope=team&name=red"
+PREVIEW = "?kind=pure&pure_epsilon=0.05"
+
+
+@pytest.fixture
+def survey(tmp_path: Path) -> Iterator[PagedDoor]:
+    """A door for one test, which may write."""
+    with PagedDoor(tmp_path) as made:
+        made.furnish()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagedDoor]:
+    """A door for tests that write nothing."""
+    with PagedDoor(tmp_path_factory.mktemp("survey")) as made:
+        made.furnish()
+        yield made
+
+
+def shown(opens: Opens, door: PagedDoor, name: str, query: str = "", **how: Any) -> Page:
+    """Return the page of the dataset, of somebody who signs in by the form that comes first."""
+    page = opens(door.url, **{"width": DESK, **how})
+    page.goto(f"/pages/datasets/survey{query}")
+    page.get_by_label("Token").fill(door.tokens[name])
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".dataset")
+    return page
+
+
+def tab_to(page: Page, selector: str, most: int = 150) -> None:
+    """Reach something by the key that moves on, as who has no pointer does."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("chosen => document.activeElement.matches(chosen)", selector):
+            return
+    pytest.fail(f"{selector} is not reached by {most} times Tab")
+
+
+@pytest.mark.parametrize(("name", "query"), [("olga", EDITING), ("ana", PREVIEW), ("root", "")])
+def test_nobody_is_kept_out(opens: Opens, read_only: PagedDoor, name: str, query: str) -> None:
+    page = shown(opens, read_only, name, query)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.reload()
+    closed = page.locator("details:not([open]) > summary")
+    while closed.count():
+        closed.first.click()
+    for width, scheme in ((DESK, "light"), (PHONE, "dark"), (PHONE, "light"), (DESK, "dark")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert not violations(page)
+        assert overflow(page) == 0
+    page.set_viewport_size({"width": SMALLEST, "height": 640})
+    assert overflow(page) == 0
+    assert said == [], "the browser has refused something of its own page"
+
+
+def test_an_owner_sets_a_limit_by_keyboard_alone(opens: Opens, survey: PagedDoor) -> None:
+    page = shown(opens, survey, "olga")
+    tab_to(page, "#set-limit > summary")
+    page.keyboard.press("Enter")
+    tab_to(page, "#l-name")
+    page.keyboard.type("green")
+    tab_to(page, "#l-part")
+    page.keyboard.type("120")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#l-part-error")
+    assert page.locator("#l-part").input_value() == "120"
+    assert page.locator("#l-name").input_value() == "green"
+    tab_to(page, "#l-part")  # which chooses all that is in it
+    page.keyboard.type("12")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#told.message-done")
+    assert "Team green may use 12 % of the budget" in page.locator("#told").inner_text()
+    assert page.locator(".level", has_text="Team green").is_visible()
+
+
+def test_an_owner_changes_and_removes_a_member(opens: Opens, survey: PagedDoor) -> None:
+    page = shown(opens, survey, "olga")
+    page.get_by_role("link", name="Change ben").click()
+    page.locator("#m-role-auditor").check()
+    page.get_by_role("button", name="Save").last.click()
+    page.wait_for_selector("#told")
+    assert "ben is analyst and auditor in team red" in page.locator("#told").inner_text()
+    page.get_by_role("link", name="Change ben").click()
+    page.get_by_role("button", name="Remove ben").click()
+    page.get_by_text("ben is no member any more").wait_for()
+    assert page.get_by_role("link", name="Change ben").count() == 0
+
+
+def test_a_click_too_many_is_one_record(opens: Opens, survey: PagedDoor) -> None:
+    page = shown(opens, survey, "olga")
+    page.locator("#set-member > summary").click()
+    page.locator("#m-member").fill("opie")
+    page.get_by_role("button", name="Set the member").dblclick()
+    page.wait_for_selector("#told")
+    assert "opie is analyst" in page.locator("#told").inner_text()
+    seen = survey.see("olga", "/datasets/survey/requests", limit=1_000).json()["decisions"]
+    of_opie = [each for each in seen if each.get("member", {}).get("member") == "opie"]
+    assert [each["outcome"] for each in of_opie] == ["member_set"]
+
+
+def test_an_analyst_learns_in_one_look_and_by_keyboard(opens: Opens, read_only: PagedDoor) -> None:
+    page = shown(opens, read_only, "ana")
+    first = page.locator(".mine").inner_text()
+    for said in ("You may still use 0.6 %", "the pace of team red", "More comes in 24 hours"):
+        assert said in first
+    assert page.locator(".refused .fits").first.inner_text() == "What would fit: pure:0.006"
+    tab_to(page, "#kind-pure")
+    page.keyboard.press("Tab")
+    page.keyboard.type("0.002")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#fits ~ .message")
+    assert "It would be granted" in page.locator("#fits ~ .message").inner_text()
+
+
+def test_only_the_fields_of_the_chosen_claim_are_shown(opens: Opens, read_only: PagedDoor) -> None:
+    page = shown(opens, read_only, "ana")
+    assert page.locator("#p-pure-epsilon").is_visible()
+    assert not page.locator("#p-gaussian-sigma").is_visible()
+    page.get_by_label("Gaussian noise").check()
+    assert page.locator("#p-gaussian-sigma").is_visible()
+    assert not page.locator("#p-pure-epsilon").is_visible()
+
+
+def test_it_works_without_scripts(opens: Opens, survey: PagedDoor) -> None:
+    page = shown(opens, survey, "olga", EDITING, java_script_enabled=False)
+    page.locator("#l-part").fill("10")
+    page.get_by_role("button", name="Save").first.click()
+    page.get_by_text("Team red may use 10 % of the budget").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("name", "who", "query", "how"),
+    [
+        ("analyst-light", "ana", "", {"height": 1_300}),
+        ("analyst-dark-phone", "ana", "", {"width": PHONE, "height": 1_500, "scheme": "dark"}),
+        ("owner-light", "olga", "", {"height": 1_500}),
+        ("owner-dark", "olga", "", {"height": 1_500, "scheme": "dark"}),
+    ],
+)
+def test_pictures_are_drawn_anew(
+    opens: Opens, read_only: PagedDoor, name: str, who: str, query: str, how: Any
+) -> None:
+    page = shown(opens, read_only, who, query, **how)
+    picture(page, f"dataset-{name}")
+
+
+def test_the_form_of_a_limit_is_drawn_anew(opens: Opens, read_only: PagedDoor) -> None:
+    page = shown(opens, read_only, "olga", EDITING, height=1_250)
+    page.locator("#shares").scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('shares').scrollIntoView()")
+    picture(page, "dataset-limits-light")
