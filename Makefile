@@ -70,7 +70,7 @@ test-provider: $(READY) $(PROVIDER)/.ready  ## run the door with tokens of a rea
 test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (1 minute)
 	$(VENV)-smartnoise/bin/python -m pytest -m "smartnoise or not smartnoise" tests/streams/engines $(PYTEST_ARGS)
 
-test-browser: $(READY_BROWSER)  ## use the pages in a real browser, and draw them; needs chromium (2 minutes)
+test-browser: $(READY_BROWSER)  ## use the pages in a real browser, and draw them; needs chromium (1 minute)
 	$(VENV)-browser/bin/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
 audit-dependencies: $(READY_SECURITY)  ## ask what is known against the locked packages; fails where it cannot be asked

@@ -30,6 +30,7 @@ from benchmarks import (
     readings,
     restart,
     scrape,
+    why,
     worker,
 )
 from benchmarks.measure import Row, Scale
@@ -49,6 +50,7 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "latency": latency.rows,
     "alerts": alerts.rows,
     "scrape": scrape.rows,
+    "why": why.rows,
 }
 _RESULTS = Path(__file__).parent / "results" / "latest.json"
 

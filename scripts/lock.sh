@@ -25,7 +25,7 @@ compile runtime.txt --constraint requirements/dev.txt $parts pyproject.toml
 compile build.txt --constraint requirements/dev.txt --group build
 compile lock.txt --group lock
 compile security.txt --group build --group security
-# The pages' tests in a real browser have an environment of their own: decision 0061.
+# The pages' tests in a real browser have an environment of their own: decision 0062.
 compile browser.txt --constraint requirements/dev.txt $parts --group build --group test \
     --group browser pyproject.toml
 # SmartNoise pins an older OpenDP, so that it has an environment of its own: decision 0046.

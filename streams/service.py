@@ -15,6 +15,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 
 MOST_PAGE_BYTES: Final = 4 << 20
 """Of one page of decisions: a record may be as long as the longest body."""
@@ -94,6 +95,18 @@ class Service(Protocol):
 
     async def usage(self, dataset: str) -> list[UsageView]:
         """Return who has used a dataset, by analyst, since its log began.
+
+        Raises: Unavailable: the index of usage is behind, or cannot be read.
+        """
+        ...
+
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        """Return who used a dataset, for what and when, and how much longer it lasts.
+
+        None if it was never opened.
+
+        Args:
+            analyst: whose row and forecast are there in any case, however little they spent.
 
         Raises: Unavailable: the index of usage is behind, or cannot be read.
         """
@@ -185,6 +198,14 @@ class LedgerService(Service, Protocol):
 
         Any thread may call it.
         Raises: Unavailable: that is not known now.
+        """
+        ...
+
+    def decided_at(self, dataset: str) -> int:
+        """Return the time of the last decision in a dataset's partition, milliseconds since 1970.
+
+        As far as this process has read the log; 0 where it has read nothing of the partition.
+        Raises: Unavailable: nothing is known of it now.
         """
         ...
 

@@ -41,6 +41,7 @@ LAYERS = {
         {"address", "broadcast", "clock", "service"},
         {"settings"},
         {"logs"},
+        {"private_files"},
         {"index", "processing"},
         {"checkpoints"},
         {"kafka", "metrics", "testing"},

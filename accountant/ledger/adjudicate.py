@@ -44,6 +44,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         left_at: what each level has left, of what was refused for want of budget.
         charged: of a grant, each level that it was charged to.
         told: the same as the decision tells them, in JSON with a comma between.
+        crossed_at_levels: whether one of them has reached a threshold.
     """
 
     outcome: Outcome
@@ -57,6 +58,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     left_at: tuple[LevelLeft, ...] = ()
     charged: tuple[Level, ...] = ()
     told: str = ""
+    crossed_at_levels: bool = False
 
 
 def adjudicate(
@@ -149,7 +151,8 @@ def adjudicate(
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
     charged, told = levels.levels, levels.told
     return granted, Verdict(
-        Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged, told
+        *(Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged, told),
+        levels.crossed,
     )
 
 

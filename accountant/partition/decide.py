@@ -187,7 +187,7 @@ def _grant(
         analyst=analyst,
         # As the cost says it: what the total grows by as it is written.
         charged=0 if isinstance(spent, float) else int(spent) - int(before.totals[0]),
-        crossed=bool(verdict.crossed),
+        crossed=bool(verdict.crossed) or verdict.crossed_at_levels,
     )
     draft.put(after, amounts)
     for level in verdict.charged:

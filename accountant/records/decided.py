@@ -19,7 +19,7 @@ class CountedDecision(msgspec.Struct, gc=False):
         analyst: the analyst of a granted or refused request, None for any other decision.
         charged: the amount that a grant added to the first of the dataset's totals, in units of
             1e-40; 0 if that total is infinite now. None for any other decision.
-        crossed: whether the decision crossed a threshold.
+        crossed: whether the decision crossed a threshold, of the dataset or of one of its levels.
     """
 
     partition_sequence: int

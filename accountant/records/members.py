@@ -36,6 +36,10 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     team: str | None = None
     until: str | None = None
 
+    def is_in_force(self, at: int) -> bool:
+        """Tell whether there are roles, and their time is not over at `at`, in milliseconds."""
+        return bool(self.roles) and (self.until is None or at < from_iso(self.until))
+
 
 class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="member"):
     """A member's row in `state`, and what a partition keeps of the member.

@@ -15,7 +15,7 @@ from accountant.records.outcomes import Reason
 from accountant.records.translate import translate
 
 
-class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Somebody wants to know what a request would be told, and what it would cost.
 
     Attributes:

@@ -25,6 +25,7 @@ from accountant.ledger.snapshots import (
 from accountant.policy import Policy
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision, Snapshot, keeps_fractions
+from accountant.records.limits.limits import Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 
@@ -87,12 +88,18 @@ _SHOWN: Final = (
 )
 
 
-class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset has crossed a threshold.
+class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A dataset, or a level of it, has crossed a threshold.
 
     Attributes:
-        alert_id: `dataset/generation/threshold`, the same however often it is sent.
+        alert_id: `dataset/generation/threshold`, the same however often it is sent; of a level
+            see `records.limits.limits.level_alert_id`.
+        spent_ratio: of the additive budget, of a level that of its limit.
         decided_at: of the decision that was seen to have crossed it.
+        scope, name: of a level whose limit it is; None of the dataset's own budget.
+        analyst: of scope `each`: whose use of the default it is.
+        team: of a team's limit, and of its default, for those who route by it.
+        version: of the limit.
     """
 
     alert_id: str
@@ -101,6 +108,11 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     threshold: str
     spent_ratio: float
     decided_at: str
+    scope: Scope | None = None
+    name: str | None = None
+    analyst: str | None = None
+    team: str | None = None
+    version: int | None = None
 
 
 decode_alert = msgspec.json.Decoder(Alert).decode
@@ -261,8 +273,8 @@ class Once:
     """Tells the first of each alert from its repeats.
 
     The topic, the stream of events and the webhook may each give an alert more than once: after
-    a restart, or when an answer was lost. (dataset, generation, threshold) names one, and
-    `alert_id` is those three. There are at most twenty thresholds a dataset, so all are kept.
+    a restart, or when an answer was lost. `alert_id` names one. There are at most twenty thresholds
+    for each dataset and version of a limit (of a default, for each analyst), so all are kept.
 
         once = Once(ids_stored_so_far)
         if once.is_new(alert):

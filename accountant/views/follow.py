@@ -96,7 +96,7 @@ def counted(line: LogLine, value: bytes, *, usage: bool = True) -> CountedDecisi
         value,
         analyst,
         charged,
-        bool(line.crossed),
+        bool(line.crossed) or any(level.crossed for level in line.levels),
     )
 
 

@@ -2,7 +2,8 @@
 
 Rows and decisions may come twice and out of order: what a later decision of the dataset has left
 of a level holds. A grant by a limit that is not known yet is left out; the limit's row, which is
-read again until all are there, has it.
+read again until all are there, has it. A row tells all of a level, where a decision may have been
+read by somebody who did not know the level before it: of the same decision, the row holds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class FollowedLevels:
 
     def resets(self, partition: int) -> tuple[int, int]:
         """Return how often a partition's clock was set back, and to which time at last."""
-        _, count, at = self._resets.get(partition, (-1, 0, 0))
+        _, count, at = self._last_reset(partition)
         return count, at
 
     def take_row(self, row: LevelRow) -> None:
@@ -41,11 +42,14 @@ class FollowedLevels:
 
         Raises: ValueError: an amount in it is none.
         """
-        self._put(level_of(row))
+        level = level_of(row)
+        known = self.table.get(level.key)
+        if known is None or known.sequence <= level.sequence:
+            self.table.put(level)
 
     def take_resets(self, partition: int, sequence: int, count: int, at: int) -> None:
         """Take in what a partition's row says of its clock, as of its decision `sequence`."""
-        if sequence > self._resets.get(partition, (-1, 0, 0))[0]:
+        if sequence >= self._last_reset(partition)[0]:
             self._resets[partition] = sequence, count, at
 
     def take_line(self, partition: int, line: LogLine, plan: CompiledPolicy | None) -> None:
@@ -56,8 +60,10 @@ class FollowedLevels:
         Raises: ValueError: an amount in it is none.
         """
         if line.outcome is Outcome.CLOCK_RESET and line.rules >= LIMITS_SINCE:
-            count = self.resets(partition)[0] + 1
-            self.take_resets(partition, line.partition_sequence, count, from_iso(line.decided_at))
+            known, count, _ = self._last_reset(partition)
+            if line.partition_sequence > known:
+                at = from_iso(line.decided_at)
+                self.take_resets(partition, line.partition_sequence, count + 1, at)
         if line.dataset is None or line.sequence is None:
             return
         dataset, told = line.dataset, line.limit
@@ -79,6 +85,9 @@ class FollowedLevels:
             level = self.table.get(key) or Level(*key)
         count = self.resets(partition)[0]
         self._put(level_after_grant(level, limit, moved, sequence, count))
+
+    def _last_reset(self, partition: int) -> tuple[int, int, int]:
+        return self._resets.get(partition, (-1, 0, 0))
 
     def _put(self, level: Level) -> None:
         known = self.table.get(level.key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units
@@ -68,7 +67,7 @@ class Charged(NamedTuple):
 def level_views(divided: Divided) -> list[LevelView]:
     """Return every limit of a dataset that is in force, by scope and name."""
     found = [
-        _as_it_stands(divided, level, level.rule)
+        level_view(divided, level, level.rule)
         for level in divided.levels.limits_of(divided.ledger.dataset)
         if level.rule is not None and level.is_in_force
     ]
@@ -95,7 +94,12 @@ def analyst_budget(divided: Divided, analyst: str, team: str) -> AnalystBudget:
     )
 
 
-def _as_it_stands(divided: Divided, level: Level, rule: Rule) -> LevelView:
+def level_view(divided: Divided, level: Level, rule: Rule) -> LevelView:
+    """Return one limit as it stands.
+
+    Args:
+        rule: the level's.
+    """
     # A default is used by nobody: the use of each analyst under it has a level of its own.
     is_used = rule.told.scope != "each"
     plan, at, resets = divided.ledger.plan, divided.at, divided.resets
@@ -107,7 +111,7 @@ def _view(each: Applied, *, is_used: bool = True) -> LevelView:
     used, left, ratio = None, None, None
     if limit is not None and is_used:
         used, left = _texts(limit, each.counted), limit.left(each.counted)
-        ratio = _ratio(limit, each.counted)
+        ratio = limit.spent_ratio(each.counted)
     return LevelView(
         scope=told.scope,
         name=told.name,
@@ -155,14 +159,6 @@ def _texts(bound: Bound, spent: Sums) -> Texts:
     """Return what was used of each sum, rounded up."""
     amounts = written(spent)[: len(bound.kind.sums)]
     return dict(zip(bound.kind.sums, map(format_units, amounts), strict=True))
-
-
-def _ratio(bound: Bound, spent: Sums) -> float:
-    """Return the used part of a limit's additive budget, rounded up, in [0, 1]."""
-    used, most = bound.kind.progress(bound.capacity, spent), bound.capacity[0]
-    if not used:
-        return 0.0
-    return min(1.0, math.nextafter(used / most, 1.0)) if most else 1.0
 
 
 def _down(amount: Units) -> Units:

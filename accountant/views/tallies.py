@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,6 +15,9 @@ from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, NO_REQUEST, check_maker
 from accountant.records.outcomes import Outcome
 
+MOST_LARGEST: Final = 20
+"""Grants of a dataset that are kept with their requests: those that cost most."""
+
 
 class LogDiffers(LogDamaged):
     """The next decision does not follow the one that the index has reached."""
@@ -21,6 +25,10 @@ class LogDiffers(LogDamaged):
 
 class UnreadableDecision(LogDamaged):
     """A decision cannot be read; the index stays before it."""
+
+
+class _Level(msgspec.Struct, gc=False):
+    scope: str
 
 
 class Line(msgspec.Struct, tag_field="type", tag="decision", gc=False):
@@ -35,12 +43,15 @@ class Line(msgspec.Struct, tag_field="type", tag="decision", gc=False):
     sequence: int | None = None
     cost: dict[str, str] | None = None
     budget: dict[str, str] | None = None
+    reason: str | None = None
+    level: _Level | None = None
     request: msgspec.Raw = NO_REQUEST
 
 
 class _Asked(msgspec.Struct, gc=False):
     analyst: str | None = None
     purpose: str = ""
+    request_id: str = ""
 
 
 _decode_line = msgspec.json.Decoder(Line).decode
@@ -61,9 +72,65 @@ class Tally(msgspec.Struct, gc=False):
     sequence: int = 0
     decided_at: str = ""
 
+    def merge(self, other: Tally) -> None:
+        """Add another tally of the same key."""
+        self.granted += other.granted
+        self.refused += other.refused
+        self.spent += other.spent
+        if other.sequence > self.sequence:
+            self.sequence, self.decided_at = other.sequence, other.decided_at
+
 
 Tallies = dict[tuple[str, str], Tally]
-"""By dataset and key: an analyst, a purpose, or a day such as `2026-11-23`."""
+"""By dataset and key: an analyst, a purpose, or a day such as `2026-11-23`; of refusals the reason,
+with the scope of the level that has refused, if one has: `exhausted`, `exhausted team`."""
+
+
+class LargeGrant(NamedTuple):
+    """A grant as `why` tells it.
+
+    Attributes:
+        cost: in the additive sum, in units of 1e-40.
+        sequence: number of the decision in its dataset.
+    """
+
+    cost: Units
+    sequence: int
+    request_id: str
+    analyst: str
+    purpose: str
+    decided_at: str
+
+
+class Largest:
+    """The largest of some grants of one dataset, that come in the order of their numbers.
+
+    Attributes:
+        least: only what costs more may be among them.
+    """
+
+    __slots__ = ("_found", "least")
+
+    def __init__(self) -> None:
+        # Plain tuples sort the largest first, and of equal ones the earliest.
+        self._found: list[tuple[Units, int, _Asked, str]] = []
+        self.least: Units = 0
+
+    def take(self, cost: Units, sequence: int, asked: _Asked, decided_at: str) -> None:
+        """Take one whose cost exceeds `least`."""
+        self._found.append((-cost, sequence, asked, decided_at))
+        if len(self._found) >= 2 * MOST_LARGEST:
+            self._found = sorted(self._found)[:MOST_LARGEST]
+            self.least = -self._found[-1][0]
+
+    def sorted(self) -> list[LargeGrant]:
+        """Return the largest, `MOST_LARGEST` at most."""
+        return [
+            LargeGrant(
+                -cost, sequence, asked.request_id, asked.analyst or "", asked.purpose, decided_at
+            )
+            for cost, sequence, asked, decided_at in sorted(self._found)[:MOST_LARGEST]
+        ]
 
 
 @dataclass(slots=True)
@@ -74,6 +141,11 @@ class Counted:
         datasets: the unit of a dataset ("" where the run does not tell it) and its generation.
         places: the dataset, the decision's number in it, and its number in the partition.
         requests: how many grants and refusals.
+        reasons: of refusals.
+        analyst_days: by dataset, day and analyst, in the order in which they came.
+        largest: grants by dataset.
+        since: of datasets whose beginning was archived, the number and the time of the first
+            decision that `reasons`, `analyst_days` and `largest` have.
         last: number of the last decision.
         head: hash of the last decision.
     """
@@ -84,8 +156,21 @@ class Counted:
     purposes: Tallies = field(default_factory=dict)
     days: Tallies = field(default_factory=dict)
     requests: int = 0
+    reasons: Tallies = field(default_factory=dict)
+    analyst_days: dict[tuple[str, str, str], Tally] = field(default_factory=dict)
+    largest: dict[str, Largest] = field(default_factory=dict)
+    since: dict[str, tuple[int, str]] = field(default_factory=dict)
     last: int = -1
     head: str = ""
+
+    def sum_up(self) -> None:
+        """Add the days of analysts to `analysts` and `days`; once, when all is counted."""
+        for (dataset, day, analyst), tally in self.analyst_days.items():
+            for tallies, key in ((self.analysts, analyst), (self.days, day)):
+                found = tallies.get((dataset, key))
+                if found is None:
+                    found = tallies[dataset, key] = Tally()
+                found.merge(tally)
 
 
 def count(values: Iterable[bytes], *, after: int, head: str | None) -> Counted:
@@ -116,27 +201,36 @@ def count(values: Iterable[bytes], *, after: int, head: str | None) -> Counted:
                 f"decision {counted.last + 1} cannot be read: {error}"
             ) from error
         counted.last, expected = line.partition_sequence, None
+    counted.sum_up()
     counted.head = hash_of(value) if value else head or ""
     return counted
 
 
 def add(counted: Counted, value: bytes) -> None:
-    """Add the next decision of a whole log, whose chain somebody else checks; without its place.
+    """Add the next decision of a whole log, whose chain somebody else checks, to the sums alone.
+
+    They are all that a seal keeps: neither places nor days by analyst, reasons or grants.
 
     Raises: DECODE_ERRORS.
     """
     _add(counted, _decode_line(value))
-    counted.places.clear()
+    counted.sum_up()
+    for each in (counted.places, counted.analyst_days, counted.reasons, counted.largest):
+        each.clear()
 
 
-def add_place(counted: Counted, value: bytes) -> None:
-    """Add the place of a decision, and nothing else.
+def add_kept(counted: Counted, value: bytes) -> None:
+    """Add the place of a decision whose sums the seal of an archive has, and what that lacks.
 
     Raises: DECODE_ERRORS.
     """
     line = _decode_line(value)
-    if line.dataset is not None and line.sequence is not None:
-        counted.places.append((line.dataset, line.sequence, line.partition_sequence))
+    if line.dataset is None or line.sequence is None:
+        return
+    counted.since.setdefault(line.dataset, (line.sequence, line.decided_at))
+    alone = Counted(analyst_days=counted.analyst_days, reasons=counted.reasons)
+    alone.largest, alone.places = counted.largest, counted.places
+    _add(alone, line)
 
 
 def _add(counted: Counted, line: Line) -> None:
@@ -156,19 +250,38 @@ def _add(counted: Counted, line: Line) -> None:
     if asked.analyst is None:
         return  # an owner's record
     counted.requests += 1
+    at = line.decided_at
+    day = dataset, at[:10], asked.analyst
+    tally = counted.analyst_days.get(day)
+    if tally is None:
+        tally = counted.analyst_days[day] = Tally()
+    purpose = counted.purposes.get((dataset, asked.purpose))
+    if purpose is None:
+        purpose = counted.purposes[dataset, asked.purpose] = Tally()
+    tally.sequence = purpose.sequence = sequence
+    tally.decided_at = purpose.decided_at = at
+    if not granted:
+        tally.refused += 1
+        purpose.refused += 1
+        _add_refusal(counted, line, dataset, sequence)
+        return
     # The sum that is the budget's first is the first of a cost, too.
-    charged = parse_units(next(iter((line.cost or {}).values()), "0")) if granted else 0
-    for tallies, key in (
-        (counted.analysts, asked.analyst),
-        (counted.purposes, asked.purpose),
-        (counted.days, line.decided_at[:10]),
-    ):
-        tally = tallies.get((dataset, key))
-        if tally is None:
-            tally = tallies[dataset, key] = Tally()
-        if granted:
-            tally.granted += 1
-            tally.spent += charged
-        else:
-            tally.refused += 1
-        tally.sequence, tally.decided_at = sequence, line.decided_at
+    charged = parse_units(next(iter((line.cost or {}).values()), "0"))
+    tally.granted += 1
+    purpose.granted += 1
+    tally.spent += charged
+    purpose.spent += charged
+    largest = counted.largest.get(dataset)
+    if largest is None:
+        largest = counted.largest[dataset] = Largest()
+    if charged > largest.least:
+        largest.take(charged, sequence, asked, at)
+
+
+def _add_refusal(counted: Counted, line: Line, dataset: str, sequence: int) -> None:
+    reason = line.reason or ""
+    if line.level is not None:
+        reason += f" {line.level.scope}"
+    tally = counted.reasons.setdefault((dataset, reason), Tally())
+    tally.refused += 1
+    tally.sequence, tally.decided_at = sequence, line.decided_at

@@ -16,8 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-from streams.cli.demo import week
-from streams.cli.demo.replay import open_datasets, replay
+from accountant.records.outcomes import Outcome
+from streams.cli.demo import DATASETS, week
+from streams.cli.demo.replay import divide, open_datasets, replay
 from streams.client import AsyncAccountant
 from streams.settings import load
 
@@ -27,7 +28,7 @@ AT_ONCE = 4
 class Party:
     """The people of the demo: who asks or opens does so by a client of their own, with their token.
 
-    To `replay` it is the ledger: it has the two methods that are used of one.
+    To the functions of the demo it is the ledger: it has the methods that they use of one.
     """
 
     def __init__(self, address: str, tokens: Path | None) -> None:
@@ -56,6 +57,14 @@ class Party:
         """Open a dataset as its owner."""
         return await (await self._as(by)).open(*dataset, by=by, **more)
 
+    async def set_member(self, *member: Any, by: str, **more: Any) -> Any:
+        """Say who may ask, as an owner."""
+        return await (await self._as(by)).set_member(*member, by=by, **more)
+
+    async def set_limit(self, *limit: Any, by: str, **more: Any) -> Any:
+        """Divide a budget, as an owner."""
+        return await (await self._as(by)).set_limit(*limit, by=by, **more)
+
     async def ask(self, *request: Any, analyst: str, **more: Any) -> Any:
         """Ask as an analyst."""
         return await (await self._as(analyst)).ask(*request, analyst=analyst, **more)
@@ -66,7 +75,7 @@ class Party:
 
 
 async def main() -> None:
-    """Open the datasets, then ask at an even pace, and say what came of it."""
+    """Open and divide the datasets, then ask at an even pace, and say what came of it."""
     minutes = float(os.environ.get("LOAD_MINUTES", "10"))
     asks = week(int(os.environ.get("LOAD_REQUESTS", "400")))
     pause = minutes * 60 / len(asks)
@@ -76,9 +85,13 @@ async def main() -> None:
         os.environ.get("GATEWAY", "http://gateway:8000"), Path(tokens) if tokens else None
     )
     async with party as ledger:
-        for decision in await open_datasets(ledger, ""):
+        for opening, decision in zip(DATASETS, await open_datasets(ledger, ""), strict=True):
             # Of a dataset that was open before, the second opening is refused: as it should be.
             print(f"{decision.dataset}: {decision.reason or decision.outcome}", flush=True)
+            if decision.outcome is Outcome.OPENED:
+                said = await divide(ledger, opening, "")
+                told = Counter(str(each.reason or each.outcome) for each in said)
+                print(f"{decision.dataset}: {dict(told)}", flush=True)
         rest = iter(asks)
         while some := list(islice(rest, AT_ONCE)):
             async for batch in replay(ledger, some, ""):

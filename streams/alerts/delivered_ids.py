@@ -7,6 +7,7 @@ from typing import IO
 
 from accountant.views.datasets import Alert, Once
 from streams.logs import get_logger
+from streams.private_files import make_private
 
 _log = get_logger(__name__)
 
@@ -60,6 +61,8 @@ class Delivered(Once):
         known = sorted(self._read())
         text = "".join(f"{line}\n" for line in (self._head, *known))
         new = self._path.with_name(self._path.name + ".new")
+        new.unlink(missing_ok=True)
+        make_private(new)
         new.write_text(text, encoding="ascii")
         new.replace(self._path)
         return self._path.open("ab")

@@ -32,6 +32,7 @@ from streams.cli import (
     topics,
     usage,
     watch,
+    why,
     worker,
 )
 from streams.cli.demo import command as demo
@@ -85,12 +86,16 @@ def _root(
         ),
     ] = False,
 ) -> None:
+    import logging
+
     from streams.logs import configure
     from streams.settings import Settings
 
     # Commands that serve set up their own logging; in the others only errors are said.
     # Not read from the environment: a wrong variable is told by the command that needs it.
     configure(Settings.model_construct(log_level="error", log_format="console"))
+    # And whom a token is not safe from, which only its user can mend.
+    logging.getLogger("streams.client.http.bearer").setLevel(logging.WARNING)
 
 
 _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
@@ -102,6 +107,7 @@ app.command("me", rich_help_panel=_USE)(me.me)
 app.command("mine", rich_help_panel=_USE)(mine.mine)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
 app.command("usage", rich_help_panel=_USE)(usage.usage)
+app.command("why", rich_help_panel=_USE)(why.why)
 app.command("watch", rich_help_panel=_USE)(watch.watch)
 app.add_typer(log.app, name="log", rich_help_panel=_USE)
 app.command("audit", rich_help_panel=_USE)(audit.audit)

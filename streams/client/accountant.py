@@ -167,7 +167,7 @@ class Accountant(WaitedReads, Releases):
         return self._iterate(self._client.events)
 
     def alerts(self) -> Iterator[Alert]:
-        """Yield thresholds as they are crossed; those crossed before are in the datasets."""
+        """Yield thresholds as they are crossed; `datasets` and `limits` say what was before."""
         return self._iterate(self._client.alerts)
 
     def _iterate(self, subscribe: Callable[[], AsyncIterator[T]]) -> Iterator[T]:

@@ -215,7 +215,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         return self.look().events()
 
     def alerts(self) -> AsyncIterator[Alert]:
-        """Yield thresholds as they are crossed; those crossed before are in the datasets."""
+        """Yield thresholds as they are crossed; `datasets` and `limits` say what was before."""
         return self.look().alerts()
 
     def known_statement(self, dataset: str) -> tuple[str, Neighbours] | None:

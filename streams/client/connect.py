@@ -16,6 +16,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 from streams.client import one_a_process
 from streams.client.http import HttpService
 from streams.client.http.bearer import bearer_for
@@ -82,6 +83,9 @@ class AbsentLedger:
         raise self._missing
 
     async def usage(self, dataset: str) -> list[UsageView]:
+        raise self._missing
+
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
         raise self._missing
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
@@ -158,12 +162,14 @@ async def let_go(service: Service) -> None:
 def settings_of(url: str | None, token: str | None, settings: Settings | None) -> Settings:
     """Return the settings of a client: those given, else those of the environment.
 
+    A token that is given goes before one that any settings have.
     Raises: Refused: a value breaks its rule.
     """
     if settings is None:
-        return settled(load(url=url, token=token))
+        settings = load(url=url, token=token)
     if token is not None:
-        settings = settings.model_copy(update={"token": load(token=token).token})
+        update = {"token": load(token=token).token, "token_file": None}
+        settings = settings.model_copy(update=update)
     return settled(settings)
 
 

@@ -38,12 +38,13 @@ class OwnedFile(NamedTuple):
     genesis: Genesis
 
 
-def own_file(path: Path, wanted: Genesis, at: int) -> OwnedFile:
+def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> OwnedFile:
     """Lock a ledger's file, and make it if it is missing.
 
     Args:
         wanted: the genesis of a new log; an existing log must have the same one.
         at: the time of a new log's decision 0, in milliseconds since 1970.
+        private: nobody but its user may open a new file.
     Raises: Refused: another process has the file open, a setting differs from the file's
         genesis, or the file is no ledger, damaged or reachable by two names.
     """
@@ -57,7 +58,7 @@ def own_file(path: Path, wanted: Genesis, at: int) -> OwnedFile:
     try:
         file_names.check_mount(path)
         new = msgspec.structs.replace(wanted, ledger=new_ledger_id())
-        ledger_file.create(path, new, at)
+        ledger_file.create(path, new, at, private=private)
         identity = lock.take_file()
         file_names.check_only_name(path, identity)
         genesis = ledger_file.stored_genesis(path)
@@ -80,7 +81,8 @@ def stopped_ledger(
     Yields: its journal, to be owned, and its genesis.
     Raises: Refused: another process has it open, or it is no ledger's.
     """
-    file = own_file(path.absolute(), settings.genesis(0, 1), now)
+    private = settings.authenticates
+    file = own_file(path.absolute(), settings.genesis(0, 1), now, private=private)
     try:
         inbox = InputQueue(settings.most_waiting)
         yield SqliteJournal(file.path, inbox=inbox, file=file.identity), file.genesis

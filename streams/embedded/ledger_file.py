@@ -23,6 +23,7 @@ from accountant.records import (
     partition_row_key,
 )
 from streams.errors import Refused
+from streams.private_files import make_private
 
 T = TypeVar("T")
 
@@ -161,9 +162,11 @@ def _check_file(db: apsw.Connection, path: Path) -> None:
         )
 
 
-def create(path: Path, genesis: Genesis, at: int) -> None:
+def create(path: Path, genesis: Genesis, at: int, *, private: bool = False) -> None:
     """Make the file with its genesis, whole or not at all; keep an existing file unchanged.
 
+    Args:
+        private: nobody but its user may open it, nor what SQLite keeps beside it.
     Raises: Refused: the directory cannot be written.
     """
     if path.exists():
@@ -171,6 +174,8 @@ def create(path: Path, genesis: Genesis, at: int) -> None:
     new = path.with_name(f".{path.name}.{os.getpid()}{_NEW}")
     try:
         remove(new)
+        if private:
+            make_private(new)
         db = apsw.Connection(str(new))
         # WAL mode before any content: a crash while switching to it later would leave a journal
         # that only a writer can roll back, and readers may come before a writer.

@@ -13,9 +13,9 @@ from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
 from accountant.times import issued_at
+from accountant.views.alerting.own_alerts import OwnAlerts, crossed
 from accountant.views.datasets import Alert
 from accountant.views.heads import Head
-from accountant.views.own_alerts import OwnAlerts, crossed
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.broadcast import Broadcast, Subscription
@@ -27,6 +27,8 @@ from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWai
 from streams.embedded.reading.reads import FileReads
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
+from streams.index import index_path
+from streams.private_files import keep_private
 from streams.processing.observers import Committed, Entitlement, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Appended, Readiness, heads_of
@@ -111,9 +113,12 @@ class EmbeddedService(FileReads):
             LogDamaged: the log in it contradicts itself.
         """
         clock = clock or SystemClock()
-        file = own_file(path.absolute(), settings.genesis(0, 1), clock.now())
+        private = settings.authenticates
+        file = own_file(path.absolute(), settings.genesis(0, 1), clock.now(), private=private)
         try:
             check_ledger(file, settings)
+            if private:
+                keep_private(file.path, index_path(file.path, settings))
             service = cls(file, settings, clock=clock, decide=decide)
             if service._outbox is not None:
                 service._outbox.start()
@@ -249,7 +254,7 @@ class EmbeddedService(FileReads):
             self._heads.begin(partition)
         # What was committed without this process knowing so is read from the log.
         self._appended.send([Appended(0, partition.sequence + 1, ())])
-        self._send_alerts(self._crossings.begin(partition.ledgers))
+        self._send_alerts(self._crossings.begin(partition))
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
@@ -261,7 +266,7 @@ class EmbeddedService(FileReads):
         self._usage.wake()
         if self._heads is not None:
             self._heads.wake(committed.partition)
-        self._send_alerts(self._crossings.take(records, committed.partition.ledgers))
+        self._send_alerts(self._crossings.take(records, committed.partition))
 
     def _send_alerts(self, alerts: list[Alert]) -> None:
         if alerts:
@@ -271,4 +276,4 @@ class EmbeddedService(FileReads):
 
     def _crossed(self) -> list[Alert]:
         partition = self._writer.partition
-        return [] if partition is None else crossed(partition.ledgers.copy())
+        return [] if partition is None else crossed(partition)

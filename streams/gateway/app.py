@@ -32,6 +32,7 @@ from streams.gateway.people.me import show_me
 from streams.gateway.people.members import list_members
 from streams.gateway.preview import preview_request
 from streams.gateway.problems import HANDLERS
+from streams.gateway.reading import show_why
 from streams.gateway.submit import (
     amend_dataset,
     close_dataset,
@@ -55,6 +56,7 @@ _ROUTES: Final = [
     list_datasets,
     show_dataset,
     show_usage,
+    show_why,
     list_members,
     list_limits,
     show_budget,

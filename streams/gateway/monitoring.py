@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
@@ -16,6 +16,8 @@ from streams.gateway.problems import JSON
 from streams.metrics.registry import exposition
 from streams.service import Readiness
 
+_CLOSED: Final = "nobody is let in: the file of tokens cannot be used, this door's log says why"
+
 
 @get("/healthz", tags=["monitoring"])
 async def healthz() -> Response[bytes]:
@@ -24,13 +26,14 @@ async def healthz() -> Response[bytes]:
 
 
 def monitoring(
-    registry: CollectorRegistry, readiness: Callable[[], Readiness]
+    registry: CollectorRegistry, readiness: Callable[[], Readiness], *, needs_tokens: bool = True
 ) -> list[HTTPRouteHandler]:
     """Return the handlers of /healthz, /readyz and /metrics.
 
     Args:
         registry: what /metrics shows.
         readiness: what /readyz tells.
+        needs_tokens: nothing is decided while nobody can be let in; a worker decides on.
     """
 
     @get("/readyz", tags=["monitoring"])
@@ -38,16 +41,20 @@ def monitoring(
         """Tell whether requests are being decided, and if not (503), why.
 
         Of a ledger on Kafka: whether this gateway follows the decisions, whoever makes them.
-        Where a door knows who asks, strangers are told `ready` alone.
+        Where a door knows who asks, strangers are told `ready` alone, and whether nobody can be
+        let in.
         """
-        state = readiness()
-        told: dict[str, object] = {"ready": state.ready}
-        if not authenticates(request) or known(request) is not None:
+        state, authenticator = readiness(), request.app.state.get("authenticator")
+        is_closed = authenticator is not None and await authenticator.lets_nobody_in()
+        is_ready = state.ready and not (is_closed and needs_tokens)
+        told: dict[str, object] = {"ready": is_ready}
+        if is_closed:
+            told["reasons" if needs_tokens else "notes"] = [_CLOSED]
+        elif not authenticates(request) or known(request) is not None:
             told["reasons"] = list(state.reasons)
             if state.notes:
                 told["notes"] = list(state.notes)
-        body = encode(told)
-        return Response(body, media_type=JSON, status_code=200 if state.ready else 503)
+        return Response(encode(told), media_type=JSON, status_code=200 if is_ready else 503)
 
     @get("/metrics", tags=["monitoring"], sync_to_thread=True)
     def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:

@@ -20,6 +20,7 @@ from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import explained
 from streams.errors import Refused
 from streams.gateway.access import believes_headers, check_access, tls_of
+from streams.gateway.access.open_datasets import say_what_is_open
 from streams.gateway.app import create_app
 from streams.gateway.connections import BoundedServer
 from streams.gateway.context import Context
@@ -162,15 +163,23 @@ async def run_gateway(
     with bind(settings) as bound:
         address = address_of(bound, tls=settings.tls_certificate is not None)
 
+        beside = list[asyncio.Task[None]]()
+
         def started() -> None:
             say_who_is_known(settings, address)
+            if settings.authenticates:
+                beside.append(asyncio.create_task(say_what_is_open(service), name="open datasets"))
             listening(address)
 
         app = create_app(service, settings, registry=registry, clock=clock)
         server = GatewayServer(app, settings, on_started=started)
         if made is not None:
             made(server)
-        await server.serve(sockets=[bound])
+        try:
+            await server.serve(sockets=[bound])
+        finally:
+            for task in beside:
+                task.cancel()
 
 
 def serve(settings: Settings, *, listening: Listening = _silent) -> None:

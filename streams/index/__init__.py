@@ -1,5 +1,6 @@
 """An index of a ledger's decisions, kept behind them: who used what, and where each stands."""
 
+from streams.index.answers import UsageAnswers
 from streams.index.census import BYS, By, Indexed, UsageRow
 from streams.index.follower import Follower
 from streams.index.reader import IndexState, UsageReader, index_path
@@ -15,6 +16,7 @@ __all__ = [
     "Indexed",
     "Log",
     "Reached",
+    "UsageAnswers",
     "UsageIndex",
     "UsageReader",
     "UsageRow",

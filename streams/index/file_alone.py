@@ -24,7 +24,7 @@ class FileAlone:
     def __init__(self, path: Path) -> None:
         beside = path.with_name(path.name + ".lock")
         try:
-            self._fd: int | None = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd: int | None = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise Unfit(f"{path} cannot be opened: {error}") from error
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from accountant.views.why import UsedSums
 from streams.errors import Unavailable
 from streams.index.census import By, UsageRow
 from streams.index.followed import SLICE
@@ -72,6 +73,25 @@ class UsageReader:
         apart = most_apart(by)
         return self._follower.read(
             {partition: upto}, lambda index: index.usage(dataset, by, most=apart), wait=wait
+        )
+
+    def sums(
+        self,
+        dataset: str,
+        upto: int,
+        *,
+        since_day: str,
+        partition: int = 0,
+        wait: float = _WAIT_S,
+    ) -> UsedSums | None:
+        """Return all that `why` is made of, once the index has taken in decision `upto`.
+
+        None of a dataset that was never opened.
+
+        Raises: Unavailable: the index is behind, or cannot be read.
+        """
+        return self._follower.read(
+            {partition: upto}, lambda index: index.sums(dataset, since_day=since_day), wait=wait
         )
 
     def first_analysts(

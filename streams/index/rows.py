@@ -6,14 +6,24 @@ from typing import Any, Final
 
 import apsw
 
+from accountant.amounts import INFINITE, Units, parse_units
+from accountant.views.tallies import LargeGrant
 from accountant.views.usage import MOST_ANALYSTS, OTHERS
+from accountant.views.why import Used, UsedSums
 from streams.index.census import By, UsageRow, by_month, together
 
-TABLES: Final[dict[str, str]] = {"analyst": "analysts", "purpose": "purposes", "day": "days"}
+TABLES: Final[dict[str, str]] = {
+    "analyst": "analysts",
+    "purpose": "purposes",
+    "day": "days",
+    "reason": "reasons",
+}
+_PAD: Final = 60  # digits: more than the largest amount has
 _ROWS: Final = """
 SELECT name, generation, key, granted, refused, unit, spent, sequence, decided_at
 FROM {table} AS used JOIN datasets ON datasets.number = used.dataset
 """
+_USED: Final = "SELECT key, granted, refused, spent FROM {table}"
 
 
 class Rows:
@@ -52,6 +62,47 @@ class Rows:
         all_requests = int(self._db.execute("SELECT total(requests) FROM reached").get or 0)
         return found, all_requests - sum(row.granted + row.refused for row in found)
 
+    def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        """Return all that `why` is made of, None of a dataset that was never opened.
+
+        Args:
+            since_day: of the days of analysts, those from `2026-11-23` on.
+        """
+        query = "SELECT number, unit, since, since_at FROM datasets WHERE name = ?"
+        found: Any = self._db.execute(query, (dataset,)).fetchone()
+        if found is None:
+            return None
+        number, unit, since, since_at = found
+        query = (
+            "SELECT cost, sequence, request_id, analyst, purpose, decided_at FROM largest "
+            "WHERE dataset = ? ORDER BY cost DESC, sequence"
+        )
+        largest = [
+            LargeGrant(_unpadded(cost), *rest) for cost, *rest in self._db.execute(query, (number,))
+        ]
+        by_day = dict[str, dict[str, Units]]()
+        query = "SELECT day, analyst, spent FROM analyst_days WHERE dataset = ? AND day >= ?"
+        for day, analyst, spent in self._db.execute(query, (number, since_day)):
+            by_day.setdefault(analyst, {})[day] = parse_units(spent)
+        return UsedSums(
+            unit=unit,
+            analysts=self._used("analysts", number),
+            purposes=self._used("purposes", number),
+            days=self._used("days", number),
+            reasons=self._used("reasons", number),
+            largest=largest,
+            analyst_days=by_day,
+            since=since,
+            since_at=since_at,
+        )
+
+    def _used(self, table: str, dataset: Any) -> list[Used]:
+        query = f"{_USED.format(table=table)} WHERE dataset = ? ORDER BY number"
+        return [
+            Used(key, granted, refused, parse_units(spent))
+            for key, granted, refused, spent in self._db.execute(query, (dataset,))
+        ]
+
     def places(
         self, dataset: str, *, after: int = 0, most: int = 100, since: int = 0
     ) -> list[tuple[int, int]]:
@@ -87,3 +138,12 @@ def _row(columns: Any) -> UsageRow:
         sequence=sequence,
         last_decided_at=decided_at,
     )
+
+
+def padded(units: Units) -> str:
+    """Return an amount as text that sorts as the amount does."""
+    return str(units).zfill(_PAD) if units != INFINITE else "inf"
+
+
+def _unpadded(text: str) -> Units:
+    return INFINITE if text == "inf" else int(text)

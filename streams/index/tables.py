@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any, Final
 
 import apsw
 
 from accountant.amounts import format_units, parse_units
-from accountant.views.tallies import Counted, Tallies
-from streams.index.rows import TABLES
+from accountant.views.tallies import MOST_LARGEST, Counted, Largest, Tallies, Tally
+from accountant.views.usage import OTHERS
+from streams.index.rows import TABLES, padded
+
+MOST_DAYS: Final = 62
+"""The last days with requests on a dataset, of which each analyst's are kept apart: two months, so
+that the last thirty days are among them whatever the clock did."""
+MOST_A_DAY: Final = 1_000
+"""The analysts of a dataset who are kept apart on one day, the first to come; all others are one
+row called `OTHERS`."""
 
 _USAGE: Final = """
 CREATE TABLE {table} (
@@ -25,11 +34,21 @@ CREATE TABLE reached (
 );
 CREATE TABLE datasets (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partition INTEGER NOT NULL,
-    unit TEXT NOT NULL, generation INTEGER NOT NULL
+    unit TEXT NOT NULL, generation INTEGER NOT NULL,
+    since INTEGER NOT NULL DEFAULT 0, since_at TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE places (
     dataset INTEGER NOT NULL, sequence INTEGER NOT NULL, place INTEGER NOT NULL,
     PRIMARY KEY (dataset, sequence)
+) WITHOUT ROWID;
+CREATE TABLE analyst_days (
+    dataset INTEGER NOT NULL, day TEXT NOT NULL, analyst TEXT NOT NULL, granted INTEGER NOT NULL,
+    refused INTEGER NOT NULL, spent TEXT NOT NULL, PRIMARY KEY (dataset, day, analyst)
+) WITHOUT ROWID;
+CREATE TABLE largest (
+    dataset INTEGER NOT NULL, cost TEXT NOT NULL, sequence INTEGER NOT NULL,
+    request_id TEXT NOT NULL, analyst TEXT NOT NULL, purpose TEXT NOT NULL,
+    decided_at TEXT NOT NULL, PRIMARY KEY (dataset, cost, sequence)
 ) WITHOUT ROWID;
 """ + "".join(_USAGE.format(table=table) for table in TABLES.values())
 _ADD: Final = """
@@ -40,8 +59,25 @@ ON CONFLICT (dataset, key) DO UPDATE SET
     spent = added(spent, excluded.spent),
     sequence = excluded.sequence, decided_at = excluded.decided_at
 """
+_ADD_DAY: Final = """
+INSERT INTO analyst_days VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (dataset, day, analyst) DO UPDATE SET
+    granted = granted + excluded.granted, refused = refused + excluded.refused,
+    spent = added(spent, excluded.spent)
+"""
+_KNOWN_DAY: Final = """
+SELECT (SELECT count(*) FROM analyst_days WHERE dataset = ?1 AND day = ?2),
+       (SELECT min(day) FROM analyst_days WHERE dataset = ?1)
+"""
+_KNOWN_LARGEST: Final = "SELECT count(*), min(cost) FROM largest WHERE dataset = ?"
+_FORGET_OLD_DAYS: Final = """
+DELETE FROM analyst_days WHERE dataset = ?1 AND day NOT IN (
+    SELECT key FROM days WHERE dataset = ?1 ORDER BY sequence DESC LIMIT ?2
+)
+"""
+_LARGEST: Final = "SELECT dataset, cost, sequence FROM largest WHERE dataset = ?"
 _FORGET: Final = "DELETE FROM {table} WHERE dataset = ?"
-_OF_DATASETS: Final = ("places", *TABLES.values())
+_OF_DATASETS: Final = ("places", "analyst_days", "largest", *TABLES.values())
 
 
 def write(
@@ -67,8 +103,15 @@ def write(
         ("analysts", counted.analysts),
         ("purposes", counted.purposes),
         ("days", counted.days),
+        ("reasons", counted.reasons),
     ):
         db.executemany(_ADD.format(table=table), _added_rows(numbers, tallies))
+    _write_analyst_days(db, numbers, counted.analyst_days)
+    _write_largest(db, numbers, counted.largest)
+    db.executemany(
+        "UPDATE datasets SET since = ?, since_at = ? WHERE number = ?",
+        [(*since, numbers[name]) for name, since in counted.since.items() if name in numbers],
+    )
     db.execute(
         "INSERT INTO reached VALUES (?, ?, ?, ?, ?) ON CONFLICT (partition) DO UPDATE SET "
         "sequence = excluded.sequence, head = excluded.head, "
@@ -104,6 +147,76 @@ def _added_rows(numbers: Mapping[str, Any], tallies: Tallies) -> Iterator[tuple[
     for (dataset, key), tally in tallies.items():
         sums = tally.granted, tally.refused, format_units(tally.spent)
         yield numbers[dataset], key, *sums, tally.sequence, tally.decided_at
+
+
+def _write_analyst_days(
+    db: apsw.Connection, numbers: Mapping[str, Any], tallies: Mapping[tuple[str, str, str], Tally]
+) -> None:
+    """Add to the days of analysts, and forget those of longer ago."""
+    days: dict[tuple[str, str], dict[str, Tally]] = {}
+    for (name, day, analyst), tally in tallies.items():
+        days.setdefault((name, day), {})[analyst] = tally
+    rows, spans = list[tuple[Any, ...]](), dict[Any, tuple[str, str]]()
+    for (name, day), analysts in days.items():
+        dataset = numbers[name]
+        known, first = db.execute(_KNOWN_DAY, (dataset, day)).get
+        if not known:
+            begin, end = spans.get(dataset, (first or day, day))
+            spans[dataset] = min(begin, day), max(end, day)
+        apart = known + len(analysts) <= MOST_A_DAY
+        shown = analysts if apart else _apart(db, dataset, day, analysts)
+        rows += [
+            (dataset, day, analyst, tally.granted, tally.refused, format_units(tally.spent))
+            for analyst, tally in shown.items()
+        ]
+    db.executemany(_ADD_DAY, rows)
+    # Of a dataset that has gone on to another day: fewer days than these lie in a shorter span.
+    too_many = [
+        (dataset, MOST_DAYS)
+        for dataset, (begin, end) in spans.items()
+        if (date.fromisoformat(end) - date.fromisoformat(begin)).days >= MOST_DAYS
+    ]
+    db.executemany(_FORGET_OLD_DAYS, too_many)
+
+
+def _apart(
+    db: apsw.Connection, dataset: Any, day: str, analysts: Mapping[str, Tally]
+) -> dict[str, Tally]:
+    """Return the tallies of one day with those of analysts together for whom there is no row."""
+    query = "SELECT analyst FROM analyst_days WHERE dataset = ? AND day = ?"
+    known = {str(analyst) for (analyst,) in db.execute(query, (dataset, day))} - {OTHERS}
+    apart, others = dict[str, Tally](), Tally()
+    for analyst, tally in analysts.items():
+        if analyst in known or len(known) < MOST_A_DAY:
+            known.add(analyst)
+            apart[analyst] = tally
+        else:
+            others.merge(tally)
+    return {**apart, OTHERS: others} if others.sequence else apart
+
+
+def _write_largest(
+    db: apsw.Connection, numbers: Mapping[str, Any], found: Mapping[str, Largest]
+) -> None:
+    """Add to the largest grants of datasets, and forget those that are none any more."""
+    rows, gone = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+    for name, largest in found.items():
+        dataset = numbers[name]
+        new = [(dataset, padded(grant.cost), *grant[1:]) for grant in largest.sorted()]
+        count, least = db.execute(_KNOWN_LARGEST, (dataset,)).get
+        if count >= MOST_LARGEST:
+            new = [row for row in new if row[1] > least]
+        surplus = count + len(new) - MOST_LARGEST
+        if new and surplus > 0:
+            known: list[Any] = db.execute(_LARGEST, (dataset,)).fetchall()
+            # Of equal ones the later is the smaller.
+            both = sorted([*known, *new], key=lambda row: (row[1], -row[2]))
+            small = {row[:3] for row in both[:surplus]}
+            gone += [row for row in known if row in small]
+            new = [row for row in new if row[:3] not in small]
+        rows += new
+    db.executemany("INSERT INTO largest VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    db.executemany("DELETE FROM largest WHERE dataset = ? AND cost = ? AND sequence = ?", gone)
 
 
 def added(*amounts: Any) -> str:

@@ -16,7 +16,7 @@ from streams.index.rows import Rows
 from streams.index.tables import SCHEMA, added, forget, write
 
 APPLICATION_ID: Final = 0x50424958  # "PBIX"
-VERSION: Final = 1
+VERSION: Final = 2
 _MAGIC: Final = b"SQLite format 3\x00"
 _BUSY_MS: Final = 1_000
 _SLICE: Final = 1_000  # decisions taken in at a time where nothing else waits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streams.errors import extras_named
+from streams.private_files import keep_private
 from streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,4 +26,6 @@ async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> KafkaServi
         from streams.kafka.service import KafkaService
 
     index = None if settings.index is None else settings.index.absolute()
+    if index is not None and settings.authenticates:
+        keep_private(index)
     return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S), index=index)

@@ -11,6 +11,7 @@ from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
 from accountant.records import Decision, Source, decode_decision
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
+from accountant.times import from_iso
 from accountant.views.datasets import Alert
 from accountant.views.follow import counted, decode_line, runs
 from accountant.views.heads import Head
@@ -211,12 +212,16 @@ class KafkaService(FollowedReads):
             future = self._pending.get(place)
             if future is not None and not future.done():
                 future.set_result(value)
+        last = lines[-1]
+        self._tail.take_time(partition, last.partition_sequence, from_iso(last.decided_at))
         crossed: list[Alert] = []
         decided = (counted(*each, usage=False) for each in zip(lines, values, strict=True))
         for dataset, run in runs(decided).items():
             crossed += self._views_of.take_run(dataset, run)
         self._limits.take_lines(partition, lines, self._views)
-        self.usage_index.seen(partition, lines[-1].partition_sequence)
+        if self._alerts.heard:
+            crossed += self._limits.alerts(zip(lines, values, strict=True), self._views)
+        self.usage_index.seen(partition, last.partition_sequence)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])
         if self._appended.heard:

@@ -12,6 +12,7 @@ from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import Rows
 from streams.clock import Clock, SystemClock
 from streams.index import UsageReader
+from streams.metrics.levels import shown_levels
 from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
 from streams.metrics.snapshot import AnalystUse, Snapshot
 from streams.metrics.usage import LiveUsage, uses_of, uses_of_rows
@@ -34,6 +35,7 @@ class LiveLedgers:
         usage: keep who used what, for `rows`; costs a microsecond or two a decision.
         analysts: show so many pairs of dataset and analyst as metrics, too; 0 shows none.
         index: where the pairs are read instead, of a log of one partition.
+        levels: show so many limits as metrics; 0 shows none.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class LiveLedgers:
         usage: bool = False,
         analysts: int = 0,
         index: UsageReader | None = None,
+        levels: int = 0,
     ) -> None:
         self._clock = clock or SystemClock()
         self._lags = lags
@@ -53,6 +56,7 @@ class LiveLedgers:
         self._is_sound = is_sound
         self._analysts = analysts
         self._index = index
+        self._levels = levels
         counts = usage or analysts or index is not None
         in_memory = 0 if index is not None else analysts
         self._usage = LiveUsage(every=usage, shown=in_memory) if counts else None
@@ -134,6 +138,10 @@ class LiveLedgers:
                 pairs, left_out = self._usage.shown()
                 shown = uses_of(pairs)
             at = self._clock.now()
+            partitions_held = list(self._held.values())
+        levels, not_shown = None, 0
+        if self._levels:  # not under the lock: the deciding thread would wait
+            levels, not_shown = shown_levels(partitions_held, at, self._levels)
         state = None
         if self._index is not None:  # not under the lock: it waits for a file
             uptos = {number: each.sequence for number, each in partitions.items()}
@@ -151,6 +159,8 @@ class LiveLedgers:
             analysts=shown,
             analysts_left_out=left_out,
             index=state,
+            levels=levels,
+            levels_not_shown=not_shown,
         )
 
     def requests(self) -> Mapping[Kind, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from accountant.ledger import Ledger
+from accountant.views.levels import LevelView
 from streams.index import IndexState
 from streams.metrics.histogram import Buckets
 from streams.processing.observers import Lag
@@ -67,6 +68,14 @@ class AnalystUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LevelUse:
+    """A limit of a dataset, as it stands."""
+
+    dataset: str
+    level: LevelView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """All that one scrape shows, taken at one moment.
 
@@ -81,6 +90,8 @@ class Snapshot:
         analysts: None unless they were asked for.
         analysts_left_out: decisions on requests of analysts that are not shown.
         index: None where this process keeps none.
+        levels: limits in force; None unless they were asked for.
+        levels_not_shown: how many more there are.
     """
 
     at: int
@@ -92,6 +103,8 @@ class Snapshot:
     analysts: Sequence[AnalystUse] | None = field(default=None)
     analysts_left_out: int = 0
     index: IndexState | None = None
+    levels: Sequence[LevelUse] | None = field(default=None)
+    levels_not_shown: int = 0
 
 
 class MetricsSource(Protocol):

@@ -167,8 +167,8 @@ class AccessSettings(BaseSettings):
     )
     token_file: Path | None = Field(
         None,
-        description="file that holds the client's token, where `token` is not set; read anew when "
-        "it changes",
+        description="file that holds the client's token, instead of `token`: both together are "
+        "refused; read anew when it changes",
     )
     token_unencrypted: bool = Field(
         False, description="send the client's token over http:// to other machines"

@@ -166,6 +166,12 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         le=10_000,
         description="most pairs of dataset and analyst shown as metrics; 0 shows none",
     )
+    metrics_levels: int = Field(
+        0,
+        ge=0,
+        le=10_000,
+        description="most limits of datasets shown as metrics; 0 shows none",
+    )
     index: Path | None = Field(
         None,
         description="file of the index of usage [beside the ledger's file; on Kafka temporary]",

@@ -34,6 +34,7 @@ from streams.settings import Settings, load
 from streams.worker.door import WorkerDoor
 from streams.worker.kept_heads import PartitionHeads, partition_heads
 from streams.worker.own_decisions import OwnDecisions
+from streams.worker.own_levels import OwnLevels
 from streams.worker.partitions import Worker
 from streams.worker.read_side import LocalTable, ReadSide, keep_on
 
@@ -119,8 +120,9 @@ def build(settings: Settings) -> App:
         partitions=settings.partitions,
         is_sound=lambda partition: app.worker.status.is_sound(partition),  # noqa: PLW0108
         analysts=settings.metrics_analysts,
+        levels=settings.metrics_levels,
     )
-    own = OwnDecisions()
+    own, own_levels = OwnDecisions(), OwnLevels()
     instance_id = settings.instance_id or socket.gethostname()
     heads = partition_heads(deployment, settings)
     app.worker = Worker(
@@ -128,7 +130,7 @@ def build(settings: Settings) -> App:
         instance_id=instance_id,
         observers=[
             live_ledgers,
-            *([own] if settings.read_side else ()),
+            *([own, own_levels] if settings.read_side else ()),
             *(() if heads is None else (heads,)),
         ],
         batch=settings.batch,
@@ -152,6 +154,7 @@ def build(settings: Settings) -> App:
             own=own,
             counts=counts,
         )
+        own_levels.tell = app.read_side.tell
         door.show(app.read_side.budgets, app.read_side.usage)
     webhook = webhook_of(settings)
     if webhook is not None:

@@ -102,7 +102,7 @@ class WorkerDoor:
             return Response(shown, media_type=JSON)
 
         app = Litestar(
-            [*monitoring(registry, readiness), datasets, dataset],
+            [*monitoring(registry, readiness, needs_tokens=False), datasets, dataset],
             before_request=host_check(settings),
             exception_handlers={Told: HANDLERS[Told]},
             openapi_config=None,

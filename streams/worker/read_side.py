@@ -17,6 +17,7 @@ from mode import Service
 from accountant.records import Snapshot
 from accountant.records.decided import CountedDecision
 from accountant.records.state_rows import Row
+from accountant.views.alerting.level_alerts import crossed_by_grants
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted, decode_line, runs
 from accountant.views.usage import Rows
@@ -154,6 +155,10 @@ class ReadSide:
                 await read_side._topic.known()
                 await read_side._publisher.run()
 
+    def tell(self, partition: int, alerts: Iterable[Alert]) -> None:
+        """Have alerts sent that this process has found itself."""
+        self._publisher.take(partition, alerts)
+
     async def _on_row(self, partition: int, row: Row) -> None:
         if not isinstance(row, Snapshot):
             return  # the tables have neither members nor levels
@@ -194,13 +199,16 @@ class ReadSide:
                 for row in batch.rows:
                     self._taken(batch.partition, row.dataset, self._following.take_row, row)
                 for n, (name, run) in enumerate(batch.runs.items(), 1):
-                    take = self._following.take_run
-                    self._taken(batch.partition, name, take, name, run)
+                    self._taken(batch.partition, name, self._take_run, name, run)
                     if n % RUNS_PER_TURN == 0:
                         await asyncio.sleep(0)
 
         agent: Callable[..., Callable[[Callable[..., Awaitable[None]]], Any]] = self._app.agent
         agent(self._feed, name="budgets")(fold)
+
+    def _take_run(self, dataset: str, run: Run) -> list[Alert]:
+        # What a limit comes to is known to the partition's owner alone.
+        return self._following.take_run(dataset, run) + crossed_by_grants(run)
 
     def _taken(
         self, partition: int, dataset: str, take: Callable[..., Iterable[Alert]], *what: object

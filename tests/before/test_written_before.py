@@ -12,7 +12,8 @@ latter, and `sealed_by_rules_2.sqlite` goes on from `archive_of_rules_2.jsonl.gz
 `inputs_of_rules_3.jsonl` begins under rules 2, by which its first dataset is opened, and goes on
 under rules 3, by which the others keep fractions: every filter, filled to the last part of a unit.
 `ledger_of_rules_3.sqlite` is a file of rules 2 that went on with these inputs. What a later version
-decides otherwise has other rules, and leaves all these files as they are.
+decides otherwise has other rules, and leaves all these files as they are. Rules 4 and 5 are held by
+`test_written_by_rules_4_and_5`.
 """
 
 from __future__ import annotations

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import random
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from accountant.partition.key_hash import partition_of
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
@@ -26,6 +29,7 @@ from tests.faults.worker_process import WorkerProcess
 from tests.kafka.raw_batches import Raw, append, batch
 from tests.nightly import rounds
 from tests.streams.alerts.receiver import Receiver
+from tests.streams.bodies import enrolment, limiting
 
 RESTARTS = rounds(3, 10)
 PATIENCE_S = 90.0
@@ -48,8 +52,10 @@ def published(ledger: Ledger) -> list[str]:
     for partition in oracle.read(ledger.bootstrap, ledger.topic("alerts"), 4):
         for record in partition:
             value = json.loads(record.value or b"")
-            triple = f"{value['dataset']}/{value['generation']}/{value['threshold']}"
-            assert record.key == value["alert_id"].encode() == triple.encode()
+            assert record.key == value["alert_id"].encode()
+            if "scope" not in value:
+                triple = f"{value['dataset']}/{value['generation']}/{value['threshold']}"
+                assert value["alert_id"] == triple
             ids.append(value["alert_id"])
     return ids
 
@@ -154,6 +160,91 @@ async def test_a_dataset_that_is_idle_since_before_the_start_is_told_of(
             await ledger.send_all([request("survey", epsilon="0.6")])
             found = await all_published(ledger, least=4)
     assert Counter(found).most_common(1)[0][1] == 1, "a restart repeats nothing"
+
+
+RED = "census/1/level/team/red:1"
+ANA = "census/1/level/each/red:1/ana/1"
+
+
+async def divide(ledger: Ledger, dataset: str = "census") -> None:
+    """Give a team a tenth of a dataset, and each of its analysts a twentieth."""
+    at = time.time_ns() // 1_000_000
+    await ledger.open(dataset, filter="basic", epsilon="10", alert_at=["0.5", "0.8"])
+    await ledger.send_all(
+        [
+            enrolment(dataset, at, 1, "ana", "analyst", team="red:1"),
+            limiting(dataset, at, 2, "team", "red:1", part="0.1"),
+            limiting(dataset, at, 3, "each", "red:1", part="0.05"),
+        ],
+        topic="admin",
+    )
+    await ledger.settle()
+
+
+async def test_what_limits_cross_is_told_by_the_owner_and_again_by_the_next_one(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    receiver = Receiver()
+    async with Ledger(broker.bootstrap, application) as ledger:
+        async with working(ledger):  # it has no read side
+            await divide(ledger)
+            await ledger.send_all([request("census", epsilon="0.45")])
+            await ledger.settle()
+        assert published(ledger) == []
+        with process(ledger, tmp_path, "w1", **webhook(receiver)) as worker:
+            idle = {f"{ANA}/0.5", f"{ANA}/0.8"}
+            await until(lambda: set(published(ledger)) == idle, "told by the state")
+            await ledger.send_all([request("census", epsilon="0.05")])
+            told = idle | {f"{RED}/1/0.5"}
+            await until(lambda: set(published(ledger)) == told, "told by the grant")
+            at = time.time_ns() // 1_000_000
+            smaller = limiting("census", at, 4, "team", "red:1", part="0.06")
+            await ledger.send_all([smaller], topic="admin")
+            told |= {f"{RED}/2/0.5", f"{RED}/2/0.8"}
+            await until(lambda: set(published(ledger)) == told, "told by the record")
+            await until(lambda: set(receiver.taken) == told, "delivered")
+            await until(lambda: remembered(ledger, *told), "remembered")
+            worker.kill()
+            worker.start()
+            await until(lambda: len(worker.events("partition_refolded")) >= 8, "it decides again")
+            await ledger.send_all([request("census", epsilon="0.06", analyst="carl")])
+            await ledger.settle()
+            assert worker.stop() == 0
+        found = await asyncio.to_thread(published, ledger)
+        await ledger.judged()
+    receiver.down()
+    assert Counter(found) == Counter(told), "a restart repeats nothing"
+    by_id = {post.key: post.body for post in receiver.posts}
+    grown = by_id[f"{RED}/1/0.5"]
+    assert (
+        grown.items() >= {"scope": "team", "name": "red:1", "team": "red:1", "version": 1}.items()
+    )
+    assert 0.5 <= grown["spent_ratio"] < 0.5 + 1e-9
+    assert by_id[f"{ANA}/0.8"]["analyst"] == "ana"
+
+
+async def test_another_worker_tells_what_limits_cross_where_the_owner_does_not(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> None:
+    # `mute` is an owner without a read side.
+    async with Ledger(broker.bootstrap, application) as ledger, working(ledger) as mute:
+        with process(ledger, tmp_path, "w2") as worker:
+            await soon(lambda: len(worker.events("partition_refolded")) == 2, "two each")
+            await soon(lambda: len(mute.status.serving) == 2, "two each")
+            names = (f"d{number}" for number in itertools.count())
+            name = next(n for n in names if partition_of(n.encode(), 4) in mute.status.serving)
+            await divide(ledger, name)
+            service = await KafkaService.start(ledger.deployment)
+            alerts = service.alerts()
+            try:
+                await ledger.send_all([request(name, epsilon="0.44")])
+                seen = [await asyncio.wait_for(anext(alerts), PATIENCE_S) for _ in range(2)]
+            finally:
+                await service.close()
+            expected = [f"{name}/1/level/each/red:1/ana/1/{ratio}" for ratio in ("0.5", "0.8")]
+            await until(lambda: published(ledger) == expected, "told, each once")
+    assert [alert.alert_id for alert in seen] == expected
+    assert all(0.88 <= alert.spent_ratio < 0.88 + 1e-9 for alert in seen)
 
 
 async def test_another_worker_tells_what_an_owner_leaves_untold(

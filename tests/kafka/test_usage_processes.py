@@ -13,6 +13,7 @@ import sys
 import time
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import apsw
 import httpx
@@ -54,6 +55,11 @@ async def test_the_command_says_what_the_door_says(ledger: Ledger, tmp_path: Pat
                 told = (await http.get("/datasets/d1/usage", params={"by": by})).json()
                 done = await asyncio.to_thread(command, ledger, "usage", "d1", "--by", by, "--json")
                 assert [json.loads(line) for line in done.stdout.splitlines()] == told, done.stderr
+            told = (await http.get("/datasets/d1/why")).json()
+            done = await asyncio.to_thread(command, ledger, "why", "d1", "--json")
+            assert untimed(json.loads(done.stdout)) == untimed(told), done.stderr
+            assert told["by_analyst"]
+            assert told["largest"]
         reached = index_state(index)
         await ask_some(ledger, 3, analyst="late")
     # It begins with a copy of the index, reads on from there, and leaves the file as it is.
@@ -71,9 +77,20 @@ async def test_the_command_says_what_the_door_says(ledger: Ledger, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     by_purpose = {row["purpose"]: Fraction(row["spent"]) for row in pq.read_table(file).to_pylist()}
     assert by_purpose == {key: row[2] for key, row in recounted(log, "d0", "purpose").items()}
-    done = await asyncio.to_thread(command, ledger, "usage", "nowhere")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "no dataset nowhere was ever opened" in done.stderr
+    for asked in ("usage", "why"):
+        done = await asyncio.to_thread(command, ledger, asked, "nowhere")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "no dataset nowhere was ever opened" in done.stderr
+
+
+def untimed(why: dict[str, Any]) -> dict[str, Any]:
+    """Return why without what moves with the clock of the one who is asked."""
+    times = {"at", "per_day", "runs_out_at", "earliest", "latest"}
+    forecasts = [
+        {name: value for name, value in each.items() if name not in times}
+        for each in why["forecasts"]
+    ]
+    return {name: why[name] for name in why if name not in times} | {"forecasts": forecasts}
 
 
 def index_state(path: Path) -> dict[int, Reached]:

@@ -25,7 +25,11 @@ ACCOUNTANT = Path(sys.executable).with_name("accountant")
 def serving(home: Path) -> Iterator[str]:
     """Run `accountant serve` as its README says, and yield its address."""
     log = home / "serve.log"
-    environment = {**os.environ, "ACCOUNTANT_URL": f"sqlite:///{home / 'ledger.db'}"}
+    environment = {
+        **os.environ,
+        "ACCOUNTANT_URL": f"sqlite:///{home / 'ledger.db'}",
+        "ACCOUNTANT_METRICS_LEVELS": "100",
+    }
     command = [ACCOUNTANT, "serve", "--port", "0"]
     with running(command, log, env=environment, cwd=home):
 
@@ -87,6 +91,50 @@ def test_an_exhausted_budget_is_delivered_and_resolves(chain: tuple[str, Watch])
     assert accountant(address, "dataset", "close", DATASET) == 0
     until("resolution", lambda: watch.receiver.of("PrivacyBudgetExhausted", "resolved"))
     assert watch.receiver.of("PrivacyBudgetExhausted", "resolved")[0][1] == "/owners/statistics"
+    assert watch.complaints() == []
+
+
+def test_a_team_at_four_fifths_of_its_share_is_told_by_its_own_route(
+    chain: tuple[str, Watch],
+) -> None:
+    address, watch = chain
+    with Accountant(address) as ledger:
+        ledger.open(DATASET, {"filter": "basic", "epsilon": "1"}, by="owner")
+        for name, team in (("ana", "methods"), ("ben", "field")):
+            ledger.set_member(DATASET, name, roles=["analyst"], team=team, by="owner")
+            ledger.set_limit(DATASET, "team", team, part="0.1", pace=("0.09", "P1D"), by="owner")
+            assert ledger.ask(DATASET, "pure:0.07", analyst=name).granted
+        ratio = f'privacy_level_spent_ratio{{dataset="{DATASET}",name="methods",scope="team"}}'
+        until("the limit is scraped", lambda: (watch.value(ratio) or 0) >= 0.7)
+        assert watch.receiver.of("PrivacyTeamShareAlmostUsed", "firing") == []
+        for name in ("ana", "ben"):
+            assert ledger.ask(DATASET, "pure:0.02", analyst=name).granted
+        told = until(
+            "both are told",
+            lambda: (
+                len(
+                    found := {
+                        path: alert["labels"]
+                        for _, path, alert in watch.receiver.of(
+                            "PrivacyTeamShareAlmostUsed", "firing"
+                        )
+                    }
+                )
+                == 2
+                and found
+            ),
+        )
+        # Where a team has no route, its owner hears of it.
+        assert told["/teams/methods"]["team"] == "methods"
+        assert told["/owners/statistics"]["team"] == "field"
+        assert told["/teams/methods"].items() >= {"dataset": DATASET, "severity": "warning"}.items()
+        paced = until("the pace", lambda: watch.receiver.of("PrivacyPaceUsedUp", "firing"))
+        assert {alert["labels"]["scope"] for _, _, alert in paced} == {"team"}
+        ledger.set_limit(DATASET, "team", "methods", part="0.5", by="owner")
+        ended = until(
+            "resolution", lambda: watch.receiver.of("PrivacyTeamShareAlmostUsed", "resolved")
+        )
+    assert ended[0][1] == "/teams/methods"
     assert watch.complaints() == []
 
 

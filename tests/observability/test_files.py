@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from streams.settings import Settings
 from tests.observability.programs import ALERTMANAGER, PROMETHEUS, Programs
+from tests.streams.bodies import limiting
 from tests.streams.gateway.door import NOON, Door, TestClock
 
 RULES = sorted((PROMETHEUS / "rules").glob("*.yml"))
@@ -16,6 +18,7 @@ TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 
 SERVICE = {"audience": "operator", "job": "accountant-worker"}
 DATASET = {"audience": "owner", "dataset": "a"}
+METHODS = "team-methods"
 
 
 def complaints(text: str) -> list[str]:
@@ -90,6 +93,10 @@ def test_alertmanager_takes_its_configuration(programs: Programs) -> None:
         (DATASET | {"severity": "critical", "owner": "nobody-in-particular"}, "owners"),
         (DATASET | {"severity": "critical", "owner": "statistics"}, "statistics"),
         (DATASET | {"severity": "warning", "owner": "statistics"}, "statistics"),
+        (DATASET | {"severity": "warning", "owner": "statistics", "team": "methods"}, METHODS),
+        (DATASET | {"severity": "info", "team": "methods"}, METHODS),
+        (DATASET | {"severity": "warning", "owner": "statistics", "team": "field"}, "statistics"),
+        (DATASET | {"severity": "warning", "team": "field"}, "owners"),
         ({"severity": "none"}, "operators"),
     ],
 )
@@ -109,8 +116,12 @@ def test_an_alert_goes_to_whom_it_concerns(
 
 
 def test_metrics_follow_the_conventions(programs: Programs, tmp_path: Path) -> None:
-    with Door(tmp_path / "ledger.db", TestClock(NOON)) as door:
+    shown = Settings(port=0, metrics_analysts=1, metrics_levels=1)
+    with Door(tmp_path / "ledger.db", TestClock(NOON), shown) as door:
         door.open(horizon="P30D", delta="1e-6", filter="zcdp_tight")
+        pace = {"part": "0.1", "period": "P1D"}
+        limit = limiting("census", NOON, 1, "team", "red", part="0.5", pace=pace, reserved="0.1")
+        assert door.service.decide_sync("admin", limit, 20) is not None
         door.ask()
         text = door.http.get("/metrics").text
     assert programs.run("promtool", "check", "metrics", stdin=text) == ""

@@ -104,11 +104,19 @@ class World:
         )
         with Accountant(f"http://{self.gateway}") as ledger:
             ledger.open(SLOW, policy, by="registrar")
+            ledger.set_member(SLOW, "ana", roles=["analyst"], team="methods", by="registrar")
+            more = {"part": "0.5", "pace": ("0.2", "P1D"), "reserved": "0.2"}
+            ledger.set_limit(SLOW, "team", "methods", **more, by="registrar")
             for _ in range(times):
                 ledger.ask(SLOW, "pure:0.004", analyst="ana")
                 time.sleep(pause)
             # Another relation of neighbours than the policy's is refused.
             ledger.ask(SLOW, "pure:0.004", analyst="eve", unit="household")
+
+    def set_pace(self, dataset: str, *, by: str) -> None:
+        """Have an owner say how much of a dataset may be used in a month."""
+        with Accountant(f"http://{self.gateway}") as ledger:
+            ledger.set_limit(dataset, "dataset", pace=("1", "P30D"), by=by)
 
     def send_garbage(self) -> None:
         """Put records that are no requests into the log, one in each partition."""
@@ -140,6 +148,7 @@ def world(broker: LocalBroker, application: str, programs: Programs, home: Path)
         "ACCOUNTANT_PARTITIONS": str(PARTITIONS),
         "ACCOUNTANT_LOG_FORMAT": "json",
         "ACCOUNTANT_METRICS_ANALYSTS": "100",
+        "ACCOUNTANT_METRICS_LEVELS": "100",
     }
     subprocess.run(
         [ACCOUNTANT, "topics", "create"], env=environment, check=True, stdout=subprocess.DEVNULL

@@ -27,6 +27,9 @@ from tests.rendering.pictures import PICTURES, draw_all
 DATASET = "census"
 # Scrapes are more frequent here than in production; rates are shown as they are there.
 SHOWN_S = 10
+OWNER = "registrar"
+# Part of the time at which it gets a pace.
+PACED = 0.1
 # Parts of the time at which something goes wrong.
 GARBAGE, FENCED = 0.45, 0.6
 
@@ -50,7 +53,9 @@ def main() -> int:
         slow = threading.Thread(target=scene.use_slowly, kwargs={"times": 40, "pause": pause})
         load.start()
         slow.start()
-        time.sleep(seconds * GARBAGE)
+        time.sleep(seconds * PACED)
+        scene.set_pace(DATASET, by=OWNER)
+        time.sleep(seconds * (GARBAGE - PACED))
         scene.send_garbage()
         time.sleep(seconds * (FENCED - GARBAGE))
         scene.fence(0)

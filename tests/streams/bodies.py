@@ -77,6 +77,23 @@ def enrolment(
     )
 
 
+def limiting(
+    dataset: str, at: int, number: int, scope: str, name: str | None = None, **more: object
+) -> bytes:
+    """Return an owner's record on a limit; with nothing more it lifts it."""
+    named = {} if name is None else {"name": name}
+    return _bytes(
+        version=1,
+        type="limit",
+        request_id=request_id(at, number),
+        dataset=dataset,
+        by="owner",
+        scope=scope,
+        **named,
+        **more,
+    )
+
+
 def _bytes(**fields: object) -> bytes:
     return json.dumps(fields).encode()
 

@@ -150,9 +150,31 @@ async def check(kept: Kept, service: EmbeddedService | KafkaService) -> None:
             assert {row.dataset for row in found} == {name}
             sums = {row.key: (row.granted, row.refused, Fraction(row.spent)) for row in found}
             assert sums == recounted(log, name, by)
+        await check_why(service, name, log)
         analysts = await rows(service, name, "analyst")
         assert await service.usage(name) == [row.view() for row in analysts]
     assert await service.usage("nowhere") == []
+
+
+async def check_why(service: EmbeddedService | KafkaService, name: str, log: list[bytes]) -> None:
+    """Compare why, which the same index answers, with plain counts of the log."""
+    why = await service.why(name, analyst="nobody")
+    assert why is not None
+    expected = recounted(log, name, "analyst") | {"nobody": (0, 0, Fraction(0))}
+    found = {row.analyst: (row.granted, row.refused, Fraction(row.spent)) for row in why.by_analyst}
+    assert found == expected
+    spent = sum(each[2] for each in expected.values())
+    for table in (why.by_team, why.by_purpose, why.by_week):
+        assert sum(Fraction(row.spent) for row in table) == spent
+    assert Fraction(why.spent) == spent == Fraction(why.budget) - Fraction(why.left)
+    assert sum(each.refused for each in why.refusals) == sum(each[1] for each in expected.values())
+    grants = sorted((Fraction(each.cost) for each in why.largest), reverse=True)
+    assert grants == [Fraction(each.cost) for each in why.largest]
+    assert sum(grants) == spent  # fewer than are kept
+    whole = [each for each in why.forecasts if each.scope == "all"]
+    assert {Fraction(each.spent) for each in whole} == {spent}
+    assert {each.left for each in whole} == {why.left}
+    assert await service.why("nowhere") is None
 
 
 async def test_usage_is_of_every_decision(kept: Kept) -> None:

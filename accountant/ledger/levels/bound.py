@@ -63,6 +63,18 @@ class Bound(NamedTuple):
             for name, amount in zip(self.kind.sums, room, strict=True)
         }
 
+    def spent_ratio(self, spent: tuple[Units, ...]) -> float:
+        """Return the used part of the additive budget, rounded up, in [0, 1]."""
+        used, most = self.kind.progress(self.capacity, spent), self.capacity[0]
+        if not used:
+            return 0.0
+        return min(1.0, math.nextafter(used / most, 1.0)) if most else 1.0
+
+    def reached(self, spent: tuple[Units, ...]) -> int:
+        """Return how many of the thresholds a spent amount has reached."""
+        used = self.kind.progress(self.capacity, spent)
+        return sum(each <= used for each in self.thresholds)
+
     def crossed(self, before: tuple[Units, ...], after: tuple[Units, ...]) -> tuple[int, ...]:
         """Return the places of the thresholds that lie behind one spent amount, up to another."""
         if not self.thresholds:

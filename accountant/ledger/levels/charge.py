@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from accountant.amounts import format_units
 from accountant.claims import CheckedClaim
@@ -16,6 +16,8 @@ from accountant.records import encode
 from accountant.records.limits.limits import LevelNamed, What
 from accountant.records.outcomes import Reason
 
+_CROSSED: Final = ',"crossed":'
+
 
 class Denial(NamedTuple):
     """Why a request is refused that the dataset itself would take, and which level refuses it."""
@@ -26,11 +28,18 @@ class Denial(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """The levels after a grant, as its decision tells them (JSON), and how many are new."""
+    """The levels after a grant.
+
+    Attributes:
+        told: as its decision tells them, in JSON with a comma between.
+        new: how many have no row yet.
+        crossed: whether one of them has reached a threshold.
+    """
 
     levels: tuple[Level, ...] = ()
     told: str = ""
     new: int = 0
+    crossed: bool = False
 
 
 def charge(
@@ -92,7 +101,9 @@ def _charged(
         levels.append(level)
         told.append(text)
         new += not each.level.sequence  # only the first use under a default has no row yet
-    return Charge(tuple(levels), ",".join(told), new)
+    # In what is told, since few grants cross anything: names of levels hold no quotation marks.
+    text = ",".join(told)
+    return Charge(tuple(levels), text, new, _CROSSED in text)
 
 
 def _moved(
@@ -113,7 +124,7 @@ def _moved(
         text += _told(',"totals":', ',"rounded_up":', limit.form, total)
         crossed = limit.crossed(each.counted, counted)
         if crossed:
-            text += f',"crossed":{encode([alert_at[i] for i in crossed]).decode()}'
+            text += f"{_CROSSED}{encode([alert_at[i] for i in crossed]).decode()}"
     if pace is not None:
         period = Paced(rule.paced_since, pace.kind.state, paced, each.window, resets)
         text += f',"window":{each.window}'

@@ -133,8 +133,27 @@ class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
     more_at: str | None = None
 
 
-def level_alert_id(dataset: str, generation: int, level: LevelMoved, threshold: str) -> str:
-    """Return the id of the alert that a level has crossed a threshold; names hold no `/`."""
+class LevelCrossed(msgspec.Struct, frozen=True):
+    """Of a `LevelMoved`, what says whether it has crossed anything."""
+
+    crossed: tuple[str, ...] = ()
+
+
+def level_alert_id(
+    dataset: str,
+    generation: int,
+    level: LevelMoved | LimitTold,
+    threshold: str,
+    *,
+    analyst: str | None = None,
+) -> str:
+    """Return the id of the alert that a level has crossed a threshold; names hold no `/`.
+
+    Args:
+        analyst: whose use of a default it is: every analyst of a team has crossings of their own.
+    """
     name = level.name or ""
     place = f"{dataset}/{generation}/level/{level.scope}/{name}"
+    if analyst is not None:
+        place = f"{place}/{analyst}"
     return f"{place}/{level.version}/{threshold}"

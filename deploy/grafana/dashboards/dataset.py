@@ -15,6 +15,7 @@ from deploy.grafana.dashboards.panels import (
     words_to_read,
 )
 from deploy.grafana.dashboards.shared import DASHED, EXHAUSTION, ONE, color
+from deploy.grafana.dashboards.teams import teams_of_one
 
 _SPENT: Final = f"max(privacy_filter_spent_ratio{{{ONE}}})"
 _BUDGET: Final = f"max by (unit) (privacy_filter_budget{{{ONE}}})"
@@ -53,6 +54,7 @@ def dataset() -> Board:
     board.alerts(f'alertname=~"Privacy.+",{ONE}')
     _now(board)
     _budget(board)
+    teams_of_one(board)
     _leakage(board)
     pace(board)
     requests(board)

@@ -20,6 +20,7 @@ from deploy.grafana.dashboards.shared import (
     EXHAUSTED,
     decisions_by_outcome,
 )
+from deploy.grafana.dashboards.teams import teams_of_all
 
 
 def overview() -> Board:
@@ -41,6 +42,7 @@ def overview() -> Board:
     _now(board)
     _alerts(board)
     budgets(board)
+    teams_of_all(board)
     _requests(board)
     return board
 
@@ -135,7 +137,7 @@ def _now(board: Board) -> None:
 
 
 def _alerts(board: Board) -> None:
-    labels = ("alertname", "severity", "dataset", "partition", "topic", "instance")
+    labels = ("alertname", "severity", "dataset", "team", "partition", "topic", "instance")
     known = ", ".join(labels)
     runbook = {"title": "Runbooks", "url": "${runbooks}", "targetBlank": True}
     severity = words(critical=("critical", "red"), warning=("warning", "orange"))

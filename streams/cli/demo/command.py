@@ -47,9 +47,10 @@ def demo(
 ) -> None:
     """Replay a week of five analysts' requests on three datasets, then audit the log.
 
-    Uses an embedded ledger in a temporary file unless told otherwise. Shows the budgets as the
-    week leaves them, and what became of the requests. With --json the last line is one object:
-    requests, granted, refused (by reason), audit, seconds.
+    Two teams share the budgets, by limits, a pace and a reserved share. Uses an embedded ledger in
+    a temporary file unless told otherwise. Shows budgets and teams as the week leaves them, what
+    became of the requests, and one refused by each level. With --json the last line is one
+    object: requests, granted, refused (by reason), exhausted_by (by level), audit, seconds.
     """
     from streams.cli.demo import week
     from streams.cli.demo.screen import Screen
@@ -83,6 +84,7 @@ def demo(
                 "requests": screen.outcomes.total(),
                 "granted": screen.outcomes["granted"],
                 "refused": dict(screen.reasons),
+                "exhausted_by": dict(screen.exhausted_by),
                 **others,
                 "audit": audit,
                 "seconds": round(seconds, 3),
@@ -123,7 +125,8 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
 
 async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None:
     from accountant.records.outcomes import Outcome
-    from streams.cli.demo.replay import open_datasets, replay
+    from streams.cli.demo.replay import divide, open_datasets, replay
+    from streams.cli.demo.shares import shares_of
     from streams.cli.printing.output import progress
     from streams.client import AsyncAccountant
 
@@ -131,6 +134,10 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
         for decision in await open_datasets(ledger, suffix):
             if decision.outcome is not Outcome.OPENED:
                 fail(Exit.FAILED, f"{decision.dataset} cannot be opened: {decision.reason}")
+        for opening in _openings():
+            for decision in await divide(ledger, opening, suffix):
+                if decision.outcome not in {Outcome.MEMBER_SET, Outcome.LIMIT_SET}:
+                    fail(Exit.FAILED, f"{decision.dataset} cannot be divided: {decision.reason}")
         names = {opening.dataset + suffix for opening in _openings()}
         day = asks[0].day
         # Lines on standard output and a bar on standard error would draw over one another.
@@ -143,6 +150,7 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
                 screen.decided(batch)
                 bars.advance(task, len(batch))
         await _show(ledger, names, screen, day)
+        screen.teams(await shares_of(ledger, names), day)
 
 
 def _say_what_stays(console: Console, url: str, suffix: str) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from accountant.records import Decision
-from streams.cli.demo.week import DATASETS, Ask
+from streams.cli.demo.teams import DIVISIONS, TEAMS
+from streams.cli.demo.week import DATASETS, Ask, Opening
 
 if TYPE_CHECKING:
     from streams.client import AsyncAccountant
@@ -41,6 +42,36 @@ async def open_datasets(ledger: AsyncAccountant, suffix: str) -> list[Decision]:
         )
         for opening in DATASETS
     ]
+
+
+async def divide(ledger: AsyncAccountant, opening: Opening, suffix: str) -> list[Decision]:
+    """Enrol the five analysts in a dataset that is open, each with a team, and set its limits."""
+    dataset = opening.dataset + suffix
+    members = await asyncio.gather(
+        *(
+            ledger.set_member(
+                dataset, name, roles=("analyst",), team=team, by=opening.by, wait=_WAIT_S
+            )
+            for team, names in TEAMS.items()
+            for name in names
+        )
+    )
+    limits = [
+        await ledger.set_limit(
+            dataset,
+            each.scope,
+            each.name,
+            part=each.part,
+            pace=each.pace,
+            reserved=each.reserved,
+            by=opening.by,
+            reason=each.reason,
+            wait=_WAIT_S,
+        )
+        for each in DIVISIONS
+        if each.dataset == opening.dataset
+    ]
+    return [*members, *limits]
 
 
 async def replay(

@@ -1,4 +1,4 @@
-"""What the demo shows: budgets beside odometers, a summary; asked for, each decision."""
+"""What the demo shows: budgets beside odometers, teams, a summary; asked for, each decision."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from rich.text import Text
 from accountant.claims.text import claim_text
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
+from streams.cli.demo.refusals import OWN, asked_and_left, in_words, refused_by, would_fit
 from streams.cli.demo.replay import Decided
+from streams.cli.demo.shares import Share, shares_table
 from streams.cli.demo.week import DAYS
-from streams.cli.printing.output import outcome_text, short
+from streams.cli.printing.output import outcome_text
 from streams.cli.printing.tables import dataset_table
 
 _MOST_LINES: Final = 1_000
@@ -35,16 +37,18 @@ class Screen:
     Attributes:
         outcomes: how many requests had each outcome.
         reasons: why requests were refused.
+        exhausted_by: of those without room, which level had none, see `refused_by`.
         verbose: the days are shown, and of a week that is not too long each decision.
     """
 
     def __init__(self, console: Console, requests: int, *, verbose: bool) -> None:
         self.outcomes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.exhausted_by: Counter[str] = Counter()
         self._console = console
         self.verbose = verbose
         self._every_line = requests <= _MOST_LINES
-        self._refusal: Decided | None = None
+        self._refused: dict[str, Decided] = {}
         self._day = -1
 
     def decided(self, batch: Sequence[Decided]) -> None:
@@ -53,8 +57,8 @@ class Screen:
             self.outcomes[decision.outcome] += 1
             if decision.outcome is Outcome.REFUSED and decision.reason is not None:
                 self.reasons[decision.reason] += 1
-                if decision.fits and self._refusal is None:
-                    self._refusal = Decided(ask, decision)
+                if decision.reason is Reason.EXHAUSTED:
+                    self._without_room(Decided(ask, decision))
             if not self.verbose:
                 continue
             if ask.day != self._day:
@@ -63,9 +67,28 @@ class Screen:
             if self._every_line:
                 self._line(Decided(ask, decision))
 
+    def _without_room(self, decided: Decided) -> None:
+        by = refused_by(decided.decision)
+        self.exhausted_by[by] += 1
+        first = self._refused.setdefault(by, decided)
+        # Of each kind the first is shown that something would have fitted instead of.
+        if decided.decision.fits and not first.decision.fits:
+            self._refused[by] = decided
+
     def budgets(self, views: Sequence[DatasetView], title: str) -> None:
         """Show the filters and, beside them, the odometers."""
         self._console.print(dataset_table(views, title=title))
+
+    def teams(self, shares: Sequence[Share], day: int) -> None:
+        """Show what each team may use, has used and has left, and a refusal by each level."""
+        title = f"teams on {DAYS[day]} evening"
+        self._console.print(shares_table(shares, title))
+        for by in sorted(self._refused, key=lambda by: by == OWN):
+            refused, then = in_words(self._refused[by])
+            self._console.print(Text(refused))
+            self._console.print(Text(f"  {then}", style="dim"))
+        if self._refused:
+            self._console.print()
 
     def _line(self, decided: Decided) -> None:
         ask, decision = decided
@@ -84,13 +107,10 @@ class Screen:
             crossed = ", ".join(f"{float(ratio) * 100:g} %" for ratio in decision.crossed)
             line.append(f"  crossed {crossed}", style="yellow")
         self._console.print(line)
-        if decision.reason is Reason.EXHAUSTED and decision.left and decision.asked:
-            name, left = next(iter(decision.left.items()))
-            more = Text(no_wrap=True, overflow="ellipsis", style="dim")
-            more.append(f"       └ asked {name} {short(decision.asked[name], 3)}")
-            more.append(f", left {short(left, 3)}; would fit: ")
-            more.append(decision.fits or "nothing of this kind", style="not dim")
-            self._console.print(more)
+        if decision.reason is Reason.EXHAUSTED:
+            for told in (f"└ {asked_and_left(decision)}", f"  {would_fit(decision)}"):
+                more = Text(f"       {told}", no_wrap=True, overflow="ellipsis", style="dim")
+                self._console.print(more)
 
     def summary(self, *, audit: str, audited: int, seconds: float, where: str) -> None:
         """Show what became of the week."""
@@ -109,10 +129,6 @@ class Screen:
             "ok": f"ok: {audited} decisions, each decided again; chain and sums agree",
             "skipped": "skipped: a gateway does not serve the whole log",
         }.get(audit, audit)
-        if self._refusal is not None:
-            ask, decision = self._refusal
-            asked = f"{ask.analyst} asked {ask.dataset} {claim_text(ask.claim)}"
-            grid.add_row("such as", f"{asked}; would fit: {decision.fits}")
         grid.add_row("audit", Text(told, style=style))
         grid.add_row("seconds", f"{seconds:.1f}")
         grid.add_row("ledger", where)

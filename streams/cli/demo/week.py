@@ -52,9 +52,10 @@ DATASETS: Final = (
         reason="resident survey, this year's release",
         policy=Policy(
             filter="zcdp_tight",
-            epsilon="1.75",
+            epsilon="1.5",
             delta="1e-6",
             unit="person",
+            access="members",
             odometers=(
                 OneSidedMixture(delta="1e-6", r="0.0052"),
                 Mixture(delta="1e-6", r="0.0052"),
@@ -68,9 +69,10 @@ DATASETS: Final = (
         reason="anonymous patient questionnaires",
         policy=Policy(
             filter="basic",
-            epsilon="5",
+            epsilon="4.6",
             delta="1e-7",
             unit="patient",
+            access="members",
             odometers=(Basic(),),
         ),
     ),
@@ -80,9 +82,10 @@ DATASETS: Final = (
         reason="purchases, last quarter",
         policy=Policy(
             filter="fully_adaptive",
-            epsilon="2.25",
+            epsilon="2.1",
             delta="1e-6",
             unit="customer",
+            access="members",
             odometers=(
                 Linear(delta="1e-6", y="0.2"),
                 OneSidedMixture(delta="1e-6", r="0.008"),

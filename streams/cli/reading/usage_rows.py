@@ -29,14 +29,14 @@ def usage_rows(
 
     if ledger_url(url).kind == "http":
         return _asked(url, dataset, by, token_file)
-    index, partition = _indexed(url, dataset)
+    index, partition = indexed(url, dataset)
     with contextlib.closing(index), index.at_last() as rows:
         if not rows.knows(dataset, partition):
             fail(Exit.FAILED, f"no dataset {dataset} was ever opened")
         return [row.named(by) for row in rows.usage(dataset, by)]
 
 
-def _indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
+def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
     """Return an index of this process alone that has taken in all decisions on a dataset.
 
     With the number of the only partition that it was compared with, if there are others.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import stat
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
@@ -12,9 +13,12 @@ from urllib.parse import urlsplit
 import httpx
 
 from streams.errors import Refused
+from streams.logs import get_logger
 from streams.settings import PREFIX, Settings
 from streams.settings.access import is_token
 
+_log = get_logger(__name__)
+_warned_of = set[Path]()
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _MOST_BYTES: Final = 16_384
 
@@ -58,6 +62,7 @@ class Bearer(httpx.Auth):
             stamp = status.st_ino, status.st_size, status.st_mtime_ns
             if stamp == self._read_at:
                 return
+            _look_who_reads(file, status)
             with file.open("rb") as opened:
                 text = opened.read(_MOST_BYTES + 1).decode("ascii", "replace").strip()
         except OSError as error:
@@ -73,13 +78,33 @@ class Bearer(httpx.Auth):
         self._token, self._read_at = text, stamp
 
 
+def _look_who_reads(file: Path, status: os.stat_result) -> None:
+    """Warn once of a file of this user's own that others may read or write.
+
+    Another user's is not this one's to change: secrets that are mounted belong to root.
+    """
+    mode = stat.S_IMODE(status.st_mode)
+    if not mode & 0o077 or status.st_uid != os.geteuid() or file in _warned_of:
+        return
+    _warned_of.add(file)
+    _log.warning(
+        "token_file_open_to_others", file=str(file), mode=f"{mode:04o}", do=f"chmod 600 {file}"
+    )
+
+
 def bearer_for(url: str, settings: Settings) -> Bearer | None:
     """Return the token for the door at an address, None where the settings have none.
 
-    Raises: Refused: it would go over an open network, or its file holds none.
+    Raises: Refused: it would go over an open network, or its file holds none; or two are set, and
+        nothing says as whom to come.
     """
     if settings.token is None and settings.token_file is None:
         return None
+    if settings.token is not None and settings.token_file is not None:
+        raise Refused(
+            f"{PREFIX}TOKEN and {PREFIX}TOKEN_FILE are both set, and may be of two people: leave "
+            "one out, or say which by --token-file, in Python by token="
+        )
     parts = urlsplit(url)
     is_private = parts.scheme == "https" or is_this_machine(url)
     if not is_private and not settings.token_unencrypted:
@@ -88,7 +113,7 @@ def bearer_for(url: str, settings: Settings) -> Bearer | None:
             f"or set {PREFIX}TOKEN_UNENCRYPTED where the network itself is encrypted"
         )
     token = None if settings.token is None else settings.token.get_secret_value()
-    made = Bearer(token, settings.token_file if token is None else None)
+    made = Bearer(token, settings.token_file)
     _ = made.header  # a wrong file is told before anything is sent
     return made
 

@@ -25,6 +25,7 @@ from accountant.views.levels import (
     decode_level_views,
 )
 from accountant.views.usage import UsageView
+from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import Bearer, is_this_machine, verification
 from streams.client.http.lasting_events import lasting_events
 from streams.client.http.me import Me, decode_me
@@ -170,6 +171,11 @@ class HttpService:
     async def usage(self, dataset: str) -> list[UsageView]:
         found = await self._get(f"/datasets/{quote(dataset, safe='')}/usage")
         return [] if found is None else self._decoded(found, _decode_usage)
+
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        query = {} if analyst is None else {"analyst": analyst}
+        found = await self._get(f"/datasets/{quote(dataset, safe='')}/why", **query)
+        return None if found is None else self._decoded(found, decode_why)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         # A page may be empty before the end, where all that the door looked at is of others.

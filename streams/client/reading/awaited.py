@@ -10,6 +10,7 @@ from accountant.views.datasets import DatasetView
 from accountant.views.heads import Head
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 from streams.client.http import HttpService
 from streams.client.http.me import Me
 from streams.client.identity import me_of, own_name
@@ -87,6 +88,11 @@ class AwaitedReads:
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
         return await (await self._reached()).usage(dataset)
+
+    @must_be_awaited
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        """As `Accountant.why`."""
+        return await (await self._reached()).why(dataset, analyst=analyst)
 
     @must_be_awaited
     async def heads(self) -> list[Head]:

@@ -10,6 +10,7 @@ from accountant.views.datasets import DatasetView
 from accountant.views.heads import Head
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 from streams.client.http.me import Me
 from streams.client.reading.awaited import AwaitedReads
 
@@ -86,3 +87,15 @@ class WaitedReads:
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
         return self._call(self._client.usage(dataset))
+
+    def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        """Return who used a dataset, for what and when, and how much longer it lasts.
+
+        Forecasts are arithmetic about the past, and promise nothing. None if it was never opened.
+
+        Args:
+            analyst: whose row and forecast are there in any case, however little they spent; to
+                others than those who see what all have asked, a door tells their own alone.
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
+        return self._call(self._client.why(dataset, analyst=analyst))

@@ -11,7 +11,7 @@ from accountant.errors import LogDamaged
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.records.operated.seals import Seal
 from accountant.replay.sealed import Sealed, counted_from, hash_of_lines, partition_row
-from accountant.views.tallies import add_place
+from accountant.views.tallies import add_kept
 from streams.embedded.ledger_file import numbered_decisions
 from streams.index import Beginning, Reached
 
@@ -92,6 +92,12 @@ def usage_of_seal(db: apsw.Connection) -> Beginning | None:
         raise LogDamaged("the seal names other usage than its snapshot has")
     counted, row = counted_from(sealed.usage), partition_row(sealed)
     first, last = seal.archived + 1, row.partition_sequence
+    behind = dict[str, tuple[int, str]]()
     for _, value in numbered_decisions(db, first=first, most=last + 1 - first):
-        add_place(counted, value)
+        add_kept(counted, value)
+    # Of a dataset without a decision among those, the finer rows begin behind its last one.
+    for (dataset, _), tally in counted.days.items():
+        begin = tally.sequence + 1, tally.decided_at
+        behind[dataset] = max(begin, behind.get(dataset, begin))
+    counted.since = behind | counted.since
     return Beginning(counted, Reached(last, row.head, seal.first))

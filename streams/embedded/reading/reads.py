@@ -12,18 +12,18 @@ from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.levels import AnalystBudget, LevelView
-from accountant.views.usage import UsageView
+from accountant.views.why import UsedSums
 from streams.clock import Clock
 from streams.embedded.reading.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.reading.live_limits import LiveLimits
 from streams.embedded.reading.live_views import LiveViews
-from streams.index import By, UsageReader, UsageRow, index_path
+from streams.index import By, UsageAnswers, UsageReader, UsageRow, index_path
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.observers import Lag
 from streams.settings import Settings
 
 
-class FileReads:
+class FileReads(UsageAnswers):
     """The reading half of `EmbeddedService`. Any thread and any event loop may call it.
 
     Args:
@@ -39,7 +39,7 @@ class FileReads:
         held: Callable[[], Partition],
         waiting: Callable[[], int],
     ) -> None:
-        self._held = held
+        self._held, self._clock = held, clock
         self._reader = DecisionReader(path)
         self._usage = UsageReader(lambda _: LogSlices(path), index_path(path, settings))
         self._pages = DecisionPages(self._reader, self._usage)
@@ -47,6 +47,7 @@ class FileReads:
             clock,
             lags=lambda: [Lag("requests", 0, waiting())],
             analysts=settings.metrics_analysts,
+            levels=settings.metrics_levels,
             index=self._usage,
         )
         self.views = LiveViews(self.live_ledgers)
@@ -74,12 +75,12 @@ class FileReads:
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         return self._limits.budget(dataset, analyst)
 
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return [row.view() for row in await self.usage_by(dataset, "analyst")]
-
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Return who used a dataset, by analyst, purpose, day or month."""
         return await asyncio.to_thread(self._usage.rows, dataset, by, self._last())
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        return await asyncio.to_thread(self._usage.sums, dataset, self._last(), since_day=since_day)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         view = self.views.dataset(dataset)
@@ -114,6 +115,10 @@ class FileReads:
     async def members(self, dataset: str) -> list[Member]:
         rows = self._held().members.of(dataset).copy()
         return [row.told for _, row in sorted(rows.items())]
+
+    def decided_at(self, dataset: str) -> int:
+        """As `LedgerService.decided_at`."""
+        return self._held().decided_at
 
     def _last(self) -> int:
         """Return the number of the last decision that readers see."""

@@ -88,6 +88,15 @@ class Authenticator:
         assert self._provider is not None
         return await self._provider.find(token)
 
+    async def lets_nobody_in(self) -> bool:
+        """Tell whether no token whatever can let anybody in now: the file cannot be used.
+
+        Where there is a provider, its names are let in meanwhile, and a door to which nobody is
+        led any more would keep them out.
+        """
+        only_tokens = self._tokens if self._provider is None else None
+        return only_tokens is not None and not await only_tokens.are_known()
+
     @property
     def metrics_are_open(self) -> bool:
         """Whether strangers may read /metrics."""

@@ -106,7 +106,7 @@ async def _is_permitted(request: HttpRequest, who: Principal, body: Body) -> boo
     if view is None:
         return False
     lookup = partial(context.service.member, body.dataset)
-    now = context.clock.now()
+    now = Sight(context, who).now(body.dataset)
     if isinstance(body, MechanismRequest):
         return may_ask(view.policy, lookup, body, now)
     # Only administrators help out where nobody is the owner, so only for them it is looked up.

@@ -30,6 +30,7 @@ _TIMEOUT_S: Final = 5.0
 _MOST_BYTES: Final = 512 * 1024
 _MOST_KEYS: Final = 100
 _LEAST_RSA_BITS: Final = 2_048
+_ASKED: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
@@ -177,10 +178,14 @@ async def _json(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
     Raises: Away: there is none.
     """
     content = bytearray()
-    async with client.stream("GET", url, headers={"Accept": "application/json"}) as response:
+    async with client.stream("GET", url, headers=_ASKED) as response:
         if response.status_code != 200:
             raise Away(f"{url} is answered with {response.status_code}")
-        async for piece in response.aiter_bytes(65_536):
+        # A few compressed bytes may be a gigabyte, and would be expanded before they are counted.
+        coding = response.headers.get("content-encoding", "").strip().lower()
+        if coding not in {"", "identity"}:
+            raise Away(f"{url} is answered compressed ({coding[:50]}), which was not asked for")
+        async for piece in response.aiter_raw(65_536):
             content += piece
             if len(content) > _MOST_BYTES:
                 raise Away(f"{url} has more than {_MOST_BYTES:,} bytes")

@@ -9,10 +9,10 @@ import msgspec
 
 from accountant.policy import Policy, sees_only_own
 from accountant.records import DECODE_ERRORS, NO_REQUEST
-from accountant.records.members import Role
+from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
 from accountant.records.served import served
-from accountant.views.datasets import DatasetView
+from accountant.views.datasets import Alert, DatasetView
 from streams.gateway.access.principal import Principal, principal_of
 from streams.gateway.context import Context, HttpRequest, context_of
 from streams.service import LedgerService
@@ -28,11 +28,13 @@ class Standing(NamedTuple):
         name: whose requests they see in any case, those made for them or by them for others.
         sees_all: every decision, and who is a member.
         sees_requests: what everybody has asked.
+        team: theirs, None for none.
     """
 
     name: str
     sees_all: bool
     sees_requests: bool
+    team: str | None = None
 
 
 WHOLE: Final = Standing("", sees_all=True, sees_requests=True)
@@ -86,6 +88,19 @@ def sees_decision(standing: Standing, line: DecisionLine) -> bool:
     return asked.by == standing.name
 
 
+def sees_alert(standing: Standing, alert: Alert) -> bool:
+    """Tell whether an alert on a dataset is shown to somebody who sees the dataset.
+
+    What the dataset has crossed is everybody's; what a team has, its members' as well as those
+    who see all; what an analyst has, their own.
+    """
+    if standing.sees_all or alert.scope in {None, "dataset"}:
+        return True
+    if alert.scope == "team":
+        return alert.name == standing.team
+    return standing.name == (alert.name if alert.analyst is None else alert.analyst)
+
+
 def shown(standing: Standing, line: DecisionLine, value: bytes) -> bytes:
     """Return a decision that somebody sees, as doors answer it.
 
@@ -124,28 +139,47 @@ class Sight:
         who = self.who
         if who is None or who.administrator:
             return WHOLE
-        roles, is_open = self.roles(dataset), policy.access != "members"
+        row = self._in_force(dataset)
+        roles = frozenset[Role]() if row is None else frozenset(row.roles)
+        is_open = policy.access != "members"
         if not roles and not is_open:
             return None
         sees_all = not _SEES_ALL.isdisjoint(roles)
         # Where anybody may ask, everybody is an analyst.
         is_analyst = is_open or "analyst" in roles
         sees_requests = sees_all or (is_analyst and not sees_only_own(policy))
-        return Standing(who.name, sees_all, sees_requests)
+        team = None if row is None else (row.team or None)
+        return Standing(who.name, sees_all, sees_requests, team)
 
     def roles(self, dataset: str) -> frozenset[Role]:
         """Return the roles on a dataset that are in force."""
+        row = self._in_force(dataset)
+        return frozenset() if row is None else frozenset(row.roles)
+
+    def _in_force(self, dataset: str) -> MemberRow | None:
         assert self.who is not None
         row = self.service.member(dataset, self.who.name)
-        in_force = row is not None and row.is_in_force(self._clock.now())
-        return frozenset(row.roles) if row is not None and in_force else frozenset()
+        return row if row is not None and row.is_in_force(self.now(dataset)) else None
 
     def sees_all_somewhere(self) -> bool:
         """Tell whether there is a dataset of which all is seen; to be called beside the loop."""
         if self.who is None or self.who.administrator:
             return True
-        now, rows = self._clock.now(), self.service.memberships(self.who.name)
-        return any(row.is_in_force(now) and not _SEES_ALL.isdisjoint(row.roles) for row in rows)
+        return any(not _SEES_ALL.isdisjoint(row.roles) for row in self.memberships())
+
+    def now(self, dataset: str) -> int:
+        """Return the time of a dataset's members, in milliseconds since 1970.
+
+        Never before the log's own: where the clock of this machine was set back, nobody is let
+        in again whose time was over when the last decision was made.
+        """
+        return max(self._clock.now(), self.service.decided_at(dataset))
+
+    def memberships(self) -> list[MemberRow]:
+        """Return what is in force of the one who asks; to be called beside the loop."""
+        assert self.who is not None
+        rows = self.service.memberships(self.who.name)
+        return [row for row in rows if row.is_in_force(self.now(row.dataset))]
 
     async def at(self, dataset: str | None) -> Standing | None:
         """Return what is seen of whatever a decision is on; None for nothing of it."""

@@ -83,11 +83,7 @@ class StaticTokens:
 
     async def find(self, token: str) -> Principal | Refusal:
         """Return whose token a text is."""
-        try:
-            changed = seen(self._path.stat()) != self._seen
-        except OSError:
-            changed = True
-        if changed and not await self._is_read():
+        if not await self.are_known():
             return _UNREADABLE
         digest = hash_of(token)
         known = self._known.get(self._place(digest))
@@ -98,6 +94,14 @@ class StaticTokens:
         if known.expires is not None and known.expires <= self._now():
             return Refusal(401, "expired token")
         return known.principal or Refusal(401, "name without the prefix")
+
+    async def are_known(self) -> bool:
+        """Tell whether the file, as it is now, can be used; the log says why not."""
+        try:
+            changed = seen(self._path.stat()) != self._seen
+        except OSError:
+            changed = True
+        return not changed or await self._is_read()
 
     async def _is_read(self) -> bool:
         """Read the file that has changed; one that cannot be used lets nobody in."""

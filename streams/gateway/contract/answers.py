@@ -23,12 +23,14 @@ class Answer(NamedTuple):
         body: the schema of its body.
         headers: its headers, with their descriptions.
         media_types: of the body.
+        also: schemas of the body in other media types.
     """
 
     description: str
     body: JsonSchema
     headers: Mapping[str, str] = MappingProxyType({})
     media_types: tuple[str, ...] = (JSON,)
+    also: Mapping[str, JsonSchema] = MappingProxyType({})
 
 
 def _problem(description: str, **headers: str) -> Answer:
@@ -127,6 +129,17 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "422": _problem("by is none of these; or this door counts by analyst alone"),
         "503": _BUSY,
     },
+    "show_why": {
+        "200": Answer(
+            "who used the budget, and how much longer it lasts",
+            reference("Why"),
+            also={"text/csv": _TEXT},
+        ),
+        "400": _QUERY,
+        "404": _UNKNOWN,
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
     "list_requests": {
         "200": _found("a page of decisions, in the order of their numbers", "DecisionPage"),
         "400": _QUERY,
@@ -153,6 +166,10 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
             "then connect without it"
         ),
         "422": _BROKEN,
+        "429": _problem(
+            "this address has sent too many requests, or who asks has too many streams open",
+            Retry_After=_AGAIN,
+        ),
         "503": _BUSY,
     },
     "preview_request": {
@@ -256,7 +273,7 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
     if answers is None:
         # An operation that is not described here keeps what its handler says of it.
         return
-    told = answers | _ALWAYS | _limited(name)
+    told = _limited(name) | answers | _ALWAYS
     if authenticates:
         # A token shows more of health, and is not needed there.
         told = told if name in OF_SUPERVISORS else _KNOWN | told | {"503": _KNOWN["503"]}
@@ -271,7 +288,10 @@ def _limited(operation: str) -> dict[str, Answer]:
 def _response(answer: Answer) -> dict[str, Any]:
     response: dict[str, Any] = {
         "description": answer.description,
-        "content": {media_type: {"schema": answer.body} for media_type in answer.media_types},
+        "content": {
+            **{media_type: {"schema": answer.body} for media_type in answer.media_types},
+            **{media_type: {"schema": body} for media_type, body in answer.also.items()},
+        },
     }
     if answer.headers:
         response["headers"] = {

@@ -29,6 +29,7 @@ from accountant.records.members import MOST_OWNERS_NAMED
 from accountant.records.names import NAME_PATTERN
 from accountant.times import ID_PATTERN
 from accountant.views.usage import OTHERS
+from streams.gateway.contract.why_schemas import OF_WHY
 
 JsonSchema = dict[str, Any]
 _NULL: Final = {"type": "null"}
@@ -258,6 +259,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "DecisionPage": {"next": _COUNT},
     "Head": {"partition_sequence": _COUNT, "branch": _COUNT, "head": reference("Hash")},
     "First": {"partition_sequence": _COUNT, "reason": {}},
+    **OF_WHY,
 }
 _ODOMETERS: Final = {kind.__name__ for kind in get_args(AnyOdometer)}
 

@@ -37,6 +37,7 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.levels import AnalystBudget, LevelView, PaceView, ShareView
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
 from streams.gateway.contract.fields import (
     PRIMITIVES,
     TEMPLATE,
@@ -104,6 +105,7 @@ _ANSWERS: Final = (
     Alert,
     DatasetView,
     UsageView,
+    Why,
     Head,
     Member,
     LevelView,

@@ -8,10 +8,23 @@ import msgspec
 
 from accountant.partition.ids import decode_identity
 from accountant.records import DECODE_ERRORS, check_maker, decode_decision, encode
-from accountant.views.crossings import crossings, may_cross
+from accountant.records.limits.limits import LevelCrossed
+from accountant.views.alerting.crossings import (
+    crossings,
+    level_crossings,
+    may_cross,
+    may_cross_levels,
+)
 from accountant.views.datasets import Alert
 from streams.errors import Unavailable
-from streams.gateway.access.sight import WHOLE, DecisionLine, Standing, sees_decision, shown
+from streams.gateway.access.sight import (
+    WHOLE,
+    DecisionLine,
+    Standing,
+    sees_alert,
+    sees_decision,
+    shown,
+)
 from streams.gateway.events.position import Position
 from streams.service import LedgerService
 
@@ -22,6 +35,7 @@ class _Line(DecisionLine, tag_field="type", tag="decision", kw_only=True):
     partition_sequence: int
     previous: str
     crossed: tuple[str, ...] = ()
+    levels: tuple[LevelCrossed, ...] = ()
 
 
 _decode_line = msgspec.json.Decoder(_Line).decode
@@ -32,8 +46,8 @@ class Wanted(NamedTuple):
 
     Attributes:
         dataset: what is about this one alone.
-        analyst: decisions on what this one asked, or ordered as an owner, alone. An alert is
-            about a dataset, and everybody's.
+        analyst: decisions on what this one asked, or ordered as an owner, alone; alerts are not
+            of one analyst.
     """
 
     dataset: str | None = None
@@ -84,11 +98,18 @@ class Happened:
                 f"partition {partition}: decision {made.number} follows {before.numbers[partition]}"
             )
         line = made._line
-        if line.dataset is not None and may_cross(line.outcome, line.crossed):
+        if line.dataset is None:
+            return made
+        at_levels = may_cross_levels(line.outcome, line.levels)
+        if at_levels or may_cross(line.outcome, line.crossed):
             view = await service.dataset(line.dataset)
             if view is None:
                 raise Unavailable(f"dataset {line.dataset} is not shown yet")
-            made._alerts = crossings(decode_decision(value), view)
+            decision = decode_decision(value)
+            made._alerts = crossings(decision, view)
+            if at_levels:
+                levels = await service.levels(line.dataset)
+                made._alerts += tuple(level_crossings(decision, view, levels))
         return made
 
     @property
@@ -116,7 +137,9 @@ class Happened:
         found = list[bytes]()
         is_shown = sees_decision(standing, self._line) and self._is_of(wanted.analyst)
         for number, event in enumerate((None, *self._alerts), 1):
-            if number <= sent or (event is None and not is_shown):
+            if number <= sent:
+                continue
+            if not (is_shown if event is None else sees_alert(standing, event)):
                 continue
             is_last = number > len(self._alerts)
             place = self.after if is_last else self.before.within(self.partition, number)

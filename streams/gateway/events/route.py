@@ -16,6 +16,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
 from streams.errors import Gone, Unavailable
 from streams.gateway.access.pages import note_reading
+from streams.gateway.access.principal import principal_of
 from streams.gateway.access.sight import Sight, sight_of
 from streams.gateway.context import Context, HttpRequest, context_of
 from streams.gateway.events.happened import Wanted
@@ -27,12 +28,15 @@ from streams.gateway.problems import Told, problem
 MOST_STREAMS: Final = 500
 """Streams that one gateway keeps open: each takes one of the 1,024 files that a process may
 have by default, and requests need theirs."""
+MOST_STREAMS_OF_ONE: Final = 50
+"""Of those, streams of one name where the door knows who asks: the others need theirs."""
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
 _MEDIA_TYPE: Final = "text/event-stream"
 _DESCRIBED: Final = ResponseSpec(
     str, generate_examples=False, media_type=_MEDIA_TYPE, description="server-sent events"
 )
+_AGAIN_S: Final = 5
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _SHOWN: Final = 100  # characters of what a client has sent
 _PAGE: Final = (
@@ -61,8 +65,8 @@ async def stream_events(
     again with it misses nothing and has nothing twice, 20,000 decisions back at most. An alert
     follows the decision that crossed its threshold. With `crossed=true` the stream begins with an
     alert for each threshold that was crossed before; they have no `id`, and with a
-    `Last-Event-ID` they are left out. 503 where too many streams are open already: end one, or
-    connect again after Retry-After seconds.
+    `Last-Event-ID` they are left out. 503 where too many streams are open already, 429 where the
+    one who asks has too many: end one, or connect again after Retry-After seconds.
     """
     context = context_of(request)
     wanted = Wanted(_name("dataset", dataset), _name("analyst", analyst))
@@ -71,7 +75,8 @@ async def stream_events(
     if text and position is None:
         raise _not_ours(text, "it is no id of an event of this version")
     streams: Streams = request.app.state.setdefault("streams", Streams())
-    reading = streams.begin(context)
+    who = principal_of(request)
+    reading = streams.begin(context, None if who is None else who.name)
     try:
         return await _begun(request, reading, wanted, position, crossed=crossed)
     except NotThisLog as error:
@@ -105,6 +110,14 @@ def _not_ours(text: str, why: str) -> Told:
         value=text[:_SHOWN],
     )
     return Told(answer)
+
+
+def _too_many(name: str) -> Told:
+    what = f"{name} has {MOST_STREAMS_OF_ONE} streams of events open, which is the most of one name"
+    headers = {"Retry-After": str(_AGAIN_S)}
+    return Told(
+        problem(429, "too_many_streams", f"{what}: end one, or connect again", headers=headers)
+    )
 
 
 async def _note(request: HttpRequest, sight: Sight, dataset: str | None) -> None:
@@ -145,17 +158,21 @@ class Streams:
         self.open: set[Reading] = set()
         self._ring: Ring | None = None
 
-    def begin(self, context: Context) -> Reading:
+    def begin(self, context: Context, name: str | None = None) -> Reading:
         """Return the place of another client.
 
-        Raises: Unavailable: there are `MOST_STREAMS` already.
+        Args:
+            name: whose it is; None where the door knows nobody.
+        Raises: Unavailable: there are `MOST_STREAMS` already. Told: this name has too many (429).
         """
+        if name is not None and sum(each.name == name for each in self.open) >= MOST_STREAMS_OF_ONE:
+            raise _too_many(name)
         if len(self.open) >= MOST_STREAMS:
             what = f"{MOST_STREAMS} streams of events are open already"
             raise Unavailable(f"{what}: end one, or connect again later")
         if self._ring is None or self._ring.ended:
             self._ring = Ring(context.service, context.stopping)
-        reading = Reading(self, self._ring)
+        reading = Reading(self, self._ring, name)
         self.open.add(reading)
         return reading
 
@@ -170,8 +187,9 @@ class Streams:
 class Reading:
     """What one client reads, and its place among the open streams."""
 
-    def __init__(self, streams: Streams, ring: Ring) -> None:
+    def __init__(self, streams: Streams, ring: Ring, name: str | None = None) -> None:
         self._streams = streams
+        self.name = name
         self.ring = ring
 
     def close(self) -> None:

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
 from accountant.errors import BudgetError
+from accountant.views.alerting.level_alerts import crossed_in_view
 from accountant.views.datasets import DatasetView, alerts
+from accountant.views.levels import LevelView
 from streams.errors import Gone
-from streams.gateway.access.sight import WHOLE, Sight, Standing
+from streams.gateway.access.sight import WHOLE, Sight, Standing, sees_alert
 from streams.gateway.events.happened import Happened, Wanted, alert_event
 from streams.gateway.events.position import Position
 from streams.gateway.events.ring import SLICE, Ring
@@ -21,6 +23,7 @@ MOST_BEHIND: Final = 20_000
 """Decisions that are read from the log for one client before it has to page through them."""
 PIECE_BYTES: Final = 65_536  # about the most that is kept for a client that does not read
 _ALIVE_S: Final = 15.0
+_AT_A_TIME: Final = 100  # datasets whose limits are looked at before others get their turn
 _MOST_UNTOLD: Final = 1_000  # decisions that a client does not want, before it is told of them
 
 
@@ -103,6 +106,8 @@ class EventStream:
         for piece in crossed_before(before, self._wanted, self._sight):
             yield piece
             await asyncio.sleep(0)  # of very many datasets they take most of a second to make
+        async for piece in self._levels_before(before):
+            yield piece
         yield self._told()
         try:
             while not self._ring.ended:
@@ -113,6 +118,33 @@ class EventStream:
         except BudgetError as error:
             # The answer has begun: what is wrong is said to whoever connects again.
             _log.info("stream_of_events_ended", why=str(error))
+
+    async def _levels_before(self, views: list[DatasetView]) -> AsyncIterator[bytes]:
+        """Yield the alerts of what levels have crossed before, some at a time."""
+        for number, view in enumerate(views, 1):
+            if number % _AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            if self._wanted.dataset not in {None, view.dataset}:
+                continue
+            standing = await self._standing(view.dataset)
+            if standing is None:
+                continue
+            piece = list[bytes]()
+            for level in await self._levels_of(view.dataset):
+                for alert in crossed_in_view(view, level):
+                    if sees_alert(standing, alert):
+                        piece.append(alert_event(alert))
+            if piece:
+                yield b"".join(piece)
+
+    async def _levels_of(self, dataset: str) -> list[LevelView]:
+        """Return the limits of a dataset, and what a client has used under a default."""
+        levels = await self._service.levels(dataset)
+        who = None if self._sight is None else self._sight.who
+        if who is None or all(level.scope != "each" for level in levels):
+            return levels
+        own = await self._service.budget_for(dataset, who.name)
+        return levels if own is None else [*levels, *(each for each in own.levels if each.analyst)]
 
     async def _next(self) -> AsyncIterator[bytes]:
         """Yield what is next, nothing where that takes long.

@@ -10,7 +10,8 @@ from litestar import Response, get
 from accountant.records import encode
 from accountant.records.members import MemberRow, Role
 from streams.gateway.access.principal import Kind, principal_of
-from streams.gateway.context import HttpRequest, context_of
+from streams.gateway.access.sight import sight_of
+from streams.gateway.context import HttpRequest
 from streams.gateway.problems import JSON
 
 
@@ -51,11 +52,9 @@ async def show_me(request: HttpRequest) -> Response[bytes]:
     who = principal_of(request)
     if who is None:
         return Response(encode(Me()), media_type=JSON)
-    context = context_of(request)
     # Beside the loop: there may be very many datasets.
-    rows = await asyncio.to_thread(context.service.memberships, who.name)
-    now = context.clock.now()
-    datasets = tuple(_membership(row) for row in rows if row.is_in_force(now))
+    rows = await asyncio.to_thread(sight_of(request).memberships)
+    datasets = tuple(_membership(row) for row in rows)
     me = Me(who.name, who.kind, who.administrator, authentication=True, datasets=datasets)
     return Response(encode(me), media_type=JSON)
 

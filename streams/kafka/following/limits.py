@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from accountant.advice.preview import Preview, preview
 from accountant.partition.key_hash import partition_of
 from accountant.partition.levels import team_of
-from accountant.records import PartitionRow
+from accountant.records import PartitionRow, decode_decision
 from accountant.records.limits.rows import LevelRow
 from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
-from accountant.views.datasets import DatasetView
+from accountant.times import from_iso
+from accountant.views.alerting.crossings import level_crossings, may_cross_levels
+from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import LogLine
 from accountant.views.ledgers import ledger_of, plan_of
 from accountant.views.level_follow import FollowedLevels
@@ -36,20 +38,27 @@ class FollowedLimits:
         self._clock = clock
         self._partitions = partitions
         self._levels = FollowedLevels()
+        self._decided: dict[int, tuple[int, int]] = {}  # by partition: the last decision, and when
 
     def take_row(self, row: LevelRow) -> None:
-        """Take in a level's row."""
+        """Take in a level's row.
+
+        Raises: ValueError: an amount in it is none.
+        """
         self._levels.take_row(row)
 
     def take_partition_row(self, row: PartitionRow) -> None:
-        """Take in a partition's own row, which counts the resets of its clock."""
-        resets = row.resets or 0, row.reset_at or 0
-        self._levels.take_resets(row.genesis.partition, row.partition_sequence, *resets)
+        """Take in a partition's own row: its clock, and the resets of that."""
+        partition, resets = row.genesis.partition, (row.resets or 0, row.reset_at or 0)
+        self._levels.take_resets(partition, row.partition_sequence, *resets)
+        self._take_time(partition, row.partition_sequence, row.decided_at)
 
     def take_lines(
-        self, partition: int, lines: Iterable[LogLine], views: Mapping[str, DatasetView]
+        self, partition: int, lines: Sequence[LogLine], views: Mapping[str, DatasetView]
     ) -> None:
-        """Take in decisions; `views` are as they are after these."""
+        """Take in decisions in the log's order, one at least; `views` are as after these."""
+        last = lines[-1]
+        self._take_time(partition, last.partition_sequence, from_iso(last.decided_at))
         for line in lines:
             if line.limit is None and not line.levels and line.outcome is not Outcome.CLOCK_RESET:
                 continue
@@ -60,24 +69,48 @@ class FollowedLimits:
             except ValueError as error:  # whoever owns the partition stops at it
                 _log.warning("level_unreadable", partition=partition, why=str(error))
 
+    def alerts(
+        self, decided: Iterable[tuple[LogLine, bytes]], views: Mapping[str, DatasetView]
+    ) -> list[Alert]:
+        """Return the alerts of levels that decisions give rise to.
+
+        Args:
+            decided: each decision as its line and its bytes; taken in before.
+            views: as they are after these.
+        """
+        found: list[Alert] = []
+        for line, value in decided:
+            view = None if line.dataset is None else views.get(line.dataset)
+            if view is not None and may_cross_levels(line.outcome, line.levels):
+                found += level_crossings(decode_decision(value), view, self.levels(view))
+        return found
+
     def levels(self, view: DatasetView) -> list[LevelView]:
         """As `Service.levels`."""
         return level_views(self._divided(view))
 
     def budget(self, view: DatasetView, analyst: str) -> AnalystBudget:
         """As `Service.budget_for`."""
-        return analyst_budget(self._divided(view), analyst, self._team_of(view, analyst))
+        divided = self._divided(view)
+        return analyst_budget(divided, analyst, self._team_of(view, analyst, divided.at))
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """As `Service.preview`."""
-        team = self._team_of(view, asked.analyst or "")
-        return preview(view, asked, self._divided(view), team)
+        divided = self._divided(view)
+        team = self._team_of(view, asked.analyst or "", divided.at)
+        return preview(view, asked, divided, team)
 
     def _divided(self, view: DatasetView) -> Divided:
-        ledger = ledger_of(view)
         partition = partition_of(view.dataset.encode(), self._partitions)
-        at = max(self._clock.now(), ledger.changed_at)
-        return Divided(ledger, self._levels.table, at, self._levels.resets(partition))
+        # The ledger's clock never goes back but by a reset, after which a dataset's own last
+        # decision may lie ahead: only the partition's last one tells what time it is.
+        _, decided_at = self._decided.get(partition, (-1, 0))
+        at = max(self._clock.now(), decided_at)
+        return Divided(ledger_of(view), self._levels.table, at, self._levels.resets(partition))
 
-    def _team_of(self, view: DatasetView, analyst: str) -> str:
-        return team_of(self._members.get(view.dataset, analyst), self._clock.now())
+    def _team_of(self, view: DatasetView, analyst: str, at: int) -> str:
+        return team_of(self._members.get(view.dataset, analyst), at)
+
+    def _take_time(self, partition: int, sequence: int, at: int) -> None:
+        if sequence >= self._decided.get(partition, (-1, 0))[0]:
+            self._decided[partition] = sequence, at

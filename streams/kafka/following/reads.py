@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from accountant.advice.preview import Preview
+from accountant.partition.key_hash import partition_of
 from accountant.records import Snapshot
 from accountant.records.limits.rows import LevelRow
 from accountant.records.members import Member, MemberRow
@@ -15,10 +16,10 @@ from accountant.views.datasets import DatasetView
 from accountant.views.follow import ViewFolder
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.members import MemberViews
-from accountant.views.usage import UsageView
+from accountant.views.why import UsedSums
 from streams.clock import Clock, SystemClock
 from streams.errors import Unavailable
-from streams.index import By, UsageRow
+from streams.index import By, UsageAnswers, UsageRow
 from streams.kafka.deployment import Deployment
 from streams.kafka.following.limits import FollowedLimits
 from streams.kafka.following.recent import Recent
@@ -26,7 +27,7 @@ from streams.kafka.following.tail import Tail
 from streams.kafka.indexed.usage import KafkaUsage
 
 
-class FollowedReads:
+class FollowedReads(UsageAnswers):
     """The reading half of `KafkaService`; `_tail` is the other half's.
 
     Attributes:
@@ -37,12 +38,13 @@ class FollowedReads:
 
     def __init__(self, deployment: Deployment, index: Path | None, clock: Clock | None) -> None:
         self._deployment = deployment
-        self._recent = Recent(clock or SystemClock(), deployment.window_ms)
+        self._clock = clock or SystemClock()
+        self._recent = Recent(self._clock, deployment.window_ms)
         self._views: dict[str, DatasetView] = {}
         self.usage_index = KafkaUsage(deployment, index)
         self._views_of = ViewFolder(self._views, {})
         self._members = MemberViews()
-        self._limits = FollowedLimits(self._members, clock or SystemClock(), deployment.partitions)
+        self._limits = FollowedLimits(self._members, self._clock, deployment.partitions)
 
     async def _take_row(self, _partition: int, row: Row) -> None:
         if isinstance(row, MemberRow):
@@ -80,15 +82,15 @@ class FollowedReads:
         self._check_follows()
         return None if view is None else self._limits.budget(view, analyst)
 
-    async def usage(self, dataset: str) -> list[UsageView]:
-        return [row.view() for row in await self.usage_by(dataset, "analyst")]
-
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Return who used a dataset, by analyst, purpose, day or month.
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         return await self.usage_index.rows(dataset, by) if dataset in self._views else []
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        return await self.usage_index.sums(dataset, since_day=since_day)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         if dataset not in self._views:
@@ -124,6 +126,11 @@ class FollowedReads:
         """As `LedgerService.memberships`."""
         self._check_follows()
         return self._members.memberships(name)
+
+    def decided_at(self, dataset: str) -> int:
+        """As `LedgerService.decided_at`."""
+        self._check_follows()
+        return self._tail.decided_at(partition_of(dataset.encode(), self._deployment.partitions))
 
     def _check_follows(self) -> None:
         """Check that changes of members reach this process: whoever was removed is let in else.

@@ -51,6 +51,7 @@ class StateRows:
         self._on_row = on_row
         topic = deployment.topics.state
         self.branches: dict[int, int] = {}
+        self.decided: dict[int, tuple[int, int]] = {}
         self._missing = [TopicPartition(topic, i) for i in range(deployment.partitions)]
 
     async def read(self) -> None:
@@ -80,17 +81,23 @@ class StateRows:
                 return
             partition = decode_partition_row(own)
             self.take_branch(tp.partition, partition.branch or 0)
+            self.take_time(tp.partition, partition.partition_sequence, partition.decided_at)
             if self._on_partition_row is not None:
                 self._on_partition_row(partition)
             if are_all(partition, rows.values()):
                 self._missing.remove(tp)
-        except DECODE_ERRORS as error:
+        except (*DECODE_ERRORS, ValueError) as error:  # of an amount that is none
             # The partition's next owner writes such rows again; the log holds the decisions.
             _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
 
     def take_branch(self, partition: int, branch: int) -> None:
         """Take how many losses a log has accepted, from a row or a decision, old ones too."""
         self.branches[partition] = max(branch, self.branches.get(partition, 0))
+
+    def take_time(self, partition: int, sequence: int, decided_at: int) -> None:
+        """Take the number and time of a decision, from a row or a decision, old ones too."""
+        if sequence >= self.decided.get(partition, (-1, 0))[0]:
+            self.decided[partition] = sequence, decided_at
 
     async def complete(self) -> None:
         """Read again from time to time, until every partition is complete.

@@ -78,6 +78,14 @@ class Tail:
         """As `StateRows.take_branch`."""
         self._rows.take_branch(partition, branch)
 
+    def decided_at(self, partition: int) -> int:
+        """Return the time of the last decision that is known, 0 for none."""
+        return self._rows.decided.get(partition, (-1, 0))[1]
+
+    def take_time(self, partition: int, sequence: int, decided_at: int) -> None:
+        """As `StateRows.take_time`."""
+        self._rows.take_time(partition, sequence, decided_at)
+
     async def caught_up(self) -> None:
         """Return once the tail has read all snapshots and follows the decisions."""
         await self._caught_up.wait()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from accountant.partition.key_hash import partition_of
+from accountant.views.why import UsedSums
 from streams.errors import Unavailable
 from streams.index import By, IndexState, UsageReader, UsageRow
 from streams.kafka.deployment import Deployment
@@ -74,6 +75,19 @@ class KafkaUsage:
         upto = self._last.get(partition, -1)
         return await self._read(
             lambda wait: self._reader.rows(dataset, by, upto, partition=partition, wait=wait)
+        )
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        """Return all that `why` is made of; as `rows`.
+
+        Raises: Unavailable: the index is behind, or cannot be read.
+        """
+        partition = partition_of(dataset.encode(), self._partitions)
+        upto = self._last.get(partition, -1)
+        return await self._read(
+            lambda wait: self._reader.sums(
+                dataset, upto, since_day=since_day, partition=partition, wait=wait
+            )
         )
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:

@@ -16,7 +16,10 @@ class KnownServe:
     Attributes:
         url: where it listens.
         tokens: by name.
+        log: what it has logged, once it has ended.
     """
+
+    log = ""
 
     def __init__(self, command: Command, url: str, tokens: dict[str, str]) -> None:
         self._command = command
@@ -44,12 +47,15 @@ def known_serve(command: Command) -> Iterator[KnownServe]:
     }
     known = {"ACCOUNTANT_TOKENS": "tokens.json", "ACCOUNTANT_ADMINISTRATORS": "root"}
     process = command.start("serve", "--port", "0", env=environment(**known))
+    made = KnownServe(command, "", tokens)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("listening at "), line + process.communicate()[1]
-        yield KnownServe(command, line.split()[-1], tokens)
+        made.url = line.split()[-1]
+        yield made
     finally:
         process.terminate()
         _, error = process.communicate(timeout=30)
+        made.log = error
         assert not any(token in error for token in tokens.values())

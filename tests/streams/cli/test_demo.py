@@ -1,22 +1,152 @@
 from __future__ import annotations
 
+from decimal import Decimal
+from itertools import pairwise
+
 import pytest
 
 from accountant.claims import checked
 from streams.cli.demo import DATASETS, week
+from streams.cli.demo.teams import DIVISIONS, TEAM_OF, TEAMS
+
+LEVELS = {"team/limit", "each/limit", "team/pace", "dataset/reserved"}
 
 
-def test_a_person_sees_one_table_and_what_became_of_the_requests(accountant):
+def decided(accountant, name, *arguments):
+    """Run the demo on a file of its own, and return its decisions in the order of the log."""
+    done = accountant("demo", "--file", name, *arguments)
+    assert done.code == 0, done.err
+    return accountant("log", "export", "--url", f"sqlite:///{name}").rows
+
+
+def refusals_by_level(decisions):
+    """Return dataset, level and analyst of each request that was refused at a level."""
+    for decision in decisions:
+        level = decision.get("level")
+        if level is not None:
+            assert (decision["outcome"], decision["reason"]) == ("refused", "exhausted")
+            name = decision["dataset"].rsplit("-", 1)[0]
+            where = f"{level['scope']}/{level['what']}"
+            yield name, where, level.get("name"), decision["request"]["analyst"]
+
+
+def test_a_person_sees_two_tables_and_what_became_of_the_requests(accountant):
     done = accountant("demo", COLUMNS="80")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert len(lines) <= 35, done.out
+    assert len(lines) <= 45, done.out
     assert done.out.count("guarantee, filter") == 1
     for name in ("census", "clinic", "shop"):
         assert sum(line.startswith(f"  {name} ") for line in lines) == 1, done.out
     assert "would fit: " in done.out
-    assert "ok: 404 decisions, each decided again" in done.out
+    # Genesis, three openings, five members and a few limits of each, and the requests.
+    every = 1 + 3 + 3 * 5 + len(DIVISIONS) + 400
+    assert f"ok: {every} decisions, each decided again" in done.out
     assert "--verbose" in lines[-1]
+
+
+def test_each_refusal_is_told_with_its_level_what_would_fit_and_when_more_comes(accountant):
+    done = accountant("demo", "--json")
+    told = done.out.split("teams on Sun evening", 1)[1].splitlines()
+    pairs = list(pairwise(told))
+    for by, then in (
+        ("the limit of team product has no room", "more comes if the owner raises the limit"),
+        (
+            "the limit of each analyst of team research has no room",
+            "more comes if the owner raises the limit",
+        ),
+        ("the pace of team product has no room until its period ends", "more comes on 2"),
+        (
+            "the rest of the budget is reserved for others",
+            "more comes if the owner frees what is kept for others",
+        ),
+        (
+            "the dataset's own budget has no room",
+            "no more comes: a budget is never filled up again",
+        ),
+    ):
+        ((refused, offered),) = [pair for pair in pairs if pair[0].endswith(by)]
+        who, of, team, asked = refused.split()[:4]
+        assert (of, asked, TEAM_OF[who]) == ("of", "asked", team)
+        assert offered.startswith("  would fit: ")
+        assert offered.split("; ")[1].startswith(then)
+    assert set(done.json["exhausted_by"]) == {*LEVELS, "dataset"}
+    assert sum(done.json["exhausted_by"].values()) == done.json["refused"]["exhausted"]
+
+
+def test_the_last_table_has_each_teams_part_what_is_used_and_left(accountant):
+    done = accountant("demo")
+    table = done.out.split("teams on Sun evening", 1)[1]
+    rows = [line.split("  ") for line in table.splitlines() if " %" in line]
+    told = [tuple(cell.strip() for cell in row if cell.strip())[:3] for row in rows]
+    assert told == [
+        ("research: ana", "shop", "0.25 of it each"),
+        ("research: ben", "shop", "0.25 of it each"),
+        ("research: chloe", "shop", "0.25 of it each"),
+        ("product", "census", "0.25 of it"),
+        ("product", "clinic", "0.5 of it is kept for them"),
+        ("product", "shop", "0.3 of it in 7 days"),
+    ]
+    assert table.count("all anew 2") == 1
+    assert table.count("intrinsic_time") == 4
+
+
+def test_each_level_refuses_and_none_is_passed(accountant):
+    decisions = decided(accountant, "week.db")
+    found = set(refusals_by_level(decisions))
+    assert {(name, where, of) for name, where, of, _ in found} == {
+        ("census", "team/limit", "product"),
+        ("clinic", "dataset/reserved", None),
+        ("shop", "each/limit", "research"),
+        ("shop", "team/pace", "product"),
+    }
+    # Whoever is refused is who the level is about; what is reserved refuses the others.
+    for _, where, of, analyst in found:
+        assert analyst in TEAMS["research" if where == "dataset/reserved" else of]
+    limits = {
+        (each["dataset"], each["limit"]["scope"], each["limit"]["name"]): each["limit"]
+        for each in decisions
+        if each["outcome"] == "limit_set"
+    }
+    assert len(limits) == len(DIVISIONS)
+    for decision in decisions:
+        for level in decision.get("levels", ()):
+            told = limits[decision["dataset"], level["scope"], level["name"]]
+            for used, budget in (
+                (level.get("totals"), told.get("budget")),
+                (level.get("paced"), told.get("pace", {}).get("budget")),
+            ):
+                assert (used is None) == (budget is None)
+                for name, amount in (used or {}).items():
+                    assert Decimal(amount) <= Decimal(budget[name])
+
+
+def test_who_is_no_member_is_refused(accountant):
+    decisions = decided(accountant, "week.db", "--requests", "1")
+    opened = [each["dataset"] for each in decisions if each["outcome"] == "opened"]
+    (name,) = [each for each in opened if each.startswith("shop-")]
+    asked = accountant(
+        *("ask", name, "pure:0.001", "--analyst", "zoe", "--unit", "customer", "--json"),
+        *("--url", "sqlite:///week.db"),
+    )
+    assert (asked.code, asked.json["reason"]) == (1, "not_permitted")
+
+
+def test_every_run_decides_the_same(accountant):
+    def told(name):
+        return [
+            (each["request"], each["outcome"], each.get("reason"), each.get("level"))
+            for each in without_ids(decided(accountant, name))
+        ]
+
+    def without_ids(decisions):
+        for each in decisions:
+            request = each.get("request", {})
+            for field in ("request_id", "dataset"):
+                request.pop(field, None)
+            yield {**each, "request": request}
+
+    assert told("one.db") == told("another.db")
 
 
 def test_the_week_is_decided_shown_and_audited(accountant):
@@ -64,6 +194,7 @@ def test_more_requests_tell_the_same_story(accountant):
     assert (done.code, done.json["requests"], done.json["audit"]) == (0, 3000, "ok")
     assert done.json["granted"] > 2000
     assert done.json["refused"]["exhausted"] > 100
+    assert set(done.json["exhausted_by"]) == {*LEVELS, "dataset"}
 
 
 @pytest.mark.parametrize("arguments", [("--kafka", "--file", "x"), ("--requests", "0")])
@@ -80,6 +211,14 @@ def test_the_week_is_the_same_every_time_and_its_claims_are_sound(requests):
     assert [ask.day for ask in asks] == sorted(ask.day for ask in asks)
     for claim in {ask.claim for ask in asks}:
         checked(claim)
+
+
+def test_everybody_is_in_one_team_and_each_dataset_is_divided():
+    assert len(TEAMS) == 2
+    assert set(TEAM_OF) == {ask.analyst for ask in week()}
+    assert len(TEAM_OF) == sum(map(len, TEAMS.values()))
+    assert {each.dataset for each in DIVISIONS} == {opening.dataset for opening in DATASETS}
+    assert all(opening.policy.access == "members" for opening in DATASETS)
 
 
 def test_the_week_has_five_analysts_three_datasets_and_all_kinds_of_claims():

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 
 import pytest
+
+from tests.streams.cli.known_serve import known_serve
 
 
 @contextlib.contextmanager
@@ -81,3 +84,22 @@ def test_a_setting_that_the_file_was_not_made_with_is_a_refused_start(opened):
     done = opened("serve", "--port", "0", ACCOUNTANT_WINDOW_MS="61000")
     assert done.code == 4
     assert "ACCOUNTANT_WINDOW_MS=3600000" in done.err
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ],
+    ids=["no HTTP", "another protocol"],
+)
+def test_strangers_do_not_fill_the_log(accountant, sent):
+    with known_serve(accountant) as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        for _ in range(50):
+            with socket.create_connection((host, int(port))) as connection:
+                connection.sendall(sent)
+                connection.recv(400)
+    assert len(server.log.splitlines()) <= 10
+    assert "uvicorn.error" in server.log

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.streams.cli.conftest import Command, environment
+from tests.streams.cli.known_serve import known_serve
 
 FILE = "tokens.json"
 
@@ -162,3 +163,22 @@ def test_bind_is_the_address_of_a_door_that_knows_who_asks(accountant: Command) 
     assert done.code == 4
     assert "ACCOUNTANT_TLS_CERTIFICATE" in done.err
     assert not Path(accountant.directory / "accountant.db").exists()
+
+
+def test_commands_come_as_one_person_and_warn_of_a_token_that_others_may_read(
+    accountant: Command,
+) -> None:
+    with known_serve(accountant) as served:
+        file = accountant.directory / "ana.token"
+        file.touch(0o644)
+        file.write_text(served.tokens["ana"])
+        file.chmod(0o644)
+        both = served.by("olga", "me", ACCOUNTANT_TOKEN_FILE="ana.token")
+        assert both.code == 4
+        assert "ACCOUNTANT_TOKEN and ACCOUNTANT_TOKEN_FILE are both set" in both.err
+        typed = served.by("olga", "me", "--token-file", "ana.token", "--json")
+        assert (typed.code, typed.json["name"]) == (0, "ana")
+        assert typed.err.count("token_file_open_to_others") == 1
+        assert "chmod 600 ana.token" in typed.err
+        file.chmod(0o600)
+        assert served.by("olga", "me", "--token-file", "ana.token").err == ""

@@ -35,6 +35,7 @@ CALLS: dict[str, Callable[[Accountant], Any]] = {
     "datasets": lambda ledger: ledger.datasets(),
     "dataset": lambda ledger: ledger.dataset("census"),
     "usage": lambda ledger: ledger.usage("census"),
+    "why": lambda ledger: ledger.why("census"),
     "decision": lambda ledger: ledger.decision("census", "ana", new_id(TestClock())),
     "requests": lambda ledger: next(ledger.requests("census")),
     "events": lambda ledger: next(ledger.events()),

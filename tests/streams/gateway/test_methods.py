@@ -12,6 +12,7 @@ GET_ROUTES = [
     "/datasets/census",
     "/datasets/nowhere",
     "/datasets/census/usage",
+    "/datasets/census/why?format=csv",
     "/datasets/census/requests/none?analyst=ana",
     "/healthz",
     "/readyz",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from accountant.records import decode_partition_row
-from streams.kafka.following.state_rows import are_all
+from streams.kafka.deployment import Deployment
+from streams.kafka.following.state_rows import StateRows, are_all
 from tests.accountant.world import World, opened
 
 
@@ -35,3 +36,17 @@ def test_a_partition_row_from_before_there_were_checksums_counts_its_rows() -> N
     partition = msgspec.structs.replace(decode_partition_row(own), checksum=msgspec.UNSET)
     assert are_all(partition, rows)
     assert not are_all(partition, rows[:1])
+
+
+async def _nothing(_partition: int, _row: object) -> None:
+    pass
+
+
+def test_the_time_of_a_partition_is_that_of_its_latest_decision() -> None:
+    rows = StateRows(Deployment(bootstrap="127.0.0.1:9"), _nothing)
+    rows.take_time(0, 7, 1_000)
+    rows.take_time(0, 6, 2_000)  # read again, from before
+    assert rows.decided == {0: (7, 1_000)}
+    rows.take_time(0, 8, 500)  # a clock that was ahead is set back
+    rows.take_time(3, 0, 100)
+    assert rows.decided == {0: (8, 500), 3: (0, 100)}

@@ -13,6 +13,7 @@ from accountant.policy.compiled import open_plan
 from streams.errors import Fenced, Unavailable
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
+from tests.streams.bodies import limiting
 from tests.streams.gateway.access.known_door import KnownDoor
 from tests.streams.gateway.door import Door, TestClock
 
@@ -40,9 +41,14 @@ def described() -> Families:
 def live(file: Path, clock: TestClock) -> Families:
     """Return (type, labels) by name of a ledger that has seen everything."""
     elsewhere = SecretStr(str(file.with_name("elsewhere")))
-    seen = Settings(port=0, metrics_analysts=1, limit_by="peer", checkpoint_places=elsewhere)
+    shown = {"metrics_analysts": 1, "metrics_levels": 1}
+    seen = Settings(port=0, **shown, limit_by="peer", checkpoint_places=elsewhere)
     with Door(file, clock, seen) as door:
         door.open(horizon="P365D", delta="1e-6", filter="zcdp_tight")
+        share = {"part": "0.5", "pace": {"part": "0.1", "period": "P1D"}, "reserved": "0.1"}
+        for name in ("red", "blue"):
+            made = limiting("census", clock.now(), 1, "team", name, **share)
+            door.service.submit_sync("admin", made, 5)
         door.ask()
         door.ask(analyst="bea")
         door.service.submit_sync("requests", b"{", 5)

@@ -123,3 +123,7 @@ async def test_where_it_knows_who_asks_only_health_is_open(
                 answers = [await method(path, headers=shown) for path in paths]
                 assert [answer.status_code for answer in answers] == statuses, name
         assert (await client.get("/readyz")).json() == {"ready": True}
+        tokens.unlink()  # which keeps people out, and no request from being decided
+        ready = await client.get("/readyz")
+        assert ready.status_code == 200
+        assert ready.json()["notes"][0].startswith("nobody is let in")

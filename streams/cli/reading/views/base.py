@@ -13,7 +13,7 @@ from accountant.views.datasets import DatasetView
 from accountant.views.levels import AnalystBudget, LevelView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class Views(AbstractContextManager["Views"]):
@@ -55,6 +55,14 @@ class Views(AbstractContextManager["Views"]):
         Raises: Unavailable, Refused, LogDamaged, RequestInvalid.
         """
         raise NotImplementedError
+
+    def budgets_in(self, view: DatasetView, analysts: Iterable[str]) -> dict[str, AnalystBudget]:
+        """Return what each of some analysts may still use of a dataset.
+
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        found = {name: self.budget(view.dataset, name) for name in analysts}
+        return {name: budget for name, budget in found.items() if budget is not None}
 
     def budgets(self, analyst: str | None) -> list[AnalystBudget]:
         """Return what an analyst may still use of each dataset, by name; see `budget`."""

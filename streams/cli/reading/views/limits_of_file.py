@@ -42,8 +42,9 @@ def divided_in(path: Path, view: DatasetView, analyst: str) -> tuple[Divided, st
         except ValueError as error:
             raise LogDamaged(f"a row of a limit of {view.dataset} is damaged: {error}") from error
     ledger = ledger_of(view)
+    # Not the dataset's own last decision: where the clock was set back, that lies ahead.
     decided = 0 if own is None else own.decided_at
     resets = (0, 0) if own is None else (own.resets or 0, own.reset_at or 0)
-    at = max(SystemClock().now(), decided, ledger.changed_at)
+    at = max(SystemClock().now(), decided)
     member = decoded_row(key, sound_row(*members[0]), decode_member_row) if members else None
     return Divided(ledger, table, at, resets), team_of(member, at)

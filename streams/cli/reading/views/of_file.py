@@ -97,6 +97,15 @@ class FileViews(Views):
         divided, team = divided_in(self._path, view, analyst)
         return analyst_budget(divided, analyst, team)
 
+    def budgets_in(self, view: DatasetView, analysts: Iterable[str]) -> dict[str, AnalystBudget]:
+        divided, _ = divided_in(self._path, view, "")
+        teams = {
+            member.member: member.team or ""
+            for member in self.members(view.dataset)
+            if member.is_in_force(divided.at)
+        }
+        return {name: analyst_budget(divided, name, teams.get(name, "")) for name in analysts}
+
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         divided, team = divided_in(self._path, view, asked.analyst or "")
         return preview(view, asked, divided, team)

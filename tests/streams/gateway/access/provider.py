@@ -8,6 +8,8 @@ import hmac
 import json
 import threading
 import time
+import zlib
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +26,13 @@ RSA_KEY = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
 
 def b64(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+@cache
+def bomb() -> bytes:
+    """Return 400 kB that expand to 400 MB."""
+    made, piece = zlib.compressobj(9, wbits=31), bytes(4_000_000)
+    return b"".join([*(made.compress(piece) for _ in range(100)), made.flush()])
 
 
 def jwk_of(key: Any, kid: str | None, **more: Any) -> dict[str, Any]:
@@ -58,7 +67,7 @@ class LocalProvider:
     Attributes:
         keys: private keys by id. published: ids of those that are told.
         broken: how it answers instead, None for rightly.
-        asked: paths that were asked for.
+        asked: paths that were asked for. encodings: which each of them was to be answered in.
     """
 
     def __init__(self) -> None:
@@ -67,6 +76,7 @@ class LocalProvider:
         self.told: list[dict[str, Any]] | None = None
         self.broken: str | None = None
         self.asked: list[str] = []
+        self.encodings: list[str | None] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.issuer = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
@@ -78,6 +88,7 @@ class LocalProvider:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 provider.asked.append(self.path)
+                provider.encodings.append(self.headers.get("Accept-Encoding"))
                 status, body, headers = provider._answer(self.path)
                 self.send_response(status)
                 for name, value in headers.items():
@@ -100,6 +111,8 @@ class LocalProvider:
             return 302, b"", {"Location": "http://127.0.0.1:9/"}
         if self.broken == "huge":
             return 200, b'{"a":"' + b"x" * 2_000_000 + b'"}', {}
+        if self.broken == "compressed":
+            return 200, bomb(), {"Content-Encoding": "gzip"}
         if self.broken == "another issuer":
             return 200, json.dumps({"issuer": "http://127.0.0.1:9"}).encode(), {}
         if self.broken == "open keys":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,19 @@ async def test_without_an_id_only_one_key_can_be_meant(provider: LocalProvider) 
     assert not await Keys(provider).knows("same", "RS256")
 
 
+async def test_what_is_compressed_is_not_expanded(provider: LocalProvider) -> None:
+    provider.broken = "compressed"
+    tracemalloc.start()
+    try:
+        with pytest.raises(Away, match=r"compressed \(gzip\)"):
+            await Keys(provider).find("r1", "RS256")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert provider.encodings == ["identity"]
+    assert most < 20_000_000
+
+
 async def test_unknown_keys_ask_the_provider_seldom(provider: LocalProvider) -> None:
     keys = Keys(provider)
     assert await keys.knows("r1", "RS256")
@@ -114,7 +128,7 @@ async def test_a_key_that_was_taken_back_is_refused_after_the_refresh(
 
 
 @pytest.mark.parametrize(
-    "broken", ["error", "garbage", "elsewhere", "huge", "another issuer", "open keys"]
+    "broken", ["error", "garbage", "elsewhere", "huge", "another issuer", "open keys", "compressed"]
 )
 async def test_known_keys_go_on_while_the_provider_is_away_and_then_nobodys_does(
     provider: LocalProvider, broken: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,9 +13,9 @@ import msgspec
 
 from streams.gateway.access.pages import page_of
 from streams.gateway.access.sight import Standing
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.gateway.access.roles_door import RolesDoor, at
 from tests.streams.gateway.access.test_reading_matrix import label
-from tests.streams.gateway.door import amending, request
+from tests.streams.gateway.door import TestClock, amending, request
 
 
 class Reader(threading.Thread):
@@ -143,3 +144,29 @@ def test_another_analyst_s_id_is_no_way_to_the_decision(census: RolesDoor) -> No
     answer = census.send("ben", "/requests", {**mine, "analyst": "ben"})
     assert answer.json()["outcome"] == "granted", "ids are each analyst's own"
     assert "first" not in answer.json()
+
+
+def test_a_clock_that_is_set_back_lets_nobody_in_again(tmp_path: Path) -> None:
+    clock = TestClock()
+    with RolesDoor(tmp_path, clock=clock) as door:
+        door.open_for_olga("census", access="members")
+        door.open_for_olga("other", access="members")
+        door.enrol("census", "ana", "analyst", until=at(10))
+        door.enrol("census", "eve", "auditor", until=at(10))
+        door.enrol("other", "ben", "analyst")
+
+        def shown() -> list[object]:
+            asked = request(clock, dataset="census", analyst="ana")
+            return [
+                door.see("eve", "/datasets/census/requests").status_code,
+                len(door.see("eve", "/datasets").json()),
+                len(door.see("eve", "/me").json()["datasets"]),
+                door.send("ana", "/requests", asked).status_code,
+            ]
+
+        assert shown() == [200, 1, 1, 200]
+        clock.pass_(seconds=20)
+        door.granted("other", "ben")  # the log says what time it is, by any of its datasets
+        assert shown() == [404, 0, 0, 403]
+        clock.jump(seconds=-60)
+        assert shown() == [404, 0, 0, 403]

@@ -116,3 +116,14 @@ def test_a_variable_that_was_not_filled_in_does_not_turn_authentication_off(
     monkeypatch.setenv(name, "")
     with pytest.raises(Refused, match=name):
         load()
+
+
+@pytest.mark.parametrize("blank", [",", " ", " , ", "\t"])
+def test_a_proxy_that_was_not_filled_in_is_none_that_is_trusted(
+    tokens: Path, monkeypatch: pytest.MonkeyPatch, blank: str
+) -> None:
+    with pytest.raises(ValueError, match="at least one address"):
+        Settings(tokens=tokens, bind="0.0.0.0", trusted_proxy=blank)
+    monkeypatch.setenv("ACCOUNTANT_TRUSTED_PROXY", blank)
+    with pytest.raises(Refused, match="ACCOUNTANT_TRUSTED_PROXY"):
+        load()

@@ -12,6 +12,7 @@ import pytest
 
 from streams.gateway.access import static_tokens, token_file
 from tests.streams.gateway.access.known_door import KnownDoor, wall
+from tests.streams.gateway.access.provider import LocalProvider
 from tests.streams.gateway.door import eventually, request
 
 
@@ -108,7 +109,14 @@ def test_an_unsound_file_lets_nobody_in_until_it_is_sound_again(
     assert int(answer.headers["retry-after"]) >= 1
     assert str(tmp_path) not in answer.text
     assert own.status(None) == 401
-    assert own.get("/readyz", own.administrator).json() == {"ready": True}  # as to a stranger
+    for shown_token in (own.administrator, None):
+        ready = own.get("/readyz", shown_token)
+        assert ready.status_code == 503
+        assert not ready.json()["ready"]
+        (why,) = ready.json()["reasons"]
+        assert why.startswith("nobody is let in")
+        assert str(tmp_path) not in ready.text
+    assert own.status(None, "/healthz") == 200
     assert own.last_sequence() == before
     if own.tokens.is_dir():
         own.tokens.rmdir()
@@ -116,6 +124,24 @@ def test_an_unsound_file_lets_nobody_in_until_it_is_sound_again(
     own.tokens.touch(0o600)
     own.tokens.write_bytes(kept)
     eventually(lambda: own.status(own.administrator) == 200)
+    assert own.get("/readyz", None).json() == {"ready": True}
+
+
+def test_a_supervisor_alone_finds_out_that_the_file_is_unsound(own: KnownDoor) -> None:
+    own.tokens.chmod(0o644)
+    assert own.status(None, "/readyz") == 503
+    own.tokens.chmod(0o600)
+    eventually(lambda: own.status(None, "/readyz") == 200)
+
+
+def test_a_door_with_a_provider_stays_ready_for_its_names(
+    tmp_path: Path, provider: LocalProvider
+) -> None:
+    with KnownDoor(tmp_path, provider=provider) as door:
+        door.tokens.unlink()
+        assert door.status(door.administrator) == 503
+        assert door.status(provider.token("ana")) == 200
+        assert door.get("/readyz", None).json() == {"ready": True}
 
 
 def test_tokens_may_be_made_and_revoked_while_requests_run(own: KnownDoor) -> None:

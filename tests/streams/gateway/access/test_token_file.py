@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from pathlib import Path
@@ -73,6 +74,41 @@ def test_a_link_stays_one(file: Path, tmp_path: Path) -> None:
     create(link, "ben", now=NOW)
     assert link.is_symlink()
     assert [row.name for row in read(file)[0]] == ["ana", "ben"]
+
+
+def test_whoever_names_the_file_by_a_link_waits_for_the_same_lock(
+    file: Path, tmp_path: Path
+) -> None:
+    create(file, "ana", now=NOW)
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    with token_file._locked(link):
+        lock = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(lock)
+    assert not link.with_name(f"{link.name}.lock").exists()
+    # Both ways at once lose no revocation.
+    threads = [
+        threading.Thread(target=create, args=(path, f"a{number}"), kwargs={"now": NOW})
+        for number, path in enumerate([file, link] * 10)
+    ]
+    threads.append(threading.Thread(target=revoke, args=(file, "ana"), kwargs={"now": NOW}))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows, _ = read(link)
+    assert len(rows) == 21
+    assert [row.name for row in rows if row.revoked is not None] == ["ana"]
+
+
+def test_a_token_that_has_expired_is_revoked_too(file: Path) -> None:
+    create(file, "eve", now=NOW, expires=NOW + 1)
+    # The clock of a door may be behind that of whoever revokes.
+    (row,) = revoke(file, "eve", now=NOW + 2)
+    assert row.state(NOW) == "revoked"
+    assert revoke(file, "eve", now=NOW + 3) == []
 
 
 def test_root_leaves_the_file_to_the_doors_user(file: Path) -> None:

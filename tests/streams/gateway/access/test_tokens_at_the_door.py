@@ -74,6 +74,14 @@ def _claims(**more: object) -> Given:
     return lambda _, provider: provider.token(**more)  # type: ignore[arg-type]
 
 
+def _of_kind(typ: object, **more: object) -> Given:
+    """What a provider signs for another end than to be shown to a door."""
+    return lambda _, provider: provider.token(header={"kid": "r1", "typ": typ}, **more)  # type: ignore[arg-type]
+
+
+_BOUND = {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}
+
+
 def _told(text: str | bytes | None) -> Given:
     return lambda _door, _provider: text
 
@@ -133,6 +141,15 @@ REFUSED: dict[str, Given] = {
     "key id of no text": lambda _, p: forged({"alg": "RS256", "kid": 7}, p.claims(), b""),
     "critical header": lambda _, p: p.token(header={"kid": "r1", "crit": ["exp"]}),
     "deeply nested": _told(b64(b"[" * 5_000) + ".e30.e30"),
+    "proof of a key": _of_kind("dpop+jwt"),
+    "logout token": _of_kind("logout+jwt"),
+    "logout token by its claims": _of_kind("JWT", events={}),
+    "a type of no text": _of_kind(7),
+    "bound to a key": _claims(cnf=_BOUND),
+    "ID token": _claims(at_hash="x"),
+    "ID token of the code flow": _claims(c_hash="x"),
+    "ID token of Keycloak": _claims(typ="ID"),
+    "refresh token of Keycloak": _claims(typ="Refresh"),
     "four parts": lambda _, p: p.token() + ".x",
     "header that is no JSON": lambda _, p: "e30x." + p.token().partition(".")[2],
 }
@@ -164,12 +181,14 @@ def test_what_holds_lets_in_as_whom_it_says(
 ) -> None:
     ben = known.make("local:ben", expires=wall() + 60_000)
     late = shared_provider.token("ana", exp=int(time.time()) - 1)  # clocks may differ by 60 s
+    access = shared_provider.token("ana", header={"kid": "r1", "typ": "application/at+jwt"})
     for token, name, kind, administrator in (
         (known.administrator, ADMINISTRATOR, "token", True),
         (ben, "local:ben", "token", False),
         (shared_provider.token("ana"), "ana", "oidc", False),
         (shared_provider.token("ana", aud=["payroll", "accountant"]), "ana", "oidc", False),
         (late, "ana", "oidc", False),
+        (access, "ana", "oidc", False),
     ):
         for _ in range(2):  # the second time it is remembered
             me = known.get("/me", token).json()

@@ -190,6 +190,13 @@ def fields_of_a_limit(body: Fields) -> None:
         body["name"] = "ana"
     if body.get("part") is not None:
         body.pop("policy", None)
+    if not any(body.get(field) for field in ("part", "policy", "pace", "reserved")):
+        # Most that are drawn say nothing, and would remove limits that there are not.
+        drawn = hashlib.sha256(json.dumps(body).encode()).digest()[0]
+        said: list[Fields] = [{}, {"pace": {"part": "0.5", "period": "P30D"}}]
+        said += [] if scope == "dataset" else [{"part": "0.5"}, {"policy": {"filter": "basic"}}]
+        said += [{"reserved": "0.001"}] if scope in _SCOPES["reserved"] else []
+        body |= said[drawn % len(said)]
 
 
 def whole(value: Any) -> Any:

@@ -189,6 +189,7 @@ def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response
     other = door.post("/requests", sent | {"purpose": "another"})
     ahead = door.ask(request_id=new_id(clock, ahead_ms=400_000))
     pages = "/datasets/{dataset}/requests"
+    why = "/datasets/{dataset}/why"
     one = "/datasets/{dataset}/requests/{request_id}"
     return [
         ("post", "/requests", asked),
@@ -205,6 +206,9 @@ def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response
         ("get", "/datasets/{dataset}", door.http.get("/datasets/census")),
         ("get", "/datasets/{dataset}", door.http.get("/datasets/nowhere")),
         ("get", "/datasets/{dataset}/usage", door.http.get("/datasets/census/usage")),
+        ("get", why, door.http.get("/datasets/census/why?analyst=zoe")),
+        ("get", why, door.http.get("/datasets/nowhere/why")),
+        ("get", why, door.http.get("/datasets/census/why?by=colour")),
         ("get", pages, door.http.get("/datasets/census/requests")),
         ("get", pages, door.http.get("/datasets/census/requests?after=x")),
         ("get", pages, door.http.get("/datasets/nowhere/requests")),
@@ -222,6 +226,34 @@ def test_answers_are_what_the_document_says(door: Door, clock: TestClock) -> Non
         schema_of(whole, stated["content"][media_type]["schema"]).validate(response.json())
         assert set(stated.get("headers", {})) <= {name.title() for name in response.headers}
     assert statuses == {200, 400, 404, 409, 413, 415, 421, 422}
+
+
+def test_what_is_told_of_limits_is_what_the_document_says(door: Door, clock: TestClock) -> None:
+    whole = document(door)
+    takes = schema_of(whole, {"$ref": "#/components/schemas/SetLimit"})
+    decision = schema_of(whole, {"$ref": "#/components/schemas/Decision"})
+    pace = {"part": "1", "period": "P36500D"}
+    for name, said in (
+        ("ana", {"policy": {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}}),
+        ("ana", {"part": "0.15", "pace": pace, "reserved": "0.15"}),
+        ("ben", {"part": None, "policy": None, "pace": None, "reserved": "0.5"}),
+    ):
+        fields = {"type": "limit", "scope": "analyst", "name": name, "dataset": "census"}
+        body = {"version": 1, "request_id": new_id(clock), "by": "owner", **fields, **said}
+        takes.validate(body)
+        told = door.post("/datasets/census/limits", body).json()
+        assert told.get("outcome") == "limit_set", told
+        decision.validate(told)
+    granted, refused = door.ask().json(), door.ask().json()
+    decision.validate(granted)
+    decision.validate(refused)
+    assert granted["levels"]
+    assert refused["level"]
+    assert refused["left_at"]
+    for wrong in ({"period": "P36501D"}, {"part": "half"}, {"more": 1}):
+        assert not takes.is_valid({**body, "pace": {**pace, **wrong}}), wrong
+    for wrong in ({"unit": "person"}, {"filter": None}, {"filter": "none"}, {"beside": "basic"}):
+        assert not takes.is_valid({**body, "policy": wrong}), wrong
 
 
 def test_a_problem_has_the_members_of_rfc_9457_beside_its_own(door: Door, clock: TestClock) -> None:

@@ -11,8 +11,8 @@ from accountant.partition import Partition
 from accountant.records import Decision, decode_decision
 from accountant.records.decided import Encoded
 from accountant.replay.refold import Refold
+from accountant.views.alerting.own_alerts import OwnAlerts, crossed
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
-from accountant.views.own_alerts import OwnAlerts, crossed
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
@@ -30,7 +30,7 @@ def encoded(value: bytes) -> Encoded:
         value=value,
         analyst=None,
         charged=None,
-        crossed=bool(decision.crossed),
+        crossed=bool(decision.crossed) or any(level.crossed for level in decision.levels),
         key=None,
         digest=b"",
     )
@@ -79,10 +79,10 @@ def test_who_decides_tells_what_a_reader_of_the_log_finds(
     values = world.log
     edges = [1, *sorted(1 + cut % len(values) for cut in cuts), len(values)]
     crossings = OwnAlerts()
-    found = crossings.begin(state(world, 1).ledgers)
+    found = crossings.begin(state(world, 1))
     for begin, end in itertools.pairwise(edges):
-        ledgers = state(world, end).ledgers
-        found += crossings.take([encoded(value) for value in values[begin:end]], ledgers)
+        after = state(world, end)
+        found += crossings.take([encoded(value) for value in values[begin:end]], after)
     assert in_order(found) == in_order(read(values))
     assert len(found) == len(once(found))
 
@@ -96,13 +96,13 @@ def test_nothing_is_missed_or_told_twice_where_the_state_is_read_back_in_between
     values = world.log
     edge = 1 + cut % len(values)
     crossings = OwnAlerts()
-    found = crossings.begin(state(world, edge).ledgers)
+    found = crossings.begin(state(world, edge))
     # The commit after it was made, but whoever decided never heard so.
-    ledgers = state(world, len(values)).ledgers
-    found += crossings.begin(ledgers)
+    last = state(world, len(values))
+    found += crossings.begin(last)
     assert len(found) == len(once(found))
-    assert {alert.alert_id for alert in crossed(ledgers)} <= {alert.alert_id for alert in found}
-    assert crossings.begin(ledgers) == []
+    assert {alert.alert_id for alert in crossed(last)} <= {alert.alert_id for alert in found}
+    assert crossings.begin(last) == []
 
 
 def test_an_alert_has_the_time_and_the_ratio_of_its_own_decision() -> None:
@@ -111,8 +111,8 @@ def test_an_alert_has_the_time_and_the_ratio_of_its_own_decision() -> None:
         world.now += 1000
         world.ask(claim)
     crossings = OwnAlerts()
-    assert crossings.begin(state(world, 1).ledgers) == []
-    found = crossings.take([encoded(value) for value in world.log[1:]], state(world, 6).ledgers)
+    assert crossings.begin(state(world, 1)) == []
+    found = crossings.take([encoded(value) for value in world.log[1:]], state(world, 6))
     crossing: list[Decision] = [each for each in world.decisions if each.crossed]
     assert [alert.alert_id for alert in found] == [
         "census/1/0.5", "census/1/0.8", "census/1/0.95",
@@ -126,20 +126,20 @@ def test_an_amendment_can_cross_another_threshold_where_as_many_were_crossed_bef
     world = opened(**BASIC)
     world.ask("pure:0.6")
     crossings = OwnAlerts()
-    assert [alert.threshold for alert in crossings.begin(world.state.ledgers)] == ["0.5"]
+    assert [alert.threshold for alert in crossings.begin(world.state)] == ["0.5"]
     world.amend(alert_at=["0.3", "0.9"])
-    found = crossings.take([encoded(world.log[-1])], world.state.ledgers)
+    found = crossings.take([encoded(world.log[-1])], world.state)
     assert [alert.alert_id for alert in found] == ["census/1/0.3"]
     world.amend(alert_at=["0.5"])
-    assert crossings.take([encoded(world.log[-1])], world.state.ledgers) == [], "told before"
+    assert crossings.take([encoded(world.log[-1])], world.state) == [], "told before"
 
 
 def test_a_threshold_that_goes_and_comes_back_within_a_commit_is_told_once() -> None:
     world = opened(**BASIC)
     crossings = OwnAlerts()
-    assert crossings.begin(world.state.ledgers) == []
+    assert crossings.begin(world.state) == []
     world.ask("pure:0.6")
     for ratio in ("0.9", "0.5"):
         world.amend(alert_at=[ratio])
-    found = crossings.take([encoded(value) for value in world.log[-3:]], world.state.ledgers)
+    found = crossings.take([encoded(value) for value in world.log[-3:]], world.state)
     assert [alert.alert_id for alert in found] == ["census/1/0.5"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from accountant.records import decode_decision
-from accountant.views.crossings import crossings
+from accountant.views.alerting.crossings import crossings
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC

@@ -1,0 +1,248 @@
+"""Alerts of the limits of a dataset, and of the analysts under a default.
+
+An alert is told of each version of a limit and threshold of the dataset's that what is used under
+it has reached: by the grant that reaches it; with the record, where a limit is set or a threshold
+given that is reached already; and by the state, to tell after a start what may not have got out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from heapq import nlargest
+from operator import attrgetter
+from typing import Final
+
+from accountant.ledger import Ledger
+from accountant.ledger.levels.level import Level, Rule, amounts_from
+from accountant.partition import Partition
+from accountant.partition.ids import decode_identity
+from accountant.partition.levels import team_of
+from accountant.policy.compiled import CompiledPolicy
+from accountant.records import Decision, decode_decision
+from accountant.records.decided import CountedDecision, Encoded
+from accountant.records.limits.limits import LevelMoved, LimitTold, Scope, level_alert_id
+from accountant.records.outcomes import Outcome
+from accountant.times import iso
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.levels import LevelView
+
+MOST_USES_AGAIN: Final = 1_000
+"""Analysts under defaults, of each dataset, whose crossings the state tells: those who used it
+last, since what they crossed is what may not have got out."""
+
+Rules = Callable[[Scope, str | None], Rule | None]
+"""Returns what the last record about a scope and name has said, None where that is not known."""
+
+_TELLS: Final = frozenset({Outcome.AMENDED, Outcome.LIMIT_SET})
+
+
+def crossed_by_grant(
+    decision: Decision, plan: CompiledPolicy | None = None, rules: Rules = lambda *_: None
+) -> list[Alert]:
+    """Return an alert for each threshold that a grant has reached at a level, in their order.
+
+    `spent_ratio` is what the level has spent after the grant, where `rules` has the version of the
+    limit that the grant was charged to; else the threshold, which is the least that it can be.
+
+    Args:
+        plan: the dataset's policy, now or at that time: amounts of limits do not depend on it.
+    """
+    found: list[Alert] = []
+    for moved in decision.levels:
+        if not moved.crossed:
+            continue
+        analyst = None
+        if moved.scope == "each":
+            analyst = decode_identity(decision.request).analyst
+        ratio = _ratio(moved, plan, rules(moved.scope, moved.name))
+        found += [
+            _alert(
+                (str(decision.dataset), decision.generation or 1),
+                moved,
+                threshold,
+                float(threshold) if ratio is None else ratio,
+                decision.decided_at,
+                analyst,
+            )
+            for threshold in moved.crossed
+        ]
+    return found
+
+
+def crossed_by_grants(run: Iterable[CountedDecision]) -> list[Alert]:
+    """As `crossed_by_grant`, of the grants among some decisions, where no limit is known."""
+    return [
+        alert
+        for each in run
+        if each.crossed and each.outcome is Outcome.GRANTED
+        for alert in crossed_by_grant(decode_decision(each.value))
+    ]
+
+
+def _ratio(moved: LevelMoved, plan: CompiledPolicy | None, rule: Rule | None) -> float | None:
+    if plan is None or rule is None or rule.told.version != moved.version:
+        return None
+    limit = rule.under(plan).limit
+    if limit is None or moved.totals is None:
+        return None
+    return limit.spent_ratio(amounts_from(moved.totals, moved.rounded_up))
+
+
+def crossed_at_level(ledger: Ledger, level: Level, rule: Rule) -> list[Alert]:
+    """Return an alert for each threshold that what is used under a limit has reached."""
+    plan, counted = ledger.plan, level.counted
+    limit = rule.under(plan).limit
+    # What was counted for another filter does not count.
+    if limit is None or counted is None or counted.since != rule.counted_since:
+        return []
+    used = counted.amounts
+    reached = limit.reached(used)
+    if not reached:
+        return []
+    ratio, at = limit.spent_ratio(used), iso(ledger.changed_at)
+    place = ledger.dataset, ledger.generation
+    analyst = level.name if level.team else None
+    alert_at = plan.policy.alert_at[:reached]
+    return [_alert(place, rule.told, each, ratio, at, analyst) for each in alert_at]
+
+
+def rules_of(views: Iterable[LevelView]) -> Rules:
+    """Return what the limits of a dataset say, for who has only looked at them."""
+    known = {(view.scope, view.name): view for view in views}
+
+    def rule_of(scope: Scope, name: str | None) -> Rule | None:
+        view = known.get((scope, name))
+        if view is None:
+            return None
+        told = LimitTold(scope, name, view.version, view.part, view.policy, view.budget)
+        return Rule(told)
+
+    return rule_of
+
+
+def crossed_in_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
+    """As `crossed_at_level`, for who has only looked; nothing of a default that nobody has used."""
+    ratio = level.spent_ratio
+    if ratio is None:
+        return []
+    told = LimitTold(level.scope, level.name, level.version)
+    place, at = (dataset.dataset, dataset.generation), dataset.last_decided_at
+    return [
+        _alert(place, told, each, ratio, at, level.analyst)
+        for each in dataset.policy.alert_at
+        if Fraction(each) <= ratio
+    ]
+
+
+def crossed_of_state(
+    partition: Partition, dataset: str | None = None, *, most_uses: int = MOST_USES_AGAIN
+) -> list[Alert]:
+    """Return the alerts of every limit in force, and of analysts under defaults those used last.
+
+    Another thread may move the partition meanwhile.
+
+    Args:
+        dataset: this one's alone.
+        most_uses: how many analysts under defaults are told of, of each dataset.
+    """
+    if not partition.levels.levels:
+        return []
+    found: list[Alert] = []
+    uses: dict[str, list[Level]] = {}
+    for level in partition.levels.levels.copy().values():
+        if level.counted is None or dataset not in {None, level.dataset}:
+            continue
+        if level.team:
+            uses.setdefault(level.dataset, []).append(level)
+            continue
+        ledger = partition.ledgers.get(level.dataset)
+        if ledger is not None and level.rule is not None:
+            found += crossed_at_level(ledger, level, level.rule)
+    for name, each in uses.items():
+        ledger = partition.ledgers.get(name)
+        if ledger is not None:
+            last = nlargest(most_uses, each, key=attrgetter("sequence"))
+            found += _of_uses(partition, ledger, last)
+    return found
+
+
+def _of_uses(partition: Partition, ledger: Ledger, uses: Iterable[Level]) -> Iterator[Alert]:
+    for level in uses:
+        rule = _default(partition, level)
+        if rule is not None:
+            yield from crossed_at_level(ledger, level, rule)
+
+
+def _default(partition: Partition, use: Level) -> Rule | None:
+    """Return the default that an analyst is under now, None where it is another or none."""
+    dataset, analyst = use.dataset, use.name
+    own = partition.levels.get((dataset, "analyst", "", analyst))
+    member = partition.members.get(dataset, analyst)
+    if (own is not None and own.is_in_force) or use.team != team_of(member, partition.decided_at):
+        return None
+    default = partition.levels.get((dataset, "each", "", use.team))
+    return None if default is None else default.rule
+
+
+def crossed_in(run: Sequence[Encoded], partition: Partition) -> list[Alert]:
+    """Return the alerts of levels that some decisions on one dataset give rise to.
+
+    Args:
+        run: in the order of the log.
+        partition: as the last of them, or a later one of the same commit, has left it.
+    """
+    found: list[Alert] = []
+    for each in run:
+        if not each.crossed and each.outcome not in _TELLS:
+            continue
+        ledger = partition.ledgers.get(str(each.dataset))
+        if ledger is None or not ledger.levels:
+            continue
+        decision = each.decision
+        if decision.levels:
+            found += crossed_by_grant(decision, ledger.plan, _rules(partition, ledger.dataset))
+        elif decision.limit is not None:
+            found += _of_record(partition, ledger, decision.limit)
+        elif each.outcome is Outcome.AMENDED:
+            found += crossed_of_state(partition, ledger.dataset)
+    return found
+
+
+def _of_record(partition: Partition, ledger: Ledger, told: LimitTold) -> list[Alert]:
+    level = partition.levels.get((ledger.dataset, told.scope, "", told.name or ""))
+    if level is None or level.rule is None or level.rule.told.version != told.version:
+        return []  # a later record of the same commit has replaced it
+    return crossed_at_level(ledger, level, level.rule)
+
+
+def _rules(partition: Partition, dataset: str) -> Rules:
+    def rule_of(scope: Scope, name: str | None) -> Rule | None:
+        level = partition.levels.get((dataset, scope, "", name or ""))
+        return None if level is None else level.rule
+
+    return rule_of
+
+
+def _alert(
+    place: tuple[str, int],
+    level: LevelMoved | LimitTold,
+    threshold: str,
+    ratio: float,
+    at: str,
+    analyst: str | None,
+) -> Alert:
+    dataset, generation = place
+    return Alert(
+        alert_id=level_alert_id(dataset, generation, level, threshold, analyst=analyst),
+        dataset=dataset,
+        generation=generation,
+        threshold=threshold,
+        spent_ratio=ratio,
+        decided_at=at,
+        scope=level.scope,
+        name=level.name,
+        analyst=analyst,
+        team=level.name if level.scope in {"team", "each"} else None,
+        version=level.version,
+    )

@@ -1,0 +1,31 @@
+"""Who used a budget, for what and when, and how much longer it lasts."""
+
+from accountant.views.why.forecast import Forecast, Left, Whose
+from accountant.views.why.left import left_of_dataset, lefts
+from accountant.views.why.seen import own_alone, without_members
+from accountant.views.why.sums import Used, UsedSums
+from accountant.views.why.table import WHY_BYS, WhyBy, columns, rows
+from accountant.views.why.told import MOST_SHOWN, Why, decode_why
+from accountant.views.why.why import since_day, spenders, why_of
+
+__all__ = [
+    "MOST_SHOWN",
+    "WHY_BYS",
+    "Forecast",
+    "Left",
+    "Used",
+    "UsedSums",
+    "Whose",
+    "Why",
+    "WhyBy",
+    "columns",
+    "decode_why",
+    "left_of_dataset",
+    "lefts",
+    "own_alone",
+    "rows",
+    "since_day",
+    "spenders",
+    "why_of",
+    "without_members",
+]

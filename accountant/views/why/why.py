@@ -1,0 +1,247 @@
+"""Why a budget is as it is: who used it, for what, when, and how much longer it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, Final
+
+from accountant.amounts import INFINITE, Units, format_units, parse_units
+from accountant.records.members import Member
+from accountant.times import from_iso, iso
+from accountant.views.datasets import DatasetView
+from accountant.views.usage import OTHERS
+from accountant.views.why.forecast import (
+    Forecast,
+    Left,
+    Whose,
+    day_of,
+    day_text,
+    forecasts,
+)
+from accountant.views.why.left import left_of_dataset
+from accountant.views.why.sums import Used, UsedSums
+from accountant.views.why.told import (
+    MOST_SHOWN,
+    AnalystSpending,
+    LargestGrant,
+    PurposeSpending,
+    Refusals,
+    TeamSpending,
+    WeekSpending,
+    Why,
+)
+
+MOST_FORECAST: Final = 100
+"""Teams, and analysts, with a forecast of their own: those that spent most in the last month."""
+
+
+def since_day(now: int) -> str:
+    """Return the first day that a forecast looks at."""
+    return day_text(day_of(now) - 31)
+
+
+def spenders(
+    sums: UsedSums, members: Iterable[Member], analyst: str | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the teams and the analysts that `why_of` makes a forecast for.
+
+    Args:
+        analyst: who is among them in any case, and their team.
+    """
+    teams = _teams(members)
+    own_team = teams.get(analyst) if analyst else None
+    return (
+        _most_spent(_by_team_and_day(sums, teams), own_team),
+        _most_spent(_apart(sums), analyst),
+    )
+
+
+def why_of(
+    view: DatasetView,
+    sums: UsedSums,
+    members: Iterable[Member] = (),
+    *,
+    now: int,
+    analyst: str | None = None,
+    left: Mapping[Whose, Left] | None = None,
+) -> Why:
+    """Return why a dataset's budget is as it is.
+
+    Args:
+        sums: of the index, which may be some decisions before or behind the view.
+        members: the dataset's.
+        now: milliseconds since 1970.
+        analyst: whose row and forecast are there in any case, however little they spent.
+        left: what each may still use; what is left of the dataset where nothing is said.
+    """
+    unit = next(iter(view.budget))
+    budget = parse_units(view.budget[unit])
+    now = max(now, from_iso(view.last_decided_at))
+    members = [member for member in members if member.is_in_force(now)]
+    teams = _teams(members)
+    predicted: tuple[Forecast, ...] = ()
+    state = _state(view)
+    if state not in {"closed", "halted"}:
+        whole = left_of_dataset(view)
+        of_whom = {Whose("all"): whole, **(left or {})}
+        for whose, by_day, begin in _paces(view, sums, members, analyst):
+            known = of_whom.get(whose, whole)
+            predicted += tuple(forecasts(whose, by_day, known, begin=begin, now=now))
+    return Why(
+        dataset=view.dataset,
+        unit=unit,
+        at=iso(now),
+        budget=view.budget[unit],
+        spent=format_units(sum(used.spent for used in sums.days)),
+        left=view.left[unit],
+        spent_ratio=view.spent_ratio,
+        state=state,
+        by_analyst=tuple(
+            AnalystSpending(analyst=used.key, team=teams.get(used.key), **_spending(used, budget))
+            for used in _most(sums.analysts, analyst)
+        ),
+        by_team=_by_team(sums.analysts, teams, budget),
+        by_purpose=tuple(
+            PurposeSpending(purpose=used.key, **_spending(used, budget))
+            for used in _most(sums.purposes, None)
+        ),
+        by_week=_by_week(sums.days, budget),
+        refusals=_refusals(sums.reasons),
+        largest=tuple(
+            LargestGrant(
+                request_id=grant.request_id,
+                analyst=grant.analyst,
+                purpose=grant.purpose,
+                cost=format_units(grant.cost),
+                ratio=_part(grant.cost, budget),
+                decided_at=grant.decided_at,
+                sequence=grant.sequence,
+            )
+            for grant in sums.largest
+        ),
+        forecasts=predicted,
+        since=sums.since if sums.since > 1 else None,
+    )
+
+
+def _state(view: DatasetView) -> str:
+    if view.closed:
+        return "closed"
+    if view.halted:
+        return "halted"
+    return "exhausted" if view.exhausted else "open"
+
+
+def _part(units: Units, budget: Units) -> float:
+    return 1.0 if units == INFINITE else float(units / budget) if budget else 0.0
+
+
+def _spending(used: Used, budget: Units) -> dict[str, Any]:
+    return {
+        "granted": used.granted,
+        "refused": used.refused,
+        "spent": format_units(used.spent),
+        "ratio": _part(used.spent, budget),
+    }
+
+
+def _together(key: str, rows: Iterable[Used]) -> Used:
+    granted = refused = 0
+    spent: Units = 0
+    for row in rows:
+        granted, refused, spent = granted + row.granted, refused + row.refused, spent + row.spent
+    return Used(key, granted, refused, spent)
+
+
+def _sorted(rows: Iterable[Used]) -> list[Used]:
+    return sorted(rows, key=lambda row: (-row.spent, -row.refused, row.key))
+
+
+def _most(rows: Sequence[Used], asked_for: str | None) -> list[Used]:
+    """Return the rows that spent most, and the others as one."""
+    found = _sorted(rows)
+    apart, rest = found[:MOST_SHOWN], found[MOST_SHOWN:]
+    own = [row for row in rest if row.key == asked_for]
+    rest = [row for row in rest if row.key != asked_for]
+    if asked_for is not None and all(row.key != asked_for for row in found):
+        own = [Used(asked_for, 0, 0, 0)]
+    return [*apart, *own, *([_together(OTHERS, rest)] if rest else [])]
+
+
+def _by_team(
+    analysts: Iterable[Used], teams: Mapping[str, str], budget: Units
+) -> tuple[TeamSpending, ...]:
+    found: dict[str, list[Used]] = {}
+    for used in analysts:
+        found.setdefault(teams.get(used.key, ""), []).append(used)
+    rows = _sorted(_together(team, rows) for team, rows in found.items())
+    return tuple(
+        TeamSpending(team=row.key, analysts=len(found[row.key]), **_spending(row, budget))
+        for row in rows
+    )
+
+
+def _by_week(days: Iterable[Used], budget: Units) -> tuple[WeekSpending, ...]:
+    found: dict[tuple[int, int], list[Used]] = {}
+    for used in days:
+        year, week, _ = date.fromisoformat(used.key).isocalendar()
+        found.setdefault((year, week), []).append(used)
+    return tuple(
+        WeekSpending(
+            week=f"{year}-W{week:02d}",
+            begins=date.fromisocalendar(year, week, 1).isoformat(),
+            **_spending(_together("", rows), budget),
+        )
+        for (year, week), rows in sorted(found.items())
+    )
+
+
+def _refusals(reasons: Iterable[Used]) -> tuple[Refusals, ...]:
+    found = []
+    for used in sorted(reasons, key=lambda row: (-row.refused, row.key)):
+        reason, _, level = used.key.partition(" ")
+        found.append(Refusals(reason=reason, level=level or None, refused=used.refused))
+    return tuple(found)
+
+
+def _teams(members: Iterable[Member]) -> dict[str, str]:
+    return {member.member: member.team for member in members if member.team}
+
+
+def _paces(
+    view: DatasetView, sums: UsedSums, members: Sequence[Member], analyst: str | None
+) -> Iterator[tuple[Whose, Mapping[str, Units], int]]:
+    """Yield of whom a forecast is, what they spent day by day, and since when that is known."""
+    opened = from_iso(view.opened_at)
+    yield Whose("all"), {used.key: used.spent for used in sums.days}, opened
+    # Days of analysts may begin later, where the log's beginning is in an archive.
+    begin = max(opened, from_iso(sums.since_at)) if sums.since_at else opened
+    by_team = _by_team_and_day(sums, _teams(members))
+    teams, analysts = spenders(sums, members, analyst)
+    for team in teams:
+        yield Whose("team", team), by_team.get(team, {}), begin
+    for name in analysts:
+        yield Whose("analyst", name), sums.analyst_days.get(name, {}), begin
+
+
+def _apart(sums: UsedSums) -> dict[str, dict[str, Units]]:
+    return {name: days for name, days in sums.analyst_days.items() if name != OTHERS}
+
+
+def _by_team_and_day(sums: UsedSums, teams: Mapping[str, str]) -> dict[str, dict[str, Units]]:
+    found: dict[str, dict[str, Units]] = {}
+    for name, days in _apart(sums).items():
+        if name in teams:
+            of_team = found.setdefault(teams[name], {})
+            for day, spent in days.items():
+                of_team[day] = of_team.get(day, 0) + spent
+    return found
+
+
+def _most_spent(by_day: Mapping[str, Mapping[str, Units]], asked_for: str | None) -> list[str]:
+    """Return the names that spent most, and one that is asked for in any case."""
+    spent = {name: sum(days.values()) for name, days in by_day.items()}
+    found = sorted((name for name in spent if spent[name]), key=lambda name: (-spent[name], name))
+    most = found[:MOST_FORECAST]
+    return most if asked_for is None or asked_for in most else [*most, asked_for]

@@ -1,0 +1,165 @@
+"""Who used a budget, for what and when, and how much longer it lasts, as people see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from accountant.views.why import rows
+from streams.cli.printing.output import short, spent_bar
+
+if TYPE_CHECKING:
+    from accountant.views.why import Forecast, Why, WhyBy
+
+_MOST: Final = 30  # rows; the rest is in --csv
+_FEW: Final = 5
+_WINDOW: Final = {1: "day", 7: "week", 30: "month"}
+_KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
+    "analyst": (("analyst", "analyst"), ("team", "team")),
+    "team": (("team", "team"), ("analysts", "analysts")),
+    "purpose": (("purpose", "purpose"),),
+    "week": (("week", "week"), ("begins", "from")),
+}
+
+
+def sentences(why: Why, me: str | None) -> list[Text]:
+    """Return what matters most: how much is spent, by whom most, and when it runs out."""
+    whole = f"{short(why.spent)} of {short(why.budget)} ({why.unit}) is spent"
+    told = [spent_bar(why.spent_ratio).append(f" of {why.dataset}: {whole}, {why.state}")]
+    if why.by_analyst and why.only is None:
+        most = why.by_analyst[0]
+        if most.ratio:
+            part = f"{100 * most.ratio:.1f} % of the budget"
+            told.append(Text(f"{most.analyst} has used most: {short(most.spent)}, {part}"))
+    told += [Text(_sentence(each)) for each in why.forecasts if each.days == 7 and _is(each, me)]
+    if why.since is not None:
+        told.append(
+            Text(
+                "refusals, largest grants and forecasts of teams and analysts are of decision "
+                f"{why.since} and those after it: the log before is in an archive",
+                style="dim",
+            )
+        )
+    return told
+
+
+def _is(forecast: Forecast, me: str | None) -> bool:
+    return forecast.scope == "all" or (forecast.scope == "analyst" and forecast.name == me)
+
+
+def _sentence(forecast: Forecast) -> str:
+    whose = "all" if forecast.scope == "all" else str(forecast.name)
+    begin = (
+        f"at the pace of the last {_WINDOW[forecast.days]}, {short(str(forecast.per_day), 3)} a day"
+    )
+    if forecast.left is None:
+        return f"{begin} by {whose}, it is not known when it runs out: {forecast.note}"
+    if forecast.runs_out_at is None:
+        return f"{begin} by {whose}, it does not run out"
+    return f"{begin} by {whose}, it runs out on {_when(forecast)}"
+
+
+def _when(forecast: Forecast) -> str:
+    if forecast.left is None:
+        return forecast.note or ""
+    if forecast.runs_out_at is None:
+        return "not at this pace"
+    day = forecast.runs_out_at[:10]
+    if forecast.earliest is None:
+        return day
+    latest = "never" if forecast.latest is None else forecast.latest[:10]
+    return f"{day} ({forecast.earliest[:10]} to {latest})"
+
+
+def table_by(why: Why, by: WhyBy, me: str | None, *, most: int = _MOST) -> Table:
+    """Return one table, with bars of the share of the budget where it has shares."""
+    if by == "forecast":
+        return forecast_table(why.forecasts, me)
+    found = rows(why, by)
+    if by == "grants":
+        table = _grants(why, found[:most])
+    elif by == "reason":
+        table = _table("refused for", ("reason", "at the limit of", "requests"))
+        for row in found[:most]:
+            table.add_row(row["reason"], row["level"] or "", str(row["refused"]))
+    else:
+        table = _spending(why, by, found[:most], me)
+    if len(found) > most:
+        table.caption = f"and {len(found) - most:,} more: --csv has all"
+    return table
+
+
+def _table(title: str, columns: Iterable[str]) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _spending(why: Why, by: WhyBy, found: Sequence[dict[str, Any]], me: str | None) -> Table:
+    keys = _KEYS[by]
+    table = _table(f"{why.dataset} by {by}", [shown for _, shown in keys])
+    for column in ("granted", "refused", f"spent ({why.unit})"):
+        table.add_column(column, justify="right")
+    table.add_column("share of the budget")
+    for row in found:
+        names = [Text(str(_shown(field, row[field]))) for field, _ in keys]
+        counts = str(row["granted"]), str(row["refused"]), short(row["spent"])
+        own = "bold" if by == "analyst" and row["analyst"] == me else ""
+        table.add_row(*names, *counts, spent_bar(row["ratio"], 20), style=own)
+    return table
+
+
+def _shown(field: str, value: object) -> object:
+    return "no team" if field == "team" and not value else value
+
+
+def _grants(why: Why, found: Sequence[dict[str, Any]]) -> Table:
+    columns = ("granted at", "analyst", "purpose", f"cost ({why.unit})", "share", "request id")
+    table = _table("largest grants", columns)
+    for row in found:
+        table.add_row(
+            row["decided_at"][:16],
+            row["analyst"],
+            Text(row["purpose"]),
+            short(row["cost"]),
+            f"{100 * row['ratio']:.1f} %",
+            row["request_id"],
+        )
+    return table
+
+
+def forecast_table(forecasts: Sequence[Forecast], me: str | None) -> Table:
+    """Return when it runs out, a line for all, each team, and each analyst."""
+    windows = [f"pace of the last {name}" for name in _WINDOW.values()]
+    table = _table("runs out, if it goes on so", ("of", "left", *windows))
+    found: dict[tuple[str, str | None], dict[int, Forecast]] = {}
+    for each in forecasts:
+        found.setdefault((each.scope, each.name), {})[each.days] = each
+    for (scope, name), windows_of in list(found.items())[:_MOST]:
+        who = "all" if scope == "all" else f"team {name}" if scope == "team" else str(name)
+        left = windows_of[1].left
+        cells = [_when(windows_of[days]) for days in _WINDOW]
+        own = "bold" if name == me and scope == "analyst" else ""
+        table.add_row(who, "" if left is None else short(left), *cells, style=own)
+    if len(found) > _MOST:
+        table.caption = f"and {len(found) - _MOST:,} more: --by forecast --csv has all"
+    return table
+
+
+def overview(why: Why, me: str | None) -> list[Table]:
+    """Return the tables of a first look; those without rows are left out."""
+    tables = [table_by(why, "analyst", me)]
+    if len(why.by_team) > 1 or any(row.team for row in why.by_team):
+        tables.append(table_by(why, "team", me))
+    if why.refusals:
+        tables.append(table_by(why, "reason", me))
+    if why.largest:
+        tables.append(table_by(why, "grants", me, most=_FEW))
+    if why.forecasts:
+        tables.append(forecast_table(why.forecasts, me))
+    return tables

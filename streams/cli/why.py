@@ -1,0 +1,80 @@
+"""`accountant why`: who used a dataset's budget, and how much longer it lasts."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
+
+if TYPE_CHECKING:
+    from accountant.views.why import Why, WhyBy
+
+
+class _By(StrEnum):
+    ANALYST = "analyst"
+    TEAM = "team"
+    PURPOSE = "purpose"
+    WEEK = "week"
+    REASON = "reason"
+    GRANTS = "grants"
+    FORECAST = "forecast"
+
+
+def why(
+    name: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    by: Annotated[
+        _By | None, typer.Option(help="Show one table alone. Default: those for a first look.")
+    ] = None,
+    me: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Also when it runs out at this analyst's pace."),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print one table as CSV, with a header.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show what used a dataset's budget, and how much longer it lasts.
+
+    By analyst, team, purpose and week; the largest grants; why requests were refused; and when it
+    runs out at the pace of the last day, week and month, with the range that the pace's spread
+    gives. A forecast promises nothing. Reads what `accountant usage` reads. Exit code 1 if the
+    dataset was never opened.
+    """
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.why import overview, sentences, table_by
+    from streams.cli.reading.why_of import why_at
+
+    if csv and json:
+        fail(Exit.USAGE, "--csv and --json exclude one another")
+    with explained():
+        found = why_at(url, name, me, token_file)
+    if json:
+        print_json(found)
+    elif csv:
+        _print_csv(found, _By.ANALYST.value if by is None else by.value)
+    else:
+        out = stdout()
+        for line in sentences(found, me):
+            out.print(line, soft_wrap=True)
+        tables = overview(found, me) if by is None else [table_by(found, by.value, me)]
+        for table in tables:
+            out.print(table)
+
+
+def _print_csv(found: Why, by: WhyBy) -> None:
+    import csv
+
+    from accountant.views.why import columns, rows
+
+    writer = csv.DictWriter(sys.stdout, columns(by), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows(found, by))
+    sys.stdout.flush()

@@ -1,0 +1,104 @@
+"""How full the levels of datasets are, where a setting asks for it, at most so many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import nsmallest
+from typing import Final, NamedTuple
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from accountant.ledger import Ledger
+from accountant.ledger.levels.level import Level
+from accountant.partition import Partition
+from accountant.records.limits.limits import Scope, Texts
+from accountant.times import from_iso
+from accountant.views.level_views import Divided, level_view
+from accountant.views.levels import LevelView
+from streams.metrics.snapshot import LevelUse
+
+_ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 0, "analyst": 1}
+"""Which are shown first; nobody uses a default, and under one there may be very many."""
+_LABELS: Final = ("dataset", "scope", "name")
+
+
+class _Found(NamedTuple):
+    """A level in force; they are ordered by which is shown first."""
+
+    order: int
+    dataset: str
+    name: str
+    scope: Scope
+    level: Level
+    ledger: Ledger
+    partition: Partition
+
+
+def shown_levels(partitions: Iterable[Partition], at: int, most: int) -> tuple[list[LevelUse], int]:
+    """Return the levels that are shown, as they stand, and how many others are in force.
+
+    Another thread may move the partitions meanwhile; each level is as some commit has left it.
+
+    Args:
+        at: the time, milliseconds since 1970.
+        most: how many are shown: of datasets and teams before those of analysts, by name.
+    """
+    found = [each for partition in partitions for each in _in_force(partition)]
+    shown = nsmallest(most, found, key=lambda each: each[:4])
+    uses = [LevelUse(dataset=each.dataset, level=_as_it_stands(each, at)) for each in shown]
+    return uses, len(found) - len(uses)
+
+
+def _in_force(partition: Partition) -> Iterator[_Found]:
+    for dataset, ledger in partition.ledgers.copy().items():
+        if not ledger.limits:
+            continue
+        for level in partition.levels.limits_of(dataset):
+            if level.is_in_force and level.scope in _ORDER:
+                order = _ORDER[level.scope]
+                yield _Found(order, dataset, level.name, level.scope, level, ledger, partition)
+
+
+def _as_it_stands(found: _Found, at: int) -> LevelView:
+    partition = found.partition
+    divided = Divided(found.ledger, partition.levels, at, partition.resets)
+    assert found.level.rule is not None
+    return level_view(divided, found.level, found.level.rule)
+
+
+def level_families(levels: Sequence[LevelUse] | None, not_shown: int) -> Iterator[Metric]:
+    """Return the families of levels, none unless they were asked for."""
+    if levels is None:
+        return
+    spent = _gauge("spent_ratio", "Part of a limit's additive budget that is used, 0 to 1.")
+    left = _gauge("left", "What the sums under a limit may still grow by.", "unit")
+    share = _gauge("share_used_ratio", "Part of a reserved share that is used, 0 to 1.")
+    paced = _gauge("pace_used_ratio", "Part of a pace that is used in this period, 0 to 1.")
+    ends = _gauge("pace_ends_timestamp_seconds", "When the period of a pace ends, since 1970.")
+    for use in levels:
+        level = use.level
+        labels = [use.dataset, level.scope, level.name or ""]
+        if level.spent_ratio is not None:
+            spent.add_metric(labels, level.spent_ratio)
+        for unit, amount in (level.left or {}).items():
+            left.add_metric([*labels, unit], float(amount))
+        if level.reserved is not None:
+            share.add_metric(labels, 1 - _ratio(level.reserved.left, level.reserved.budget))
+        if level.pace is not None:
+            paced.add_metric(labels, _ratio(level.pace.used, level.pace.budget))
+            ends.add_metric(labels, from_iso(level.pace.ends_at) / 1000)
+    yield from (spent, left, share, paced, ends)
+    yield GaugeMetricFamily(
+        "privacy_levels_not_shown", "Levels in force that are not shown, for the cap.", not_shown
+    )
+
+
+def _gauge(name: str, what: str, *more: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"privacy_level_{name}", what, labels=[*_LABELS, *more])
+
+
+def _ratio(part: Texts, whole: Texts) -> float:
+    """Return a part of the additive sum, in [0, 1]."""
+    one, most = (float(next(iter(texts.values()))) for texts in (part, whole))
+    return min(1.0, one / most) if most and math.isfinite(one) else 1.0

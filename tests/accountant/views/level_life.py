@@ -1,0 +1,225 @@
+"""A life of `test_limits_model`, of which somebody looks at limits before and after each input."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from typing import Any, Final
+
+import msgspec
+
+from accountant.advice.preview import Preview, preview
+from accountant.claims import Claim
+from accountant.ledger import Ledger
+from accountant.partition.decide import decide
+from accountant.partition.draft import Draft
+from accountant.partition.levels import team_of
+from accountant.records.inputs import Input
+from accountant.records.previews import PreviewRequest
+from accountant.views.datasets import view_of_ledger
+from accountant.views.level_views import Divided, analyst_budget, level_views
+from accountant.views.levels import AnalystBudget, LevelView
+from tests.accountant.partition.limit_loads import Load, Sent
+from tests.accountant.partition.limits_dataset import Dataset
+from tests.accountant.partition.test_limits_model import Life
+from tests.faults.oracle.expected import Fields
+from tests.faults.oracle.limits import Limit
+from tests.faults.oracle.meter import down, texts
+from tests.faults.oracle.texts import at_text
+from tests.streams.bodies import request_id
+
+ADJUDICATED: Final = {
+    *("exhausted", "above_cap", "claim_not_accepted", "unit_mismatch", "closed", "halted"),
+}
+"""Reasons that a preview knows: it asks as somebody who may."""
+FEW: Final = 12
+_SCOPES: Final = ("dataset", "team", "each", "analyst")
+
+
+class Watched(Life):
+    """A life whose every record is committed, and looked at by somebody who asks first."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, begins_by=5)
+        self.load = Load(self.chance, self.model)
+        self._probes = itertools.count(10_000_000)
+        self.found = Counter[str]()
+
+    def step(self) -> None:
+        """Decide one input, by what was looked at before; now and then set the clock back."""
+        sent = self.load.next()
+        looked = self.look(sent) if sent.body["type"] == "request" else None
+        self.decide(sent)
+        self.commit()
+        said: Fields = json.loads(self.log[-1])
+        if looked is not None:
+            self.agree(looked, said)
+        if said.get("dataset") in self.model.datasets:
+            self.check_views(said["dataset"])
+        if self.chance.random() < 0.004:
+            self.reset_clock(self.load.set_back())
+
+    def now(self, at: int) -> int:
+        return max(at, self.state.decided_at)
+
+    def divided(self, ledger: Ledger, at: int) -> Divided:
+        return Divided(ledger, self.state.levels, self.now(at), self.state.resets)
+
+    def team(self, dataset: str, analyst: str, at: int) -> str:
+        return team_of(self.state.members.get(dataset, analyst), self.now(at))
+
+    def budget(self, dataset: str, analyst: str, at: int) -> AnalystBudget:
+        divided = self.divided(self.state.ledgers[dataset], at)
+        return analyst_budget(divided, analyst, self.team(dataset, analyst, at))
+
+    def look(self, sent: Sent) -> tuple[Preview, AnalystBudget, list[str] | None] | None:
+        """Return what a request would be told, and what is left for who asks it."""
+        body = sent.body
+        name, analyst = body["dataset"], body["analyst"]
+        ledger = self.state.ledgers.get(name)
+        if ledger is None:
+            return None
+        claim: Claim = msgspec.convert(body["claim"], Claim)
+        asked = PreviewRequest(claim, body["unit"], body["neighbours"], analyst)
+        divided, team = self.divided(ledger, sent.at), self.team(name, analyst, sent.at)
+        shown = preview(view_of_ledger(ledger), asked, divided, team)
+        probed = None
+        if shown.granted and divided.standing(analyst, team) and self.chance.random() < 0.2:
+            probed = self.probe(sent, FEW if shown.more is None else min(shown.more + 2, FEW))
+        return shown, self.budget(name, analyst, sent.at), probed
+
+    def probe(self, sent: Sent, times: int) -> list[str]:
+        """Return what so many requests like one would be told, one after another; none is kept."""
+        draft, told = Draft(self.state, rules=self.rules), list[str]()
+        at = self.now(sent.at)
+        for _ in range(times):
+            own = {"request_id": request_id(sent.issued, next(self._probes))}
+            value = json.dumps(json.loads(sent.value) | own).encode()
+            record = Input("requests", draft.next["requests"], b"key", value, at)
+            said = json.loads(decide(draft, record, at).value)
+            told.append(said.get("reason") or said["outcome"])
+        return told
+
+    def agree(self, looked: tuple[Preview, AnalystBudget, list[str] | None], said: Fields) -> None:
+        """Compare what was looked at with the decision that came next."""
+        shown, budget, probed = looked
+        if said["outcome"] != "granted" and said.get("reason") not in ADJUDICATED:
+            return
+        self.found["seen"] += 1
+        told: Fields = msgspec.json.decode(msgspec.json.encode(shown))
+        assert told["granted"] == (said["outcome"] == "granted")
+        assert told["sequence"] == said["sequence"] - 1
+        for field in ("reason", "cost", "asked", "left", "fits", "ends", "level", "left_at"):
+            # Neither has what is not there, in its own way: () or None, or no such field.
+            assert (told[field] or None) == said.get(field), (field, told, said)
+        if "left_at" in said:
+            self.found["left_at"] += 1
+            assert left_of(budget, said["left_at"]) == said["left_at"], (budget, said)
+        if probed is not None:
+            self.count(shown, probed, said["dataset"])
+        if said["outcome"] == "granted":
+            self.moved(said)
+
+    def count(self, shown: Preview, probed: list[str], dataset: str) -> None:
+        """Compare how often a request fits with how often it was granted in a row."""
+        granted = len(list(itertools.takewhile(lambda each: each == "granted", probed)))
+        if shown.more is None or shown.more + 1 >= len(probed):
+            assert granted == len(probed)
+            return
+        self.found["counted to the end"] += 1
+        assert granted > shown.more, (shown, probed)
+        if granted > shown.more + 1:
+            kinds = [self.model.datasets[dataset].meter.policy["filter"]]
+            kinds += [
+                limit.meter.policy["filter"]
+                for limit in self.model.datasets[dataset].division.in_force()
+                if limit.meter is not None
+            ]
+            self.found["promised fewer"] += 1
+            assert "gdp_residue" in kinds, (shown, probed, kinds)
+
+    def moved(self, said: Fields) -> None:
+        """Compare what a budget shows with what a grant has just told of each level."""
+        analyst = said["request"]["analyst"]
+        budget = self.budget(said["dataset"], analyst, self.state.decided_at)
+        assert budget.left.keys() == said["left"].keys()
+        views = {(view.scope, view.name): view for view in budget.levels}
+        for moved in said.get("levels", []):
+            view = views.get((moved["scope"], moved.get("name")))
+            if view is None:  # the team within whose share the analyst's lies, and no member of it
+                assert "used" in moved
+                self.found["a share elsewhere"] += 1
+                continue
+            self.found["moved"] += 1
+            assert view.version == moved["version"]
+            assert view.analyst == (analyst if view.scope == "each" else None)
+            if "totals" in moved:
+                assert view.used is not None
+                assert view.used.items() <= moved["totals"].items()
+            if "paced" in moved:
+                assert view.pace is not None
+                assert view.pace.used.items() <= moved["paced"].items()
+
+    def check_views(self, name: str) -> None:
+        """Compare every limit of a dataset with the model's, whose amounts are fractions."""
+        divided = self.divided(self.state.ledgers[name], self.state.decided_at)
+        dataset = self.model.datasets[name]
+        shown = [told_of(view) for view in level_views(divided)]
+        right = [self.expected(dataset, limit) for limit in dataset.division.in_force()]
+        right.sort(key=lambda view: (_SCOPES.index(view["scope"]), view.get("name", "")))
+        assert shown == right, (shown, right)
+
+    def expected(self, dataset: Dataset, limit: Limit) -> Fields:
+        """Return what a view must show of a limit."""
+        view: Fields = {**limit.head, "version": limit.version}
+        view |= {each: limit.told[each] for each in ("part", "policy") if each in limit.told}
+        if limit.meter is not None:
+            view["budget"] = texts(limit.capacity)
+        use = limit.use_of("")
+        if limit.meter is not None and limit.scope != "each":
+            counted = limit.counted(use)
+            view["used"] = {sum_: texts(counted)[sum_] for sum_ in limit.meter.sums}
+            view["left"] = down(limit.meter.left(limit.capacity, counted))
+        if limit.pace is not None:
+            window, paced = limit.paced(use, dataset.meter, self.model.clock)
+            view["pace"] = {
+                **{each: limit.told["pace"][each] for each in ("part", "period", "budget")},
+                "used": {sum_: texts(paced)[sum_] for sum_ in dataset.meter.sums},
+                "left": down(dataset.meter.left(limit.pace, paced)),
+                "ends_at": at_text(limit.begin(window + 1)),
+            }
+        if limit.share is not None:
+            view["reserved"] = {**limit.told["reserved"], "left": down(limit.spare())}
+        return view
+
+
+def told_of(view: LevelView) -> Fields:
+    """Return a view as the model tells it: the part that is used is looked at here."""
+    told: Fields = msgspec.json.decode(msgspec.json.encode(view))
+    ratio = told.pop("spent_ratio", None)
+    assert (ratio is None) == (view.used is None)
+    if ratio is not None:
+        assert 0.0 <= ratio <= 1.0
+    return told
+
+
+def left_of(budget: AnalystBudget, said: list[Fields]) -> list[Fields]:
+    """Return what a budget says of what is left, as a refused request is told it."""
+    left: list[Fields] = []
+    for view in budget.levels:
+        each: dict[str, Any] = {"scope": view.scope}
+        if view.name is not None:
+            each["name"] = view.name
+        if view.left is not None:
+            each["left"] = view.left
+        if view.pace is not None:
+            each |= {"pace_left": view.pace.left, "more_at": view.pace.ends_at}
+        if len(each) > 1 + ("name" in each):
+            left.append(each)
+    if said[0]["scope"] == "dataset" and "left" in said[0]:  # others' shares are kept back
+        if left and left[0]["scope"] == "dataset":
+            left[0] = {"scope": "dataset", "left": budget.left, **left[0]}
+        else:
+            left.insert(0, {"scope": "dataset", "left": budget.left})
+    return left

@@ -1,0 +1,120 @@
+"""What is left for whom, where limits divide a budget, and where another sum decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from accountant.amounts import parse_units
+from accountant.partition.levels import team_of
+from accountant.views.datasets import view_of_ledger
+from accountant.views.level_views import Divided, analyst_budget, level_views
+from accountant.views.why import Left, Whose, left_of_dataset, lefts
+from tests.accountant.world import World
+
+OTHER_UNIT = "a limit counts in another unit"
+
+
+def divided_world() -> World:
+    world = World()
+    world.open("census", epsilon="1", filter="basic", delta="1e-6")
+    for member, team in (("ana", "blue"), ("ben", "red"), ("cy", "red")):
+        world.send("admin", world.admin("member", member=member, roles=["analyst"], team=team))
+    return world
+
+
+def limit(world: World, scope: str, name: str, **what: object) -> None:
+    decision = world.send("admin", world.admin("limit", scope=scope, name=name, **what))
+    assert decision.outcome == "limit_set", decision
+
+
+def left_in(world: World, *analysts: str) -> dict[Whose, Left]:
+    world.commit()
+    state = world.state
+    divided = Divided(state.ledgers["census"], state.levels, world.now, state.resets)
+    budgets = {
+        name: analyst_budget(divided, name, team_of(state.members.get("census", name), world.now))
+        for name in analysts
+    }
+    return lefts(view_of_ledger(divided.ledger), level_views(divided), budgets)
+
+
+def units(text: str) -> int:
+    found = parse_units(text)
+    assert isinstance(found, int)
+    return found
+
+
+def test_without_limits_everybody_may_use_what_the_dataset_has() -> None:
+    world = divided_world()
+    world.ask("pure:0.25")
+    found = left_in(world, "ana")
+    assert found == {
+        Whose("all"): Left(units("0.75")),
+        Whose("analyst", "ana"): Left(units("0.75")),
+    }
+
+
+def test_the_least_of_dataset_and_limits_is_left() -> None:
+    world = divided_world()
+    limit(world, "team", "red", part="0.5")
+    limit(world, "analyst", "ben", part="0.1")
+    limit(world, "analyst", "cy", part="0.9")
+    world.ask("pure:0.05", analyst="ben")
+    world.ask("pure:0.25", analyst="cy")
+    found = left_in(world, "ana", "ben", "cy")
+    assert found[Whose("all")] == Left(units("0.7"))
+    assert found[Whose("team", "red")] == Left(units("0.2"))
+    assert found[Whose("analyst", "ana")] == Left(units("0.7"))
+    assert found[Whose("analyst", "ben")] == Left(units("0.05"))
+    assert found[Whose("analyst", "cy")] == Left(units("0.2"))
+
+
+def test_a_share_of_others_is_kept_back_from_an_analyst() -> None:
+    world = divided_world()
+    limit(world, "team", "red", reserved="0.4")
+    limit(world, "team", "blue", part="0.9")
+    found = left_in(world, "ana", "ben")
+    assert found[Whose("analyst", "ana")] == Left(units("0.6"))
+    assert found[Whose("analyst", "ben")] == Left(units("1"))
+    assert found[Whose("team", "blue")].note == "what is reserved for others is not taken off"
+    assert found[Whose("team", "red")] == Left(units("1"))
+
+
+def test_a_limit_of_another_unit_is_left_aside_and_said() -> None:
+    world = divided_world()
+    limit(world, "team", "blue", policy={"filter": "zcdp", "rho": "0.1"})
+    limit(world, "analyst", "cy", policy={"filter": "basic", "epsilon": "0.3"})
+    found = left_in(world, "ana", "cy")
+    assert found[Whose("team", "blue")] == Left(units("1"), OTHER_UNIT)
+    assert found[Whose("analyst", "ana")] == Left(units("1"), OTHER_UNIT)
+    assert found[Whose("analyst", "cy")] == Left(units("0.3"))
+
+
+def test_a_pace_alone_takes_nothing_off() -> None:
+    world = divided_world()
+    limit(world, "analyst", "ana", pace={"part": "0.1", "period": "P1D"})
+    assert left_in(world, "ana")[Whose("analyst", "ana")] == Left(units("1"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "claim", "known"),
+    [
+        ({"filter": "zcdp", "rho": "0.5"}, "gaussian:sigma=9,sensitivity=1", True),
+        ({"filter": "fully_adaptive", "epsilon": "1", "delta": "1e-6"}, "pure:0.01", True),
+        (
+            {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6", "beside": "basic"},
+            "pure:0.1",
+            False,
+        ),
+    ],
+)
+def test_another_sum_that_decides_is_not_known(
+    policy: dict[str, object], claim: str, known: bool
+) -> None:
+    world = World()
+    world.open("census", **policy)
+    assert world.ask(claim).outcome == "granted"
+    world.commit()
+    left = left_of_dataset(view_of_ledger(world.state.ledgers["census"]))
+    assert (left.units is not None) == known
+    assert (left.note is None) == known

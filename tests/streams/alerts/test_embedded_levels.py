@@ -1,0 +1,107 @@
+"""Alerts of limits of an embedded ledger: told, posted, and given again after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from accountant.views.datasets import Alert
+from streams.settings import Settings
+from tests.streams.alerts.receiver import Receiver, until
+from tests.streams.alerts.test_embedded import BORN, Life, settings
+from tests.streams.bodies import asking, enrolment, limiting
+
+TEAM = "red:1"
+RED = ["census/1/level/team/red:1/1/0.5", "census/1/level/team/red:1/1/0.8"]
+ANA = ["census/1/level/each/red:1/ana/1/0.5", "census/1/level/each/red:1/ana/1/0.8"]
+
+
+class Divided(Life):
+    """A ledger whose `census` gives a tenth to a team, and a twentieth to each of its analysts."""
+
+    def begin(self) -> None:
+        self.open(filter="basic", epsilon="10", alert_at=["0.5", "0.8"])
+        for name in ("ana", "ben"):
+            made = enrolment("census", BORN, next(self._numbers), name, "analyst", team=TEAM)
+            self.send("admin", made)
+        self.limit("team", part="0.1")
+        self.limit("each", part="0.05")
+
+    def limit(self, scope: str, **more: Any) -> None:
+        body = limiting("census", BORN, next(self._numbers), scope, TEAM, **more)
+        self.send("admin", body)
+
+    def grant(self, epsilon: str, analyst: str = "ana") -> None:
+        made = asking("census", BORN, next(self._numbers), epsilon=epsilon, analyst=analyst)
+        self.send("requests", made)
+
+
+def test_what_limits_cross_is_posted_once_over_a_restart(file: Path) -> None:
+    with Receiver() as receiver, Divided(file, settings(receiver)) as life:
+        life.begin()
+        life.grant("0.4")
+        life.grant("0.4", "ben")
+        until(lambda: len(receiver.taken) == 6, "all delivered")
+        expected = {*RED, *ANA, *(name.replace("ana", "ben") for name in ANA)}
+        assert set(receiver.taken) == expected
+        (post,) = [post for post in receiver.posts if post.key == ANA[1]]
+        assert post.body == {
+            "alert_id": ANA[1],
+            "dataset": "census",
+            "generation": 1,
+            "threshold": "0.8",
+            "spent_ratio": post.body["spent_ratio"],
+            "decided_at": post.body["decided_at"],
+            "scope": "each",
+            "name": TEAM,
+            "analyst": "ana",
+            "team": TEAM,
+            "version": 1,
+        }
+        assert 0.8 <= post.body["spent_ratio"] < 0.8 + 1e-9
+    with Receiver() as other, Divided(file, settings(other)) as life:
+        life.limit("team", part="0.16")
+        until(lambda: other.taken, "the limit's next version has crossed one")
+    assert other.taken == ["census/1/level/team/red:1/2/0.5"], (
+        "and what was delivered is remembered"
+    )
+
+
+def test_what_was_not_taken_is_given_again_by_a_ledger_that_is_idle(file: Path) -> None:
+    receiver = Receiver()
+    receiver.down()
+    with Divided(file, settings(receiver)) as life:
+        life.begin()
+        life.grant("0.45")
+        life.grant("0.1", "ben")
+    with Divided(file, settings(receiver)):
+        receiver.up()
+        until(lambda: len(receiver.taken) == 3, "given again")
+    receiver.down()
+    assert set(receiver.taken) == {RED[0], *ANA}
+
+
+def test_what_had_no_room_is_asked_of_the_state(file: Path) -> None:
+    receiver = Receiver()
+    receiver.down()
+    with Divided(file, settings(receiver)) as life:
+        assert life.service._outbox is not None
+        life.service._outbox._most = 1
+        life.begin()
+        life.grant("0.45")
+        life.grant("0.45", "ben")
+        receiver.up()
+        until(lambda: len(receiver.taken) == 6, "all delivered")
+    receiver.down()
+
+
+async def test_a_subscriber_sees_alerts_of_limits(file: Path) -> None:
+    life = await asyncio.to_thread(Divided, file, Settings())
+    alerts = life.service.alerts()
+    await asyncio.to_thread(life.begin)
+    await asyncio.to_thread(life.grant, "0.5")
+    found: list[Alert] = [await anext(alerts) for _ in range(3)]
+    assert [alert.alert_id for alert in found] == [RED[0], *ANA]
+    assert [alert.spent_ratio > 0.9 for alert in found] == [False, True, True]
+    await life.service.close()

@@ -1,0 +1,70 @@
+"""The token that a client shows: from one place, and from a file that is its user's alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.client import Accountant
+from streams.client.http.bearer import Bearer
+from streams.errors import Refused
+from tests.streams.gateway.access.known_door import KnownDoor
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[KnownDoor]:
+    with KnownDoor(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def file(tmp_path: Path, door: KnownDoor) -> Path:
+    made = tmp_path / "ana.token"
+    made.touch(0o600)
+    made.write_text(door.make("local:ana") + "\n")
+    return made
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
+def test_a_file_that_others_may_use_is_warned_of_once(
+    file: Path, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = file.read_text().strip()
+    assert Bearer(None, file).header == f"Bearer {token}"
+    assert caplog.text == ""
+    file.chmod(mode)
+    for _ in range(2):  # it is shown all the same
+        assert Bearer(None, file).header == f"Bearer {token}"
+    (warned,) = [each for each in caplog.records if "token_file_open" in each.getMessage()]
+    assert f"chmod 600 {file}" in warned.getMessage()
+    assert f"{mode:04o}" in warned.getMessage()
+    assert token not in caplog.text
+
+
+def test_a_secret_that_another_user_has_mounted_is_not_ones_own_to_change(
+    file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.chmod(0o644)
+    another = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: another)
+    assert Bearer(None, file).header
+    assert caplog.text == ""
+
+
+def test_two_tokens_are_refused_in_words_and_one_that_is_given_goes_before_both(
+    file: Path, door: KnownDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_TOKEN", door.administrator)
+    monkeypatch.setenv("ACCOUNTANT_TOKEN_FILE", str(file))
+    with pytest.raises(Refused, match="ACCOUNTANT_TOKEN and ACCOUNTANT_TOKEN_FILE are both set"):
+        Accountant(door.url)
+    with Accountant(door.url, token=door.make("local:ben")) as ledger:
+        assert ledger.me().name == "local:ben"
+    monkeypatch.delenv("ACCOUNTANT_TOKEN")
+    with Accountant(door.url) as ledger:
+        assert ledger.me().name == "local:ana"
+    with Accountant(door.url, token=door.administrator) as ledger:
+        assert ledger.me().name == "local:olga"

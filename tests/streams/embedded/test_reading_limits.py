@@ -1,0 +1,294 @@
+"""Limits as readers of a ledger's file are told them, while it is decided and after it was."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import shutil
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from accountant.advice.preview import Preview, preview
+from accountant.claims.text import parse_claim
+from accountant.records import decode_decision
+from accountant.records.previews import PreviewRequest
+from accountant.times import from_iso
+from accountant.views.levels import AnalystBudget, LevelView
+from streams.cli.reading.views.of_file import FileViews
+from streams.client.http import HttpService
+from streams.clock import SystemClock
+from streams.embedded import ledger_file
+from streams.embedded.file_ownership import stopped_ledger
+from streams.embedded.ledger_file import numbered_decisions
+from streams.embedded.service import EmbeddedService
+from streams.processing.clock_reset import reset
+from streams.service import Service
+from streams.settings import Settings
+from tests.streams.bodies import asking, enrolment, opening, request_id
+from tests.streams.gateway.door import Door, TestClock, new_id
+
+BEFORE: Final = Path(__file__).parents[2] / "before"
+ANALYSTS: Final = ("ana", "ben", "cy")
+LIMITS: Final[list[dict[str, Any]]] = [
+    {"scope": "dataset", "pace": {"part": "0.9", "period": "P1D"}},
+    {"scope": "team", "name": "blue", "part": "0.5", "reserved": "0.2"},
+    {"scope": "each", "name": "blue", "part": "0.4"},
+    {"scope": "analyst", "name": "cy", "part": "0.3", "reserved": "0.1"},
+    {"scope": "analyst", "name": "ana", "policy": {"filter": "zcdp", "rho": "3"}},
+    {"scope": "analyst", "name": "ana"},
+    {"scope": "team", "name": "red", "reserved": "0.05"},
+    {"scope": "team", "name": "red"},
+]
+
+
+class Busy:
+    """A service whose owner changes limits, members and alerts while three analysts ask.
+
+    Attributes:
+        seen: how often each outcome or reason was decided.
+    """
+
+    def __init__(self, file: Path, clock: TestClock) -> None:
+        self.clock = clock
+        self.service = EmbeddedService.open(file, Settings(), clock=clock)
+        self.seen = Counter[str]()
+        self._numbers = itertools.count(1)
+        self.admin(opening("census", clock.now(), next(self._numbers), epsilon="10"))
+        for name in ANALYSTS:
+            self.enrol(name, "blue")
+
+    def admin(self, body: bytes) -> dict[str, Any]:
+        return self._told(self.service.submit_sync("admin", body, 10).decision)
+
+    def enrol(self, name: str, team: str) -> None:
+        at = self.clock.now()
+        self.admin(enrolment("census", at, next(self._numbers), name, "analyst", team=team))
+
+    def owners(self, kind: str, **fields: Any) -> dict[str, Any]:
+        head = {"version": 1, "type": kind, "dataset": "census", "by": "owner"}
+        own = request_id(self.clock.now(), next(self._numbers))
+        return self.admin(json.dumps({**head, "request_id": own, **fields}).encode())
+
+    def ask(self, analyst: str, epsilon: str = "0.001") -> dict[str, Any]:
+        at, number = self.clock.now(), next(self._numbers)
+        body = asking("census", at, number, epsilon=epsilon, analyst=analyst)
+        return self._told(self.service.submit_sync("requests", body, 10).decision)
+
+    def _told(self, decision: bytes | None) -> dict[str, Any]:
+        assert decision is not None
+        found: dict[str, Any] = json.loads(decision)
+        self.seen[found.get("reason") or found["outcome"]] += 1
+        return found
+
+    def close(self) -> None:
+        self.service.close_sync()
+
+
+@pytest.fixture
+def busy(file: Path, clock: TestClock) -> Iterator[Busy]:
+    made = Busy(file, clock)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Have threads take turns a hundred times as often as they do."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("switching")
+def test_readers_never_fail_and_see_no_more_than_there_is_while_limits_change(busy: Busy) -> None:
+    failed, looked, over = list[BaseException](), Counter[str](), threading.Event()
+
+    def look(analyst: str) -> None:
+        async def looking() -> None:
+            service = busy.service
+            asked = PreviewRequest(parse_claim("pure:0.001"), "person", "add_remove", analyst)
+            while not over.is_set():
+                for view in await service.levels("census"):
+                    looked[view.scope] += 1
+                    for part in (view, view.pace):
+                        whole = {} if part is None or part.budget is None else part.budget
+                        for name, text in ((part and part.left) or {}).items():
+                            assert Fraction(text) <= Fraction(whole[name])
+                budget = await service.budget_for("census", analyst)
+                assert budget is not None
+                assert 0 <= Fraction(budget.left["epsilon"]) <= 10
+                shown = await service.preview("census", asked)
+                assert shown is not None
+                looked[f"preview {shown.granted}"] += 1
+
+        try:
+            asyncio.run(looking())
+        except BaseException as error:  # told by the test's own thread
+            failed.append(error)
+
+    threads = [threading.Thread(target=look, args=(name,)) for name in ANALYSTS]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(25):
+            for place, fields in enumerate(LIMITS):
+                busy.owners("limit", **fields)
+                busy.owners("limit", scope="analyst", name=f"z{number}-{place}", part="0.1")
+                for name in ANALYSTS:
+                    busy.ask(name)
+            busy.enrol(ANALYSTS[number % 3], ("blue", "red")[number % 2])
+            busy.owners("amend", alert_at=[("0.1", "0.9")[number % 2]])  # another compiled policy
+            busy.clock.pass_(seconds=3_600)
+            if failed:
+                break
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert not failed, failed
+    assert (
+        min(busy.seen[each] for each in ("granted", "limit_set", "limit_removed", "amended")) > 20
+    )
+    assert {"dataset", "team", "each", "analyst", "preview True"} <= looked.keys()
+
+
+class Looks(NamedTuple):
+    """Everything that is told of limits of a dataset."""
+
+    levels: list[LevelView]
+    budgets: list[AnalystBudget | None]
+    previews: list[Preview | None]
+
+
+CLAIMS: Final = ("pure:0.01", "pure:0.35", "3*pure:0.1", "pure:7", "gaussian:sigma=9,sensitivity=1")
+WHO: Final = (*ANALYSTS, "dan", None)
+
+
+def asked(claim: str, analyst: str | None) -> PreviewRequest:
+    return PreviewRequest(parse_claim(claim), "person", "add_remove", analyst)
+
+
+async def looks(service: Service, dataset: str = "census") -> Looks:
+    return Looks(
+        await service.levels(dataset),
+        [await service.budget_for(dataset, who) for who in WHO if who is not None],
+        [await service.preview(dataset, asked(claim, who)) for claim in CLAIMS for who in WHO],
+    )
+
+
+def looks_in_file(file: Path, dataset: str = "census") -> Looks:
+    with FileViews(file) as views:
+        view = views.one(dataset)
+        assert view is not None
+        return Looks(
+            views.levels(dataset),
+            [views.budget(dataset, who) for who in WHO if who is not None],
+            [views.preview(view, asked(claim, who)) for claim in CLAIMS for who in WHO],
+        )
+
+
+def ahead() -> TestClock:
+    """Return a clock that a reader of the file, who has the machine's own, is behind."""
+    return TestClock(SystemClock().now() + 400 * 86_400_000)
+
+
+async def test_a_file_its_writer_and_its_door_tell_the_same(file: Path) -> None:
+    with Door(file, ahead()) as door:
+        door.open("census", epsilon="2")
+        for name in ANALYSTS:
+            fields = {"member": name, "roles": ["analyst"], "team": "blue"}
+            assert door.post(
+                "/datasets/census/members", owners(door, "member", **fields)
+            ).is_success
+        remote = HttpService(door.url)
+        try:
+            for fields in LIMITS:
+                set_ = door.post("/datasets/census/limits", owners(door, "limit", **fields)).json()
+                assert set_["outcome"] in {"limit_set", "limit_removed"}, set_
+                for name in ANALYSTS:
+                    assert door.ask(analyst=name, claim={"type": "pure", "epsilon": "0.01"}).json()[
+                        "granted"
+                    ]
+                told = await looks(door.service)
+                assert told == looks_in_file(file)
+                assert told == await looks(remote)
+            assert [len(budget.levels) for budget in told.budgets if budget is not None] == [
+                *(3, 3, 3, 1),
+            ]
+            assert await looks(remote, "nowhere") == await looks(door.service, "nowhere")
+            assert await door.service.levels("nowhere") == []
+            assert await door.service.budget_for("nowhere", "ana") is None
+        finally:
+            await remote.close()
+    service = EmbeddedService.open(file, Settings(), clock=door.clock)
+    try:
+        assert await looks(service) == told
+    finally:
+        service.close_sync()
+
+
+def owners(door: Door, kind: str, **fields: Any) -> dict[str, Any]:
+    own = {"request_id": new_id(door.clock), "dataset": "census", "by": "owner"}
+    return {"version": 1, "type": kind, **own, **fields}
+
+
+async def test_a_pace_in_a_file_runs_by_the_clock_that_was_set_back(file: Path) -> None:
+    clock = ahead()
+    busy = Busy(file, clock)
+    busy.owners("limit", scope="dataset", pace={"part": "0.01", "period": "P1D"})
+    clock.pass_(seconds=5.5 * 86_400)
+    assert busy.ask("ana", "0.08")["outcome"] == "granted"
+    busy.close()
+    clock.jump(seconds=-3 * 86_400)
+    with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
+        assert await reset(journal, genesis, clock, "it was ahead") is not None
+    clock.pass_(seconds=400)  # ids of before have expired
+    service = EmbeddedService.open(file, Settings(), clock=clock)
+    try:
+        told = looks_in_file(file)
+        assert told == await looks(service)
+        (level,) = told.levels
+        assert level.pace is not None
+        assert level.pace.left["epsilon"] == "0.02"
+    finally:
+        service.close_sync()
+
+
+@pytest.mark.parametrize("name", ["ledger", "ledger_of_rules_2", "ledger_of_rules_3"])
+async def test_a_file_of_before_has_no_limits_and_previews_as_before(
+    name: str, tmp_path: Path
+) -> None:
+    copy = tmp_path / "ledger.db"
+    shutil.copy(BEFORE / f"{name}.sqlite", copy)
+    with ledger_file.reader(copy) as db:
+        *_, (_, last) = numbered_decisions(db, first=0)
+    clock = TestClock(from_iso(decode_decision(last).decided_at))
+    service = EmbeddedService.open(copy, Settings(), clock=clock)
+    try:
+        views = await service.datasets()
+        assert len(views) > 3
+        for view in views:
+            assert await service.levels(view.dataset) == []
+            budget = await service.budget_for(view.dataset, "ana")
+            assert budget is not None
+            assert (budget.levels, budget.left, budget.team) == ((), view.left, None)
+            for claim in CLAIMS[:3]:
+                wish = PreviewRequest(
+                    parse_claim(claim), view.policy.unit, view.policy.neighbours, "ana"
+                )
+                shown = await service.preview(view.dataset, wish)
+                assert shown == preview(view, wish)
+                with FileViews(copy) as files:
+                    assert files.preview(view, wish) == shown
+                    assert files.levels(view.dataset) == []
+    finally:
+        service.close_sync()

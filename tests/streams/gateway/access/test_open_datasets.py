@@ -1,0 +1,72 @@
+"""Datasets of before authentication stay open: the log of a door says how many, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import apsw
+import pytest
+
+from accountant.records import decode_decision
+from accountant.times import from_iso
+from streams.embedded.ledger_file import numbered_decisions
+from streams.gateway.access.open_datasets import left_open, say_what_is_open
+from tests.streams.gateway.access.roles_door import RolesDoor, setting
+from tests.streams.gateway.door import Door, TestClock, amending, closing, eventually
+
+RULES_3 = Path(__file__).parents[3] / "before" / "ledger_of_rules_3.sqlite"
+_TOLD = "datasets_open_to_anybody"
+
+
+def found(door: Door) -> list[str]:
+    return asyncio.run(left_open(door.service))
+
+
+def test_a_door_says_once_at_its_start_what_was_left_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Door(tmp_path / "ledger.db", TestClock()) as before:
+        for name in ("a", "b", "c", "d", "ended"):
+            before.open(name)
+        before.open("closed", access="members")
+        before.post("/datasets/ended/close", closing(before.clock, "ended"))
+        assert _TOLD not in caplog.text  # it knows nobody: everybody is the owner
+    with RolesDoor(tmp_path) as door:
+        eventually(lambda: _TOLD in caplog.text)
+        (told,) = [each for each in caplog.messages if _TOLD in each]
+        assert "count=4" in told
+        assert "names='a, b, c, ...'" in told
+        assert "accountant dataset amend NAME --access members" in told
+        # Each of the ways that it names ends it.
+        for name, access in (("a", "members"), ("b", "anyone")):
+            member = {**setting("root", name, "olga", "owner"), "as": "administrator"}
+            door.done("root", f"/datasets/{name}/members", member, "member_set")
+            amend = {**amending(door.clock, name, access=access), "by": "olga"}
+            door.done("olga", f"/datasets/{name}/amend", amend, "amended")
+        assert found(door) == ["c", "d"]
+        door.open_for_olga("new", access="anyone")
+        assert found(door) == ["c", "d"]
+
+
+def test_what_nobody_owns_is_open_whatever_was_said(tmp_path: Path) -> None:
+    shutil.copy(RULES_3, tmp_path / "ledger.db")
+    with apsw.Connection(str(tmp_path / "ledger.db")) as file:
+        *_, (_, value) = numbered_decisions(file)
+    clock = TestClock(from_iso(decode_decision(value).decided_at))
+    with Door(tmp_path / "ledger.db", clock) as before:
+        views = before.http.get("/datasets").json()
+        first, *others = [view["dataset"] for view in views if not view["closed"]]
+        amended = before.post(f"/datasets/{first}/amend", amending(clock, first, access="anyone"))
+        assert amended.json()["outcome"] == "amended", amended.text
+        assert found(before) == sorted([first, *others])
+
+
+def test_where_there_is_nothing_nothing_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RolesDoor(tmp_path) as door:
+        door.furnish()
+        asyncio.run(say_what_is_open(door.service))
+        assert _TOLD not in caplog.text

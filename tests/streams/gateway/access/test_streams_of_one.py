@@ -1,0 +1,46 @@
+"""Streams of events are shared: no name keeps the others from theirs."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import httpx
+import jsonschema_rs
+
+from streams.gateway.events.route import MOST_STREAMS_OF_ONE
+from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.gateway.door import eventually
+
+
+def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
+    with RolesDoor(tmp_path) as door, contextlib.ExitStack() as streams:
+        door.open_for_olga("census", access="members")
+        limits = httpx.Limits(max_connections=2 * MOST_STREAMS_OF_ONE)
+        client = streams.enter_context(httpx.Client(timeout=60, trust_env=False, limits=limits))
+        first = streams.enter_context(contextlib.ExitStack())
+
+        def begun(name: str, kept: contextlib.ExitStack) -> int:
+            """Return how a stream is answered, which stays open as long as `kept`."""
+            asked = client.stream("GET", f"{door.url}/events", headers=door.shown(name))
+            return kept.enter_context(asked).status_code
+
+        assert begun("zoe", first) == 200
+        for _ in range(MOST_STREAMS_OF_ONE - 1):
+            assert begun("zoe", streams) == 200
+        with client.stream("GET", f"{door.url}/events", headers=door.shown("zoe")) as refused:
+            assert refused.status_code == 429
+            refused.read()
+        assert int(refused.headers["retry-after"]) > 0
+        told = refused.json()
+        assert told["error"] == "too_many_streams"
+        assert told["message"].startswith("zoe has 50 streams of events open")
+        document = door.see("olga", "/schema/openapi.json").json()
+        stated = document["paths"]["/events"]["get"]["responses"]["429"]
+        (content,) = stated["content"].values()
+        schema = {**content["schema"], "components": document["components"]}
+        jsonschema_rs.validator_for(schema, validate_formats=True).validate(told)
+        assert set(stated["headers"]) == {"Retry-After"}
+        assert begun("olga", streams) == 200
+        first.close()  # and its place is free again
+        eventually(lambda: begun("zoe", streams) == 200)

@@ -1,0 +1,122 @@
+"""What a process that follows a ledger on Kafka tells of limits, fed with rows and decisions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import pytest
+
+from accountant.claims.text import parse_claim
+from accountant.partition.key_hash import partition_of
+from accountant.records import decode_decision, decode_partition_row
+from accountant.records.limits.rows import LevelRow
+from accountant.records.members import MemberRow
+from accountant.records.outcomes import SETS_MEMBERS
+from accountant.records.previews import PreviewRequest
+from accountant.records.state_rows import decode_row
+from accountant.views.datasets import DatasetView
+from accountant.views.follow import ViewFolder, counted, decode_line, runs
+from accountant.views.members import MemberViews
+from streams.kafka.following.limits import FollowedLimits
+from tests.accountant.partition.division import days, divide, divided, limit
+from tests.accountant.partition.test_pace import DAILY, set_back
+from tests.accountant.world import START, World, code
+from tests.streams.gateway.door import TestClock
+
+OWN: Final = b'{"partition":0}'
+
+
+class Gateway:
+    """A gateway's reading of a world's rows and decisions; its clock is the world's."""
+
+    def __init__(self, world: World, *, clock: int | None = None) -> None:
+        self.views: dict[str, DatasetView] = {}
+        self.folder = ViewFolder(self.views, {})
+        self.members = MemberViews()
+        self.clock = TestClock(world.now if clock is None else clock)
+        self.limits = FollowedLimits(self.members, self.clock, 1)
+
+    def read_rows(self, world: World) -> None:
+        for key, value in world.rows():
+            if key == OWN:
+                self.limits.take_partition_row(decode_partition_row(value))
+                continue
+            row = decode_row(value)
+            if isinstance(row, LevelRow):
+                self.limits.take_row(row)
+            elif isinstance(row, MemberRow):
+                self.members.take_row(row)
+            else:
+                self.folder.take_row(row)
+
+    def read(self, values: list[bytes]) -> None:
+        lines = [decode_line(value) for value in values]
+        for line, value in zip(lines, values, strict=True):
+            if line.outcome in SETS_MEMBERS:
+                self.members.take_decision(decode_decision(value))
+        decided = (counted(*each, usage=False) for each in zip(lines, values, strict=True))
+        for dataset, run in runs(decided).items():
+            self.folder.take_run(dataset, run)
+        self.limits.take_lines(0, lines, self.views)
+
+    def previewed(self, claim: str, analyst: str) -> dict[str, object]:
+        asked = PreviewRequest(parse_claim(claim), "person", "add_remove", analyst)
+        return msgspec.structs.asdict(self.limits.preview(self.views["census"], asked))
+
+
+@pytest.mark.parametrize("by", ["rows", "decisions", "both"])
+def test_after_a_clock_was_set_back_the_pace_s_period_is_the_ledgers_own(by: str) -> None:
+    assert partition_of(b"census", 1) == 0
+    world = divided()
+    divide(world, "dataset", pace=DAILY)
+    world.now = START + days(5.5)
+    assert code(world.ask("pure:0.08", analyst="ana")) == "granted"
+    set_back(world, START + days(2.5))  # the dataset's last decision is three days ahead now
+    gateway = Gateway(world)
+    if by != "decisions":
+        gateway.read_rows(world)
+    if by != "rows":
+        gateway.read(world.log)
+    shown = gateway.previewed("pure:0.03", "ana")
+    budget = gateway.limits.budget(gateway.views["census"], "ana")
+    decision = world.ask("pure:0.03", analyst="ana")
+    assert code(decision) == "exhausted"
+    assert (shown["granted"], shown["level"], shown["left_at"]) == (
+        *(False, decision.level, decision.left_at),
+    )
+    (level,) = budget.levels
+    assert level.pace is not None
+    assert (level.pace.left, level.pace.ends_at) == (
+        {"epsilon": "0.02", "delta": "0"},
+        decision.left_at[0].more_at,
+    )
+
+
+def test_a_gateway_whose_clock_is_behind_goes_by_the_ledgers() -> None:
+    world = divided()
+    divide(world, "dataset", pace=DAILY)
+    assert code(world.ask("pure:0.1", analyst="ana")) == "granted"
+    world.now = START + days(1)
+    assert code(limit(world, "team", "blue", part="0.5")) == "limit_set"
+    assert code(world.open("other", filter="basic", epsilon="1")) == "opened"
+    gateway = Gateway(world, clock=START)
+    gateway.read(world.log)
+    assert gateway.previewed("pure:0.1", "ana")["granted"]
+    assert code(world.ask("pure:0.1", analyst="ana")) == "granted"
+
+
+def test_a_member_s_time_ends_by_the_ledgers_clock() -> None:
+    world = divided()
+    body = world.admin(
+        "member", member="eve", roles=["analyst"], team="red", until="2026-11-21T12:00:00.000Z"
+    )
+    assert code(world.send("admin", body)) == "member_set"
+    divide(world, "team", "red", part="0.1")
+    world.now = START + days(1)
+    assert code(world.open("other", filter="basic", epsilon="1")) == "opened"
+    gateway = Gateway(world, clock=START)
+    gateway.read(world.log)
+    assert gateway.limits.budget(gateway.views["census"], "eve").team is None
+    assert gateway.previewed("pure:0.2", "eve")["granted"]
+    assert code(world.ask("pure:0.2", analyst="eve")) == "granted"
