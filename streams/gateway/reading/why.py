@@ -69,14 +69,15 @@ async def show_why(
     why = await context_of(request).service.why(dataset, analyst=whose)
     if why is None:
         return never_opened(dataset)
-    seen = _seen(why, standing)
+    seen = seen_of(why, standing)
     if form == "json":
         return Response(encode(seen), media_type=JSON)
     body = await asyncio.to_thread(_csv, seen, table)
     return Response(body, media_type=CSV)
 
 
-def _seen(why: Why, standing: Standing) -> Why:
+def seen_of(why: Why, standing: Standing) -> Why:
+    """Return what somebody sees of who used a dataset."""
     if standing.sees_all:
         return why
     if standing.sees_requests:

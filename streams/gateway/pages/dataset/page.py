@@ -23,9 +23,9 @@ from streams.gateway.pages.dataset.read import Read, previewed, read
 from streams.gateway.pages.dataset.shown.asked import asked
 from streams.gateway.pages.dataset.shown.bars import levels_of
 from streams.gateway.pages.dataset.shown.headline import headline, state_of
+from streams.gateway.pages.dataset.shown.lasting import note_of
 from streams.gateway.pages.dataset.shown.mine import mine
 from streams.gateway.pages.dataset.shown.odometers import readings
-from streams.gateway.pages.dataset.shown.usage import refusals
 from streams.gateway.pages.dataset.shown.words import day
 from streams.gateway.pages.dataset.told import Message, message
 from streams.gateway.pages.dataset.typed import Typed
@@ -97,7 +97,6 @@ def _shown(found: Read) -> dict[str, Any]:
     view, viewer, now = found.view, found.viewer, found.now
     state = state_of(view)
     own_levels = () if found.budget is None else found.budget.levels
-    refused, counts_all = refusals(view)
     sees_all = viewer.standing.sees_all
     return {
         "here": dataset_address(view.dataset),
@@ -110,8 +109,7 @@ def _shown(found: Read) -> dict[str, Any]:
         "used": found.used,
         "asked": [asked(each, found.levels or own_levels, now) for each in found.latest.decisions],
         "latest": found.latest,
-        "refused": refused if viewer.standing.sees_requests else (),
-        "counts_all": counts_all,
+        "lasting_note": note_of(found.used.lasting),
         "readings": readings(view),
         "members": [_told_member(each, now) for each in found.members[:_MOST_MEMBERS]],
         "more_members": max(0, len(found.members) - _MOST_MEMBERS) if sees_all else 0,

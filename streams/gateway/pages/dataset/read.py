@@ -15,6 +15,7 @@ from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.population import JointGuarantee, joint_guarantee
+from accountant.views.why import Why
 from streams.errors import Unavailable
 from streams.gateway.access.sight import Sight
 from streams.gateway.pages.dataset.latest import Latest, latest
@@ -26,10 +27,12 @@ from streams.gateway.pages.dataset.preview_form import (
     reason_of,
 )
 from streams.gateway.pages.dataset.shown.asked import NO_REFUSAL, paces_of, refusal
+from streams.gateway.pages.dataset.shown.lasting import Lasting, lasting
 from streams.gateway.pages.dataset.shown.spending import Spending, spending
-from streams.gateway.pages.dataset.shown.usage import Usage, by_analyst, by_key
+from streams.gateway.pages.dataset.shown.usage import Refused, Usage, by_analyst, by_key, refusals
 from streams.gateway.pages.dataset.shown.words import charged, cut, joined
 from streams.gateway.pages.dataset.viewer import Viewer, viewer_of
+from streams.gateway.reading.why import seen_of as why_seen
 from streams.index import Indexed
 from streams.service import Service
 
@@ -37,16 +40,20 @@ _NO_PURPOSE: Final = "(none given)"
 
 
 class Used(NamedTuple):
-    """Who used a dataset, for those who see what all have asked.
+    """Who used a dataset, and how much longer it lasts.
 
     Attributes:
-        over_time, purposes: None where the door keeps no index.
+        over_time, analysts, purposes: None for who does not see what all have asked; the first
+            and the last also where the door keeps no index.
+        refused: by reason. `lasting`: forecasts, as far as they are seen.
         trouble: why there is nothing, in words; "" where nothing is wrong.
     """
 
     over_time: Spending | None = None
     analysts: Usage | None = None
     purposes: Usage | None = None
+    refused: tuple[Refused, ...] = ()
+    lasting: tuple[Lasting, ...] = ()
     trouble: str = ""
 
 
@@ -98,7 +105,7 @@ async def read(sight: Sight, dataset: str, now: int) -> Read | None:
         levels=await service.levels(dataset) if standing.sees_all else (),
         budget=budget,
         latest=await _latest(service, view, viewer),
-        used=await _used(sight, view, now) if standing.sees_requests else Used(),
+        used=await _used(sight, view, viewer, now),
         now=now,
     )
 
@@ -124,18 +131,26 @@ async def _joint(sight: Sight, view: DatasetView) -> JointGuarantee | None:
     return joint_guarantee(population, seen or [view])
 
 
-async def _used(sight: Sight, view: DatasetView, now: int) -> Used:
+async def _used(sight: Sight, view: DatasetView, viewer: Viewer, now: int) -> Used:
     """Return who used a dataset; an index that is behind leaves out this part of the page."""
-    service, dataset = sight.service, view.dataset
+    service, dataset, standing = sight.service, view.dataset, viewer.standing
     try:
-        analysts = by_analyst(view, await service.usage(dataset))
+        why = await service.why(dataset, analyst=viewer.name if viewer.asks else None)
+        told = Used() if why is None else _told_of(why_seen(why, standing), viewer)
+        if not standing.sees_requests:
+            return told
+        told = told._replace(analysts=by_analyst(view, await service.usage(dataset)))
         if not isinstance(service, Indexed):
-            return Used(analysts=analysts)
+            return told
         days = await service.usage_by(dataset, "day")
         purposes = by_key(view, await service.usage_by(dataset, "purpose"), unnamed=_NO_PURPOSE)
     except Unavailable as error:
         return Used(trouble=cut(str(error)))
-    return Used(spending(view, days, iso(now)[:10]), analysts, purposes)
+    return told._replace(over_time=spending(view, days, iso(now)[:10]), purposes=purposes)
+
+
+def _told_of(why: Why, viewer: Viewer) -> Used:
+    return Used(refused=refusals(why), lasting=lasting(why, viewer.name))
 
 
 async def previewed(sight: Sight, found: Read, form: PreviewForm) -> PreviewForm:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -226,6 +227,26 @@ def test_members_are_shown_to_owners_auditors_and_administrators(
         return
     rows = furnished.door.see(name, f"/datasets/{dataset}/members").json()
     assert {row["member"] for row in rows} == what.members
+
+
+@everybody
+@everywhere
+def test_a_page_names_those_alone_who_are_seen(
+    furnished: Furnished, name: str | None, dataset: str
+) -> None:
+    what, address = seen(name, dataset), f"/pages/datasets/{dataset}"
+    page = furnished.door.see(name, address)
+    assert page.status_code == status(name, dataset)
+    if what is None:
+        missing = furnished.door.see(name, "/pages/datasets/nowhere-at-all")
+        assert page.text.replace(dataset, "nowhere-at-all") == missing.text
+        return
+    read = re.sub(r"<[^>]+>", " ", page.text.partition("<main")[2])
+    named = {each for each in KNOWN if re.search(rf"\b{each}\b", read)}
+    analysts = {asked.partition(" by ")[0] for asked in what.asked}
+    engines = {asked.partition(" by ")[2] for asked in what.asked} - {""}
+    must_be_named = (analysts | what.members) - {name}
+    assert must_be_named <= named - {name} <= must_be_named | engines
 
 
 ME = {

@@ -111,9 +111,10 @@ _RUN_OUT: Final = {
     "pace": "The pace of {whose} has no room for it in this period.",
     "reserved": "The rest of the budget is reserved for others.",
 }
-_OF_THE_DATASET: Final = (
+OF_THE_DATASET: Final = (
     "It was more than what is left of the dataset's budget. A smaller request may fit."
 )
+"""What `exhausted` means where no limit has refused it."""
 
 
 def title(reason: Reason) -> str:
@@ -129,7 +130,7 @@ def meaning(reason: Reason) -> str:
 def why(reason: Reason, level: LevelNamed | None) -> str:
     """Return why a request was refused: by which limit, where one has refused it."""
     if level is None:
-        return _OF_THE_DATASET if reason is Reason.EXHAUSTED else meaning(reason)
+        return OF_THE_DATASET if reason is Reason.EXHAUSTED else meaning(reason)
     who = whose(level.scope, level.name, inside=True)
     if level.what is None:
         return f"{meaning(reason)} So says the budget of {who}."

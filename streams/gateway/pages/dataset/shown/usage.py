@@ -7,16 +7,24 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units, parse_units
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageView
+from accountant.views.why import Why
+from accountant.views.why.told import Refusals
 from streams.gateway.pages.dataset.shown.bars import Bar, bar_of, first_of
-from streams.gateway.pages.dataset.shown.reasons import meaning, title
+from streams.gateway.pages.dataset.shown.reasons import OF_THE_DATASET, meaning, title
 from streams.gateway.pages.dataset.shown.words import cut, part_of, short, symbol
 from streams.index import UsageRow
 
 MOST: Final = 20
 _LONGEST: Final = 120
+_LEVELS: Final = {
+    "dataset": "at the whole dataset's pace, or beside what is reserved",
+    "team": "at a team's limit or pace",
+    "analyst": "at an analyst's own limit or pace",
+    "each": "at what each analyst of a team may use",
+}
 
 
 class Used(NamedTuple):
@@ -94,17 +102,15 @@ def _used(view: DatasetView, row: _Row) -> Used:
     return Used(row.key, f"{name} {short(spent, up=True)}", bar, row.granted, row.refused)
 
 
-def refusals(view: DatasetView) -> tuple[tuple[Refused, ...], bool]:
-    """Return refusals by reason, the most frequent first, and whether all are counted.
+def refusals(why: Why) -> tuple[Refused, ...]:
+    """Return refusals by reason and by the kind of limit, the most frequent first."""
+    most = max((each.refused for each in why.refusals), default=1)
+    return tuple(_refused(each, most) for each in why.refusals)
 
-    A view counts what it was given: one that has not seen the opening began later.
-    """
-    found = sorted(view.reasons.items(), key=lambda item: (-item[1], item[0]))
-    most = found[0][1] if found else 1
-    rows = tuple(
-        Refused(
-            code, title(Reason(code)), meaning(Reason(code)), count, round(100 * count / most, 2)
-        )
-        for code, count in found
-    )
-    return rows, str(Outcome.OPENED) in view.outcomes
+
+def _refused(each: Refusals, most: int) -> Refused:
+    reason = Reason(each.reason)
+    where = _LEVELS.get(each.level or "", "")
+    means = OF_THE_DATASET if reason is Reason.EXHAUSTED and not where else meaning(reason)
+    name = f"{title(reason)} {where}" if where else title(reason)
+    return Refused(each.reason, name, means, each.refused, round(100 * each.refused / most, 2))

@@ -26,6 +26,9 @@ class Behind:
     async def usage(self, dataset: str) -> Any:
         raise Unavailable(f"the index of {dataset} is behind")
 
+    async def why(self, dataset: str, **_: object) -> Any:
+        raise Unavailable(f"the index of {dataset} is behind")
+
     async def decisions(self, dataset: str, **_: int) -> Any:
         raise Unavailable(f"the index of {dataset} is behind")
 
@@ -76,6 +79,8 @@ async def test_of_what_others_asked_nothing_is_read(lasting: PagedDoor) -> None:
     found = await read(sight(lasting.service, "ana"), "survey", NOW)
     assert found is not None
     assert found.used.analysts is None
+    assert found.used.refused == ()
+    assert {row.whose for row in found.used.lasting} == {"You"}
     assert found.levels == ()
     assert [member.member for member in found.members] == ["ana"]
     assert found.budget is not None

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from accountant.views.why import Forecast, Why
+from accountant.views.why.told import Refusals
+from streams.gateway.pages.dataset.shown.lasting import lasting, note_of
 from streams.gateway.pages.dataset.shown.spending import HEIGHT, WIDTH, spending
 from streams.gateway.pages.dataset.shown.usage import by_analyst, by_key, refusals
 from streams.index import UsageRow
@@ -83,12 +88,49 @@ def test_analysts_are_told_by_name() -> None:
     assert (only.key, only.spent, only.bar.used, only.granted) == ("ana", "ε 0.5", "50 %", 3)
 
 
-def test_refusals_are_counted_from_where_the_view_began() -> None:
-    view = dataset(reasons={"closed": 1, "exhausted": 4}, outcomes={"refused": 5})
-    rows, whole = refusals(view)
-    assert [(each.code, each.times, each.width) for each in rows] == [
-        ("exhausted", 4, 100),
-        ("closed", 1, 25),
+def test_refusals_tell_of_which_limit_they_are() -> None:
+    told = why(
+        refusals=(
+            Refusals(reason="exhausted", level="team", refused=4),
+            Refusals(reason="exhausted", refused=2),
+            Refusals(reason="closed", refused=1),
+        )
+    )
+    first, second, third = refusals(told)
+    assert (first.title, first.times, first.width) == (
+        "Did not fit at a team's limit or pace",
+        4,
+        100,
+    )
+    assert second.meaning.startswith("It was more than what is left of the dataset's budget.")
+    assert (third.code, third.width) == ("closed", 25)
+    assert refusals(why()) == ()
+
+
+def test_a_forecast_is_told_with_its_range_or_why_there_is_none() -> None:
+    at = "2027-01-{}T00:00:00.000Z"
+    week = Forecast(
+        scope="all",
+        days=7,
+        spent="0.07",
+        per_day=0.01,
+        left="0.5",
+        runs_out_at=at.format("10"),
+        earliest=at.format("05"),
+    )
+    still = Forecast(scope="team", name="red", days=30, spent="0", per_day=0, left="0.1")
+    dark = Forecast(scope="analyst", name="ana", days=1, spent="0.01", per_day=0.01, note="no sum")
+    other = Forecast(scope="analyst", name="ben", days=1, spent="0.01", per_day=0.01)
+    rows = lasting(why(forecasts=(week, still, dark, other)), "ana")
+    assert [(row.whose, row.pace, row.runs_out, row.range) for row in rows] == [
+        ("All together", "the last 7 days", "10 Jan 2027", "5 Jan 2027 to never"),
+        ("Team red", "the last 30 days", "not at this pace", ""),
+        ("You", "the last day", "cannot be told", ""),
     ]
-    assert not whole
-    assert refusals(dataset(outcomes={"opened": 1})) == ((), True)
+    assert note_of(rows) == "no sum"
+
+
+def why(**fields: Any) -> Why:
+    told = {"dataset": "census", "unit": "epsilon", "at": "2026-11-21T12:00:00.000Z"}
+    amounts = {"budget": "1", "spent": "0.5", "left": "0.5"}
+    return Why(**{**told, **amounts, "spent_ratio": 0.5, "state": "open", **fields})
