@@ -15,6 +15,7 @@ from accountant.records import Decision, decode_decision
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso, issued_at, uuid7
+from accountant.views.usage import analyst_in
 from streams.gateway.access.pages import note_reading
 from streams.gateway.access.sight import Sight, decode_decision_line, sees_decision, sight_of
 from streams.gateway.context import HttpRequest, context_of
@@ -138,7 +139,8 @@ async def _decision(sight: Sight, found: Read, query: Mapping[str, str]) -> Deci
     if value is None or not sees_decision(found.viewer.standing, decode_decision_line(value)):
         return None
     decision = decode_decision(value)
-    return decision if decision.dataset == found.view.dataset else None
+    # Of a request nothing is told here: the id in the address may be any.
+    return decision if analyst_in(decision.request) is None else None
 
 
 def _refilled(

@@ -115,6 +115,8 @@ OF_THE_DATASET: Final = (
     "It was more than what is left of the dataset's budget. A smaller request may fit."
 )
 """What `exhausted` means where no limit has refused it."""
+AT_A_LIMIT: Final = "The dataset had room for it, and a limit had not. A smaller request may fit."
+"""What it means where one has."""
 
 
 def title(reason: Reason) -> str:

@@ -13,7 +13,7 @@ from accountant.views.usage import UsageView
 from accountant.views.why import Why
 from accountant.views.why.told import Refusals
 from streams.gateway.pages.dataset.shown.bars import Bar, bar_of, first_of
-from streams.gateway.pages.dataset.shown.reasons import OF_THE_DATASET, meaning, title
+from streams.gateway.pages.dataset.shown.reasons import AT_A_LIMIT, OF_THE_DATASET, meaning, title
 from streams.gateway.pages.dataset.shown.words import cut, part_of, short, symbol
 from streams.index import UsageRow
 
@@ -111,6 +111,8 @@ def refusals(why: Why) -> tuple[Refused, ...]:
 def _refused(each: Refusals, most: int) -> Refused:
     reason = Reason(each.reason)
     where = _LEVELS.get(each.level or "", "")
-    means = OF_THE_DATASET if reason is Reason.EXHAUSTED and not where else meaning(reason)
+    means = meaning(reason)
+    if reason is Reason.EXHAUSTED:
+        means = AT_A_LIMIT if where else OF_THE_DATASET
     name = f"{title(reason)} {where}" if where else title(reason)
     return Refused(each.reason, name, means, each.refused, round(100 * each.refused / most, 2))

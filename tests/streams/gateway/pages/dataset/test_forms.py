@@ -191,6 +191,17 @@ def test_who_is_no_owner_writes_nothing(paged: PagedDoor, name: str, kind: str) 
     assert paged.kept() == before
 
 
+def test_an_address_tells_of_no_record_but_ones_own(paged: PagedDoor) -> None:
+    answer = paged.fill("olga", "members", member="opie", role_analyst="yes")
+    done = answer.headers["location"].partition("done=")[2]
+    assert "opie is analyst" in words(paged.page("olga", done=done).text)
+    for name in ("ana", "aud", "root"):
+        assert "Not decided yet" in words(paged.page(name, done=done).text)
+    asked = paged.see("ana", "/datasets/survey/requests").json()["decisions"][-1]["request"]
+    page = words(paged.page("ana", done=asked["request_id"]).text)
+    assert "Not decided yet" in page
+
+
 def test_of_what_is_not_seen_nothing_is_told(paged: PagedDoor) -> None:
     fields = {"form_token": paged.token_of("opie"), "member": "opie", "role_owner": "yes"}
     before = paged.kept()
