@@ -51,6 +51,11 @@ _DELTA_EXPLAINED = (
     "for such claims a dataset is opened with --delta-for-claims, a part of --delta"
 )
 
+_BESIDE_EXPLAINED = (
+    "basic composition counts beside the filter, so that no share can be reserved for a team or\n"
+    "an analyst; for such shares a dataset is opened with --beside none"
+)
+
 
 @app.command("open")
 @policy_options(*_OF_A_POLICY, after="name")
@@ -116,6 +121,8 @@ def open_(
         typer.echo(_CAP_EXPLAINED)
     if not json and decision.outcome == "opened" and _keeps_no_delta(plan):
         typer.echo(_DELTA_EXPLAINED)
+    if not json and decision.outcome == "opened" and plan.policy.beside is not UNSET:
+        typer.echo(_BESIDE_EXPLAINED)
     _tell(decision, json)
 
 

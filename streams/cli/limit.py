@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,12 @@ from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from accountant.records import Decision
+    from accountant.records.members import Member
+    from accountant.views.levels import LevelView
+    from streams.client import Accountant
 
 app = typer.Typer(help="Divide a dataset's budget.", no_args_is_help=True)
 
@@ -70,6 +76,7 @@ def set_(
             hint="`accountant limit remove` lifts a limit",
         )
     with explained(), connected(url, token_file, wait=wait) as ledger:
+        standing = ([], []) if json else _standing(ledger, dataset)
         decision = ledger.set_limit(
             dataset,
             scope,
@@ -82,6 +89,10 @@ def set_(
             reason=reason,
             wait=wait,
         )
+    if decision.outcome == "limit_set":
+        given = {"part": part or policy, "pace": pace, "reserved": reserved}
+        for note in _notes(*standing, scope, name, given):
+            typer.echo(f"note: {note}", err=True)
     _tell(decision, json)
 
 
@@ -137,7 +148,50 @@ def list_(
     elif found:
         stdout().print(limit_table(found))
     else:
-        typer.echo(f"{dataset} has no limits: everybody draws on the whole budget")
+        typer.echo(f"{dataset} has no limits that you may see: what is left of it is for all")
+
+
+def _standing(ledger: Accountant, dataset: str) -> tuple[list[LevelView], list[Member]]:
+    """Return the limits and members, to warn of a slip; none where they cannot be read."""
+    from accountant.errors import BudgetError
+
+    with suppress(BudgetError):
+        return ledger.limits(dataset), ledger.members(dataset)
+    return [], []
+
+
+def _notes(
+    limits: Iterable[LevelView],
+    members: Sequence[Member],
+    scope: str,
+    name: str | None,
+    given: Mapping[str, object],
+) -> list[str]:
+    """Return what a new limit takes away, and that nobody has its name: it may be a slip.
+
+    Args:
+        limits, members: before it.
+        given: what it says, by the names of the options.
+    """
+    notes = []
+    before: dict[tuple[str, str | None], LevelView] = {
+        (each.scope, each.name): each for each in limits
+    }
+    if (was := before.get((scope, name))) is not None:
+        had = {"part": was.part or was.policy, "pace": was.pace, "reserved": was.reserved}
+        lost = [f"--{what}" for what, it in had.items() if it is not None and not given[what]]
+        if lost:
+            notes.append(f"it had {' and '.join(lost)} before, which this lifts: give all at once")
+    teams = {each.member: each.team for each in members}
+    if scope == "analyst" and members:
+        if name not in teams:
+            notes.append(f"{name} is no member yet")
+        elif ("each", teams[name]) in before:
+            notes.append(f"the default of team {teams[name]} holds no more for {name}")
+    elif scope != "dataset" and members and name not in teams.values():
+        known = ", ".join(sorted({team for team in teams.values() if team})) or "none"
+        notes.append(f"nobody is in team {name} yet; teams there are: {known}")
+    return notes
 
 
 def _whom(team: str | None, analyst: str | None, each: str | None) -> tuple[str, str | None]:

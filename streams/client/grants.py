@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from accountant.advice.refused import refused_at, when_more
 from accountant.errors import BudgetError
 from accountant.records import encode
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import Outcome, Reason
 from streams.client.answers.codec import decode_answer, encode_answer
 from streams.client.answers.store import AnswerStore, Busy, StillRunning, Stored, Turn
 from streams.client.reply import Reply
@@ -39,11 +40,15 @@ class NotGranted(BudgetError):
         self.fits = reply.fits
         self.request_id = reply.request_id
         said = [f"{reply.dataset or 'the request'} not granted: {self.reason}"]
+        if at := refused_at(reply.decision):
+            said.append(at)
         if reply.left:
             left = ", ".join(f"{name} {amount}" for name, amount in reply.left.items())
             said.append(f"left: {left}")
         if reply.fits:
             said.append(f"this would fit: {reply.fits}")
+        if reply.reason is Reason.EXHAUSTED and reply.decision.level is not None:
+            said.append(when_more(reply.decision))
         said += [then] if then else []
         super().__init__("; ".join(said))
 

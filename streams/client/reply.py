@@ -8,6 +8,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
+from accountant.advice.refused import refused_at
 from accountant.partition import hash_of
 from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
@@ -151,6 +152,8 @@ class Reply:
             if value:
                 shown = value if isinstance(value, str) else _shown(value)
                 told.append(f"{name}={shown}")
+        if at := refused_at(self.decision):
+            told.append(f"why={at!r}")
         return ", ".join(told) + ")"
 
 

@@ -22,6 +22,10 @@ BUDGET_FIELDS: Final = (
     *(field for field in Policy.__struct_fields__ if field in PARAMETERS),
 )
 """The fields of a policy that a level's own budget may have, in the order of a policy."""
+_INSTEAD: Final = {
+    "dataset": "of which a pace alone can be set",
+    "reserved": "since a share is kept for a team or one analyst",
+}
 _PERIOD: Final = re.compile(r"P([1-9][0-9]{0,4})D")
 
 
@@ -52,14 +56,15 @@ def _misplaced(record: SetLimit) -> list[tuple[str, str]]:
         must = "left out" if scope == "dataset" else "given"
         wrong.append(("name", f"must be {must} for scope {scope}"))
     if record.part is not None and record.policy is not None:
-        wrong.append(("policy", "must be left out where part is given"))
+        wrong.append(("policy", "must be left out where part is given: a limit has one budget"))
     for field, scopes in (
         ("part", ("team", "analyst", "each")),
         ("policy", ("team", "analyst", "each")),
         ("reserved", ("team", "analyst")),
     ):
         if getattr(record, field) is not None and scope not in scopes:
-            wrong.append((field, f"must be left out for scope {scope}"))
+            instead = _INSTEAD["reserved" if field == "reserved" else scope]
+            wrong.append((field, f"must be left out for scope {scope}, {instead}"))
     return wrong
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from accountant.advice.refused import when_more
 from accountant.claims.text import claim_text
 from accountant.records import Decision
 from accountant.records.limits.limits import LevelLeft
 from streams.cli.demo.replay import Decided
-from streams.cli.demo.shares import moment
 from streams.cli.demo.teams import TEAM_OF
 from streams.cli.printing.limits import level_words
 from streams.cli.printing.output import short
@@ -25,7 +25,7 @@ def in_words(decided: Decided) -> tuple[str, str]:
     """Return who was refused by what, and what would fit and when more comes."""
     ask, decision = decided
     who = f"{ask.analyst} of {TEAM_OF[ask.analyst]} asked {ask.dataset} {claim_text(ask.claim)}"
-    return f"{who}: {why(decision)}", f"{would_fit(decision)}; {_more(decision)}"
+    return f"{who}: {why(decision)}", f"{would_fit(decision)}; {when_more(decision)}"
 
 
 def why(decision: Decision) -> str:
@@ -59,14 +59,3 @@ def _at(decision: Decision) -> LevelLeft | None:
         if level is not None and (each.scope, each.name) == (level.scope, level.name):
             return each
     return None
-
-
-def _more(decision: Decision) -> str:
-    level, at = decision.level, _at(decision)
-    if level is None:
-        return "no more comes: a budget is never filled up again"
-    if level.what == "pace" and at is not None and at.more_at is not None:
-        return f"more comes on {moment(at.more_at)}"
-    if level.what == "reserved":
-        return "more comes if the owner frees what is kept for others"
-    return "more comes if the owner raises the limit"

@@ -10,6 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from accountant.advice.refused import moment
 from accountant.records.limits.check import days_of
 from accountant.records.limits.limits import Texts
 from accountant.views.levels import LevelView
@@ -80,11 +81,6 @@ def _rest(budget: Texts, left: Texts) -> tuple[float, str]:
     name, whole = next(iter(budget.items()))
     rest = Decimal(left[name])
     return float(1 - rest / Decimal(whole)), f"{name} {short(left[name], 4)}"
-
-
-def moment(at: str) -> str:
-    """Return a time of the log to the minute, as `2026-12-01 10:00 UTC`."""
-    return f"{at[:10]} {at[11:16]} UTC"
 
 
 def shares_table(shares: Sequence[Share], title: str) -> Table:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from accountant.advice.refused import when_more
+from accountant.records.outcomes import Reason
 from streams.cli.printing.limits import level_words
 from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.tables import (
@@ -46,6 +48,8 @@ def _lines(shown: Preview) -> list[Text]:
         lines.append(Text(f"  then  {about_more(shown.more)}", style="bold"))
     elif shown.fits is not None:
         lines.append(Text(f"  fits  {shown.fits}", style="bold"))
+    if shown.reason is Reason.EXHAUSTED:
+        lines.append(Text(f"  then  {when_more(shown)}"))
     if shown.ends is not None:
         said = about_end(shown.ends, granted=shown.granted)
         lines.append(Text(f"  ends  {said}", style="yellow"))

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from accountant.advice.refused import moment, refused_at, whose
 from streams.cli.printing.output import short, spent_bar
 
 if TYPE_CHECKING:
@@ -16,28 +17,10 @@ if TYPE_CHECKING:
 
     from accountant.advice.preview import Preview
     from accountant.records import Decision
-    from accountant.records.limits.limits import LimitTold, Scope, Texts
+    from accountant.records.limits.limits import LimitTold, Texts
     from accountant.views.levels import AnalystBudget, LevelView
 
-_WHOSE = {
-    "dataset": "the whole dataset",
-    "team": "team {name}",
-    "analyst": "analyst {name}",
-    "each": "each analyst of team {name}",
-}
-_RUN_OUT = {
-    "limit": "the limit of {whose} has no room",
-    "pace": "the pace of {whose} has no room until its period ends",
-    "reserved": "the rest of the budget is reserved for others",
-}
 _COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved")
-_TIME_WIDTH = 24
-"""Of a time, which is not to be broken."""
-
-
-def whose(scope: Scope, name: str | None) -> str:
-    """Return whom a limit holds for."""
-    return _WHOSE[scope].format(name=name)
 
 
 def limit_words(limit: LimitTold | None) -> str:
@@ -50,7 +33,7 @@ def limit_words(limit: LimitTold | None) -> str:
     if limit.policy is not None:
         said.append("a budget of its own: " + _amounts(limit.budget))
     if limit.pace is not None:
-        said.append(f"{limit.pace.part} of the budget in each {limit.pace.period}")
+        said.append(f"{limit.pace.part} of the budget {_per(limit.pace.period)}")
     if limit.reserved is not None:
         said.append(f"{limit.reserved.part} reserved")
     what = f", {', '.join(said)}" if said else ""
@@ -60,10 +43,12 @@ def limit_words(limit: LimitTold | None) -> str:
 def level_words(decision: Decision | Preview) -> list[str]:
     """Return which level refuses a request, and what is left at each, line by line."""
     lines = []
-    level = decision.level
-    if level is not None and level.what is not None:
-        lines.append(_RUN_OUT[level.what].format(whose=whose(level.scope, level.name)))
-    for each in decision.left_at or ():
+    if at := refused_at(decision):
+        lines.append(at)
+    for each in decision.left_at:
+        who = whose(each.scope, each.name)
+        if each.scope == "dataset" and each.left is not None and each.left != decision.left:
+            who += ", without what is reserved for others"
         left = [
             f"{what} {_shortly(amounts)}"
             for what, amounts in (("left", each.left), ("left in the period", each.pace_left))
@@ -71,7 +56,7 @@ def level_words(decision: Decision | Preview) -> list[str]:
         ]
         if each.more_at is not None:
             left.append(f"more comes at {each.more_at}")
-        lines.append(f"{whose(each.scope, each.name)}: {', '.join(left)}")
+        lines.append(f"{who}: {', '.join(left)}")
     return lines
 
 
@@ -86,7 +71,7 @@ def limit_table(levels: Iterable[LevelView]) -> Table:
             whose(level.scope, level.name),
             _said(level),
             "" if level.spent_ratio is None else spent_bar(level.spent_ratio),
-            _shortly(level.left),
+            _shortly(level.left, level.budget),
             _pace(level),
             _reserved(level),
         )
@@ -95,8 +80,8 @@ def limit_table(levels: Iterable[LevelView]) -> Table:
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     shown = [place for place, cells in enumerate(zip(*rows, strict=True)) if any(cells)]
     for place in shown:
-        width = _TIME_WIDTH if _COLUMNS[place] == "pace" else None
-        table.add_column(_COLUMNS[place], overflow="fold", min_width=width)
+        column = _COLUMNS[place]
+        table.add_column(column, overflow="fold", no_wrap=column in {"used", "pace"})
     for row in rows:
         table.add_row(*(row[place] for place in shown))
     return table
@@ -110,16 +95,19 @@ def budget_lines(budget: AnalystBudget) -> RenderableType:
     for _ in range(3):
         grid.add_column(overflow="fold")
     grid.add_row(
-        "  the whole dataset", spent_bar(budget.spent_ratio), f"left {_shortly(budget.left)}"
+        "  the whole dataset",
+        spent_bar(budget.spent_ratio),
+        f"left, and not reserved for others, {_shortly(budget.left, budget.budget)}",
     )
     for level in budget.levels:
         name = f"  {whose(level.scope, level.name)}"
         if level.budget is not None:
-            grid.add_row(name, spent_bar(level.spent_ratio or 0.0), f"left {_shortly(level.left)}")
+            left = f"left {_shortly(level.left, level.budget)}"
+            grid.add_row(name, spent_bar(level.spent_ratio or 0.0), left)
         if level.pace is not None:
             pace = level.pace
-            left = f"left {_shortly(pace.left)}, more comes at {pace.ends_at}"
-            grid.add_row(f"{name}, in each {pace.period}", _pace_bar(level), left)
+            left = f"left {_shortly(pace.left, pace.budget)}, anew on {moment(pace.ends_at)}"
+            grid.add_row(f"{name}, {_per(pace.period)}", _pace_bar(level), left)
     return Group(head, grid)
 
 
@@ -133,8 +121,8 @@ def _pace(level: LevelView) -> str:
     pace = level.pace
     if pace is None:
         return ""
-    said = f"{pace.part} in each {pace.period}; left {_shortly(pace.left)}"
-    return f"{said}; more comes at {pace.ends_at}"
+    left = _shortly(pace.left, pace.budget)
+    return f"{pace.part} {_per(pace.period)}\nleft {left}\nuntil {moment(pace.ends_at)}"
 
 
 def _pace_bar(level: LevelView) -> Text:
@@ -147,8 +135,18 @@ def _pace_bar(level: LevelView) -> Text:
 
 def _reserved(level: LevelView) -> str:
     share = level.reserved
-    return "" if share is None else f"{share.part} of the budget; left {_shortly(share.left)}"
+    return "" if share is None else f"{share.part}\nleft {_shortly(share.left, share.budget)}"
 
 
-def _shortly(amounts: Texts | None) -> str:
-    return ", ".join(f"{name} {short(text)}" for name, text in (amounts or {}).items())
+def _per(period: str) -> str:
+    return "a day" if period == "P1D" else f"in {period[1:-1]} days"
+
+
+def _shortly(amounts: Texts | None, budget: Texts | None = None) -> str:
+    """Return amounts in short, without the sums that a budget, where it is given, has at 0."""
+    kept = {
+        name: text
+        for name, text in (amounts or {}).items()
+        if budget is None or budget.get(name) != "0"
+    }
+    return ", ".join(f"{name} {short(text)}" for name, text in kept.items())

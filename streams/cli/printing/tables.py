@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.advice.preview import more_like
+from accountant.advice.refused import when_more
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
 from accountant.filters.beside import ENDED, WITHOUT
@@ -46,10 +47,13 @@ _MEANS = {
     "`accountant member set --role owner`",
     Reason.TOO_MANY_MEMBERS: "a dataset has at most 10,000 members: remove some before, those "
     "whose time is over count too",
-    Reason.UNKNOWN_LIMIT: "there is no such limit to lift",
-    Reason.LIMIT_NOT_POSSIBLE: "the dataset's filter cannot be divided so: under it limits have "
-    "budgets of their own (`--epsilon`), and no pace or reserved share",
-    Reason.OVER_RESERVED: "more would be reserved than is left, or than the team's share holds",
+    Reason.UNKNOWN_LIMIT: "there is no such limit to lift: `accountant limit list` shows those "
+    "there are",
+    Reason.LIMIT_NOT_POSSIBLE: "the dataset cannot be divided so: --reserved needs one that was "
+    "opened with `--beside none` under a filter whose sums add up; under gdp_residue a limit has "
+    "a budget of its own (`--epsilon`) and no pace; or the part leaves nothing of some sum",
+    Reason.OVER_RESERVED: "more would be reserved than is left, or than the team's share holds: "
+    "reserve less, or lower another share first",
     Reason.TOO_MANY_LIMITS: "a dataset has at most 1,000 limits: lift some before",
     Reason.HAS_LIMITS: "the dataset has limits, parts of its budget: lift them before lowering it",
     Reason.OVERLOADED: "too many requests: retry the same request in a minute",
@@ -283,6 +287,8 @@ def explain(decision: Decision) -> list[Text]:
     lines += [Text(f"  {words}") for words in level_words(decision)]
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
+    if decision.reason is Reason.EXHAUSTED:
+        lines.append(Text(f"  then  {when_more(decision)}"))
     if decision.odometers and decision.outcome is Outcome.GRANTED:
         lines.append(Text(f"  odometers {odometers(decision.odometers, ', ')}"))
     if decision.ends is not None:

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 _MOST: Final = 30  # rows; the rest is in --csv
 _FEW: Final = 5
 _WINDOW: Final = {1: "day", 7: "week", 30: "month"}
+_LEVEL: Final = {
+    "dataset": "the whole dataset: its pace, or what is reserved for others",
+    "team": "a team",
+    "analyst": "one analyst",
+    "each": "each analyst of a team",
+}
 _KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
     "analyst": (("analyst", "analyst"), ("team", "team")),
     "team": (("team", "team"), ("analysts", "analysts")),
@@ -85,12 +91,18 @@ def table_by(why: Why, by: WhyBy, me: str | None, *, most: int = _MOST) -> Table
     elif by == "reason":
         table = _table("refused for", ("reason", "at the limit of", "requests"))
         for row in found[:most]:
-            table.add_row(row["reason"], row["level"] or "", str(row["refused"]))
+            table.add_row(row["reason"], _at(row), str(row["refused"]))
     else:
         table = _spending(why, by, found[:most], me)
     if len(found) > most:
         table.caption = f"and {len(found) - most:,} more: --csv has all"
     return table
+
+
+def _at(row: dict[str, Any]) -> str:
+    if row["level"] is None and row["reason"] == "exhausted":
+        return "the dataset's own budget"
+    return _LEVEL.get(row["level"], "")
 
 
 def _table(title: str, columns: Iterable[str]) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from accountant.advice.refused import refused_at
 from accountant.html_table import grid, table
 from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView
@@ -43,6 +44,7 @@ def reply_html(reply: Any) -> str:
         ("granted", "yes" if reply.granted else "no"),
         ("outcome", str(reply.outcome)),
         ("reason", str(reply.reason or "")),
+        ("why", refused_at(reply.decision)),
         ("dataset", reply.dataset or ""),
         ("cost", _amounts(reply.cost)),
         ("asked", _amounts(reply.asked)),

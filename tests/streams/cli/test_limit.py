@@ -75,3 +75,22 @@ def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
     done = census("limit", "remove", "census", "--team", "blue", *BY)
     assert done.code == 1
     assert "there is no such limit to lift" in done.out + done.err
+
+
+def test_what_a_limit_takes_away_is_noted(census: Command) -> None:
+    def noted(*words: str) -> str:
+        done = census("limit", "set", "census", *words, *BY)
+        assert done.code == 0, done.out + done.err
+        return done.err
+
+    assert "note" not in noted("--team", "blue", "--part", "0.5", "--reserved", "0.3")
+    assert "it had --reserved before" in noted("--team", "blue", "--part", "0.4")
+    assert "teams there are: blue" in noted("--team", "bleu", "--part", "0.4")
+    assert "note" not in noted("--each", "blue", "--pace", "0.1")
+    assert "the default of team blue holds no more" in noted("--analyst", "ana", "--part", "0.2")
+    assert "zoe is no member yet" in noted("--analyst", "zoe", "--part", "0.2")
+
+
+def test_a_refusal_says_when_more_comes(census: Command) -> None:
+    assert census("limit", "set", "census", "--team", "blue", "--part", "0.1", *BY).code == 0
+    assert "raises the limit" in census("ask", "census", "pure:0.2", "--analyst", "ana").out

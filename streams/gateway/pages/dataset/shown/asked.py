@@ -150,7 +150,9 @@ def refusal(
     if reason is Reason.EXHAUSTED:
         pace = paces.get((level.scope, level.name)) if level is not None else None
         if level is not None and level.what == "pace":
-            more = "A new period has begun since: ask again."
+            more = "That pace was lifted since, or began anew: ask again."
+            if pace is not None:
+                more = "A new period has begun since: ask again."
             if pace is not None and _is_same_period(pace, decided_at):
                 more_at, more = moment(pace.ends_at), ""
         elif level is not None and level.what == "limit":

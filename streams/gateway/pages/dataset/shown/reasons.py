@@ -49,10 +49,12 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     ),
     Reason.UNKNOWN_LIMIT: ("No such limit", "There is nothing to lift there."),
     Reason.LIMIT_NOT_POSSIBLE: (
-        "The filter cannot be divided so",
+        "The dataset cannot be divided so",
         (
-            "Under this dataset's filter a limit needs a budget of its own, such as an epsilon, "
-            "and there is no pace or reserved share; or the part leaves nothing of some sum."
+            "A share can be reserved only of a dataset that was opened without basic composition "
+            "beside (beside: none), under a filter whose sums add up. Under gdp_residue a limit "
+            "needs a budget of its own, such as an epsilon, and there is no pace. Or the part "
+            "leaves nothing of some sum."
         ),
     ),
     Reason.OVER_RESERVED: (
