@@ -246,7 +246,7 @@ class Draft:
             floor=self.floor,
             next=NextOffsets(**self.next),
             datasets=len(self.partition.ledgers) + self._opened,
-            checksum=text_of(total),
+            checksum=text_of(total, self.resets),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,

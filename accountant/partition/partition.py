@@ -107,7 +107,7 @@ class Partition:
             floor=self.floor,
             next=NextOffsets(**self.next),
             datasets=len(self.ledgers),
-            checksum=text_of(self.summed().total),
+            checksum=text_of(self.summed().total, self.resets),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,
