@@ -259,6 +259,13 @@ class Draft:
     def absorb(self) -> None:
         """Make the changes the partition's own. Call it once they are committed."""
         state = self.partition
+        state.moves += 1
+        try:
+            self._absorb(state)
+        finally:
+            state.moves += 1
+
+    def _absorb(self, state: Partition) -> None:
         state.rules = self.rules
         state.sequence, state.head = self.sequence, self.head
         state.decided_at, state.floor = self.decided_at, self.floor
