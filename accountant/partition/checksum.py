@@ -19,8 +19,15 @@ _MODULUS: Final = 1 << 64
 crc_of_row: Final = zlib.crc32
 
 
-def text_of(total: int) -> str:
-    """Return a sum of CRCs in 16 hexadecimal digits, its form in the partition's row."""
+def text_of(total: int, resets: tuple[int, int] = (0, 0)) -> str:
+    """Return a sum of CRCs in 16 hexadecimal digits, its form in the partition's row.
+
+    Args:
+        resets: how often the clock was set back, and to which time at last. Whether a pace has
+            room depends on it and no other row holds it, so it is in the sum once it was.
+    """
+    if any(resets):
+        total += crc_of_row(b"[%d,%d]" % resets)
     return f"{total % _MODULUS:016x}"
 
 

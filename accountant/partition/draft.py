@@ -246,7 +246,7 @@ class Draft:
             floor=self.floor,
             next=NextOffsets(**self.next),
             datasets=len(self.partition.ledgers) + self._opened,
-            checksum=text_of(total),
+            checksum=text_of(total, self.resets),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,
@@ -259,6 +259,13 @@ class Draft:
     def absorb(self) -> None:
         """Make the changes the partition's own. Call it once they are committed."""
         state = self.partition
+        state.moves += 1
+        try:
+            self._absorb(state)
+        finally:
+            state.moves += 1
+
+    def _absorb(self, state: Partition) -> None:
         state.rules = self.rules
         state.sequence, state.head = self.sequence, self.head
         state.decided_at, state.floor = self.decided_at, self.floor

@@ -58,6 +58,25 @@ class LevelTable:
         """Return what all shares of a dataset withhold together, empty for nothing."""
         return self._withheld.get(dataset, ())
 
+    def of_one(self, dataset: str, analyst: str, team: str) -> LevelTable:
+        """Return a copy of what an analyst's requests are checked at, which nothing moves.
+
+        Args:
+            team: the analyst's, "" for none.
+        """
+        found, own = LevelTable(), self.get((dataset, "analyst", "", analyst))
+        teams = {team, own.within if own is not None else ""}
+        keys: list[Key] = [(dataset, "dataset", "", ""), (dataset, "analyst", "", analyst)]
+        keys += [(dataset, "each", "", team), (dataset, "each", team, analyst)]
+        keys += [(dataset, "team", "", name) for name in teams]
+        for key in keys:
+            level = self.get(key)
+            if level is not None:
+                found.keep(key, level)
+        booked = {(dataset, name): self.booked(dataset, name) for name in teams}
+        found.take_sums(booked, {dataset: self.withheld(dataset)})
+        return found
+
     def put(self, level: Level) -> None:
         """Replace a level."""
         self.replace(level.key, level)

@@ -40,6 +40,7 @@ class Partition:
         resets: how often the clock was set back by rules that know a pace, and to which time at
             last, in milliseconds.
         checksum: of the rows of datasets, members and levels, as far as those are known.
+        moves: how often it began or ended to take in changes; an odd number within.
     """
 
     __slots__ = (
@@ -55,6 +56,7 @@ class Partition:
         "ledgers",
         "levels",
         "members",
+        "moves",
         "next",
         "resets",
         "rules",
@@ -78,6 +80,7 @@ class Partition:
         self.levels = LevelTable()
         self.resets = 0, 0
         self.checksum = Checksum()
+        self.moves = 0
 
     def summed(self) -> Checksum:
         """Return the checksum of all rows; those never written are written for it."""
@@ -107,7 +110,7 @@ class Partition:
             floor=self.floor,
             next=NextOffsets(**self.next),
             datasets=len(self.ledgers),
-            checksum=text_of(self.summed().total),
+            checksum=text_of(self.summed().total, self.resets),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,

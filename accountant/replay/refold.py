@@ -35,6 +35,7 @@ from accountant.replay.apply import apply, remember, source_named
 from accountant.replay.differing import differing_row
 from accountant.replay.divided import miscounted_levels, take_level_row
 from accountant.replay.enrolled import miscounted, take_member_row
+from accountant.replay.set_back import SetBack, miscounted_resets
 from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.times import from_iso
 
@@ -89,6 +90,7 @@ class Refold:
         self._witness = None if instead_of is None else instead_of._as_witness()
         self._last: Decision | None = None
         self._next: dict[Source, int] = {}
+        self._set_back = SetBack()
 
     @classmethod
     def going_on(cls, partition: Partition, *, instead_of: Refold | None = None) -> Refold:
@@ -154,11 +156,13 @@ class Refold:
         wrong = miscounted(self._partition) or miscounted_levels(self._partition)
         if wrong is not None:
             raise StateMismatch(wrong)
-        checksum = text_of(self._partition.checksum.total)
+        resets = row.resets or 0, row.reset_at or 0
+        checksum = text_of(self._partition.checksum.total, resets)
         if row.checksum is not msgspec.UNSET and row.checksum != checksum:
             raise StateMismatch(
-                f"the rows of datasets, members and levels have the checksum {checksum}, the "
-                f"partition's row says {row.checksum}: one of them is older than it, or was changed"
+                f"the rows of datasets, members and levels, and the resets of the clock, have the "
+                f"checksum {checksum}, the partition's row says {row.checksum}: one of them is "
+                "older than it, or was changed"
             )
         return max(0, row.floor - self._genesis.skew_ms)
 
@@ -211,6 +215,7 @@ class Refold:
             if decision.outcome is Outcome.CLOCK_RESET and self._last is not None:
                 self._partition.ids.forget(from_iso(self._last.floor))  # as `apply` does
             self._last = decision
+            self._set_back = self._set_back.after(decision)
             if decision.source is not None:
                 self._next[source_named(decision.source.topic)] = decision.source.offset + 1
         remember(self._partition, decision, digest)
@@ -276,6 +281,9 @@ class Refold:
                 f"the partition's row has the times {stated} and the offsets {followed}, "
                 f"decision {last.partition_sequence} makes them {due} and {self._next}"
             )
+        wrong = miscounted_resets(self._partition, row, self._set_back)
+        if wrong is not None:
+            raise StateMismatch(wrong)
 
     def _as_witness(self) -> StateWitness:
         row = self._row

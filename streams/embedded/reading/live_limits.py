@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from accountant.advice.preview import Preview, preview
@@ -32,15 +33,13 @@ class LiveLimits:
 
     def budget(self, dataset: str, analyst: str) -> AnalystBudget | None:
         """As `Service.budget_for`."""
-        divided = self._divided(dataset)
-        if divided is None:
-            return None
-        return analyst_budget(divided, analyst, self._team_of(dataset, analyst))
+        divided, team = self._divided_for(dataset, analyst)
+        return None if divided is None else analyst_budget(divided, analyst, team)
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """As `Service.preview`."""
-        team = self._team_of(view.dataset, asked.analyst or "")
-        return preview(view, asked, self._divided(view.dataset), team)
+        divided, team = self._divided_for(view.dataset, asked.analyst or "")
+        return preview(view, asked, divided, team)
 
     def _divided(self, dataset: str) -> Divided | None:
         held = self._held()
@@ -49,9 +48,23 @@ class LiveLimits:
             return None
         return Divided(ledger, held.levels, self._now(held), held.resets)
 
-    def _team_of(self, dataset: str, analyst: str) -> str:
-        held = self._held()
-        return team_of(held.members.get(dataset, analyst), self._now(held))
+    def _divided_for(self, dataset: str, analyst: str) -> tuple[Divided | None, str]:
+        """Return what somebody's requests are checked at, and their team, all of one moment.
+
+        Another thread commits meanwhile: a ledger of before and a share of after a grant would
+        together promise what neither does.
+        """
+        while True:
+            held = self._held()
+            moves, ledger, now = held.moves, held.ledgers.get(dataset), self._now(held)
+            if ledger is None:
+                return None, ""
+            team = team_of(held.members.get(dataset, analyst), now)
+            levels = held.levels.of_one(dataset, analyst, team)
+            divided = Divided(ledger, levels, now, held.resets)
+            if held.moves == moves and moves % 2 == 0:
+                return divided, team
+            time.sleep(0)
 
     def _now(self, held: Partition) -> int:
         return max(self._clock.now(), held.decided_at)

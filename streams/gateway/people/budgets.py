@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from litestar import Response, get
 from litestar.params import FromPath
 
@@ -14,6 +17,8 @@ from streams.gateway.access.refusal import forbidden
 from streams.gateway.access.sight import Sight, Standing, sight_of
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.problems import JSON, never_opened
+
+_AT_A_TIME: Final = 50  # each some 5 microseconds, with limits 50
 
 
 @get("/datasets/{dataset:str}/limits", tags=["access"])
@@ -71,7 +76,8 @@ async def show_own_budgets(request: HttpRequest) -> Response[bytes]:
 
     Without authentication a door knows nobody, and answers with none.
     """
-    return Response(encode(await own_budgets(request)), media_type=JSON)
+    budgets = await own_budgets(request)
+    return Response(await asyncio.to_thread(encode, budgets), media_type=JSON)
 
 
 async def own_budgets(request: HttpRequest) -> list[AnalystBudget]:
@@ -81,7 +87,9 @@ async def own_budgets(request: HttpRequest) -> list[AnalystBudget]:
         return []
     context, sight = context_of(request), sight_of(request)
     found: list[AnalystBudget] = []
-    for view in await context.service.datasets():
+    for number, view in enumerate(await context.service.datasets()):
+        if number % _AT_A_TIME == 0:
+            await asyncio.sleep(0)  # with very many datasets, others' turns are in between
         if view.policy.access == "members" and not _may_ask(sight, view.dataset):
             continue
         budget = await context.service.budget_for(view.dataset, who.name)

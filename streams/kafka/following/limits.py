@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from accountant.advice.preview import Preview, preview
 from accountant.partition.key_hash import partition_of
@@ -94,11 +95,12 @@ class FollowedLimits:
         divided = self._divided(view)
         return analyst_budget(divided, analyst, self._team_of(view, analyst, divided.at))
 
-    def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
-        """As `Service.preview`."""
-        divided = self._divided(view)
-        team = self._team_of(view, asked.analyst or "", divided.at)
-        return preview(view, asked, divided, team)
+    def preview(self, view: DatasetView, asked: PreviewRequest) -> Callable[[], Preview]:
+        """Return what makes a preview as of now; any thread may call it, while decisions follow."""
+        divided, analyst = self._divided(view), asked.analyst or ""
+        team = self._team_of(view, analyst, divided.at)
+        levels = divided.levels.of_one(view.dataset, analyst, team)
+        return partial(preview, view, asked, divided._replace(levels=levels), team)
 
     def _divided(self, view: DatasetView) -> Divided:
         partition = partition_of(view.dataset.encode(), self._partitions)

@@ -70,7 +70,7 @@ class FollowedReads(UsageAnswers):
         if view is None:
             return None
         self._check_follows()
-        return await asyncio.to_thread(self._limits.preview, view, asked)
+        return await asyncio.to_thread(self._limits.preview(view, asked))
 
     async def levels(self, dataset: str) -> list[LevelView]:
         view = self._views.get(dataset)

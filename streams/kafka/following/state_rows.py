@@ -120,5 +120,6 @@ def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
     """Return whether these are all the rows of others that the partition's row counts."""
     sums = [crc_of_row(row) for row in rows]
     # Earlier versions wrote the partition's row without a checksum.
-    same = partition.checksum in (msgspec.UNSET, text_of(sum(sums)))
+    resets = partition.resets or 0, partition.reset_at or 0
+    same = partition.checksum in (msgspec.UNSET, text_of(sum(sums), resets))
     return same and partition.rows == len(sums)

@@ -147,6 +147,8 @@ class Life:
         right = {"levels": counts, "resets": clock.resets, "reset_at": clock.reset_at}
         assert told == {name: count for name, count in right.items() if count}
         total = sum(zlib.crc32(value) for key, value in self.rows.items() if key != OWN)
+        if clock.resets:
+            total += zlib.crc32(b"[%d,%d]" % (clock.resets, clock.reset_at))
         assert own["checksum"] == f"{total % 2**64:016x}"
 
     def reset_clock(self, at: int) -> None:

@@ -50,8 +50,11 @@ def check_state(partition: Partition, rows: Mapping[bytes, bytes]) -> None:
         else:
             # A seal holds the hash of their bytes.
             agree("state", value, line(others[key]).rstrip(), key)
-    total = sum(zlib.crc32(value) for value in found.values()) % 2**64
-    row = {**partition_row(partition), "checksum": f"{total:016x}"}
+    row = partition_row(partition)
+    total = sum(zlib.crc32(value) for value in found.values())
+    if "resets" in row:
+        total += zlib.crc32(f"[{row['resets']},{row['reset_at']}]".encode())
+    row["checksum"] = f"{total % 2**64:016x}"
     _as_state(json.loads(rows[own]), row, own)
 
 

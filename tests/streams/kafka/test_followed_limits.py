@@ -62,7 +62,7 @@ class Gateway:
 
     def previewed(self, claim: str, analyst: str) -> dict[str, object]:
         asked = PreviewRequest(parse_claim(claim), "person", "add_remove", analyst)
-        return msgspec.structs.asdict(self.limits.preview(self.views["census"], asked))
+        return msgspec.structs.asdict(self.limits.preview(self.views["census"], asked)())
 
 
 @pytest.mark.parametrize("by", ["rows", "decisions", "both"])
@@ -91,6 +91,20 @@ def test_after_a_clock_was_set_back_the_pace_s_period_is_the_ledgers_own(by: str
         {"epsilon": "0.02", "delta": "0"},
         decision.left_at[0].more_at,
     )
+
+
+def test_a_preview_is_of_the_moment_at_which_it_was_asked_for() -> None:
+    world = divided()
+    assert code(limit(world, "analyst", "ben", reserved="0.9")) == "limit_set"
+    gateway = Gateway(world)
+    gateway.read(world.log)
+    asked = PreviewRequest(parse_claim("pure:0.101"), "person", "add_remove", "ana")
+    made = gateway.limits.preview(gateway.views["census"], asked)
+    known = len(world.log)
+    assert code(world.ask("pure:0.5", analyst="ben")) == "granted"
+    gateway.read(world.log[known:])  # while a thread looks at what it was given
+    shown = made()
+    assert (shown.granted, shown.fits) == (False, "pure:0.1")
 
 
 def test_a_gateway_whose_clock_is_behind_goes_by_the_ledgers() -> None:

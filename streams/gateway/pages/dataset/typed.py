@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ from accountant.views.levels import LevelView
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
 _LONGEST: Final = 2_000
+_EXACT: Final = Context(prec=100)  # more digits than a part may have
 _BEYOND: Final = (
     "This limit has a budget of a filter with more fields than this form has: what is saved here "
     "takes its place."
@@ -104,7 +105,11 @@ def _budget(policy: Mapping[str, Any] | None) -> dict[str, str]:
 
 def percent(ratio: str | None) -> str:
     """Return a ratio as somebody types a percentage: `20` of `0.2`."""
-    return "" if ratio is None else f"{(Decimal(ratio) * 100).normalize():f}"
+    return (
+        ""
+        if ratio is None
+        else f"{_EXACT.multiply(Decimal(ratio), Decimal(100)).normalize(_EXACT):f}"
+    )
 
 
 def member_record(
@@ -163,10 +168,10 @@ def _ratio(value: Mapping[str, str], name: str) -> str | None:
     if not text:
         return None
     found = _PERCENT.fullmatch(text)
-    ratio = None if found is None else Decimal(found[1]) / 100
+    ratio = None if found is None else _EXACT.divide(Decimal(found[1]), Decimal(100))
     if ratio is None or not 0 < ratio <= 1:
         raise RequestInvalid(name, "must be a percentage above 0 and at most 100, such as 20", text)
-    return f"{ratio.normalize():f}"
+    return f"{ratio.normalize(_EXACT):f}"
 
 
 def _pace(value: Mapping[str, str]) -> dict[str, str] | None:

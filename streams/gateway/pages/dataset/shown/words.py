@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_UP, Decimal, localcontext
+from decimal import (
+    ROUND_CEILING,
+    ROUND_DOWN,
+    ROUND_FLOOR,
+    ROUND_UP,
+    Context,
+    Decimal,
+    localcontext,
+)
 from typing import Final, NamedTuple
 
 from accountant.records.limits.limits import Scope
@@ -15,6 +23,7 @@ _DIGITS: Final = 4
 _RATIO_DIGITS: Final = 12
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
 _LONGEST: Final = 300
+_EXACT: Final = Context(prec=100)  # more digits than a ratio may have
 
 
 class Moment(NamedTuple):
@@ -115,7 +124,7 @@ def _percent(ratio: float | Decimal, rounding: str) -> str:
 
 def ratio_text(text: str) -> str:
     """Return an owner's ratio as a percentage, exactly: `0.2` is `20 %`."""
-    return f"{(Decimal(text) * 100).normalize():f} %"
+    return f"{_EXACT.multiply(Decimal(text), Decimal(100)).normalize(_EXACT):f} %"
 
 
 def moment(iso: str) -> Moment:

@@ -12,6 +12,7 @@ from accountant.records.members import Member
 from streams.client.owned.records import prepare_limit, prepare_member
 from streams.gateway.pages.dataset.preview_form import claim_of
 from streams.gateway.pages.dataset.preview_form import typed as preview_typed
+from streams.gateway.pages.dataset.shown.words import ratio_text
 from streams.gateway.pages.dataset.typed import (
     Typed,
     filters,
@@ -19,6 +20,7 @@ from streams.gateway.pages.dataset.typed import (
     member_record,
     of_limit,
     of_member,
+    percent,
     refilled,
     typed,
     wrong,
@@ -248,3 +250,18 @@ def test_what_is_wrong_with_a_claim_names_its_input(query: dict[str, str], field
 
 def test_an_unknown_kind_is_the_first() -> None:
     assert preview_typed({"kind": "<script>"}).kind == "pure"
+
+
+@pytest.mark.parametrize("digits", [26, 27, 28, 34, 36])
+def test_a_percentage_is_never_rounded(digits: int) -> None:
+    typed_in = "99." + "9" * digits
+    record = limited(limit(scope="team", name="red", part=typed_in, reserved=typed_in))
+    assert record["part"] == record["reserved"] == "0.99" + "9" * digits
+    assert percent(record["part"]) == typed_in
+    assert ratio_text(record["part"]) == f"{typed_in} %"
+
+
+def test_to_save_a_limit_as_it_is_shown_changes_nothing() -> None:
+    part = "0.0" + "123456789" * 4
+    shown = of_limit(_ID, level(scope="team", name="red", part=part))
+    assert limited(limit(**shown.values))["part"] == part
