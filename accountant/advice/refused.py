@@ -44,7 +44,7 @@ def when_more(decision: Decision | Preview) -> str:
         for each in decision.left_at:
             if (each.scope, each.name) == (level.scope, level.name) and each.more_at is not None:
                 return f"more comes on {moment(each.more_at)}"
-        return "more comes when the period ends"
+        return "no more comes: a whole period has no room for it either, ask for less at a time"
     if level.what == "reserved":
         return "more comes if the owner frees what is kept for others"
     return "more comes if the owner raises the limit"

@@ -205,7 +205,7 @@ def _refuse_at_level(
         fits=fits,
         ends=would_end(ledger.plan, ledger.spent, fits),
         level=denial.level,
-        left_at=left_at(denial.standing, ledger),
+        left_at=left_at(denial.standing, ledger, asked),
     )
     return after, verdict
 

@@ -65,7 +65,7 @@ class UsageAnswers(ABC):
                 budget = await self.budget_for(dataset, name)
                 if budget is not None:
                     budgets[name] = budget
-        left = lefts(view, levels, budgets)
+        left = lefts(view, levels, budgets, {each.team for each in members if each.team})
         # In a thread: thousands of rows would keep the loop from answering others.
         return await asyncio.to_thread(
             why_of, view, sums, members, now=now, analyst=analyst, left=left

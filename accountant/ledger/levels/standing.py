@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from accountant.amounts import format_units
+from accountant.claims.price import Price
 from accountant.fractional import written
 from accountant.ledger import Ledger
 from accountant.ledger.levels.bound import Bounds
@@ -79,8 +80,15 @@ def applied(
     return Applied(level, rule, bounds, spent, paced.amounts, held)
 
 
-def left_at(standing: Standing, ledger: Ledger) -> tuple[LevelLeft, ...]:
-    """Return what each level has left, for somebody whose request did not fit."""
+def left_at(
+    standing: Standing, ledger: Ledger, asked: Price | None = None
+) -> tuple[LevelLeft, ...]:
+    """Return what each level has left, for somebody whose request did not fit.
+
+    Args:
+        asked: what it costs the dataset, where waiting may help: it is told when a pace begins
+            anew, if a whole period has room for that.
+    """
     found: list[LevelLeft] = []
     whole = left_of_others(standing, ledger)
     for each in standing.applied:
@@ -90,7 +98,9 @@ def left_at(standing: Standing, ledger: Ledger) -> tuple[LevelLeft, ...]:
             left, whole = whole, None
         pace_left, more_at = None, None
         if pace is not None:
-            pace_left, more_at = pace.left(each.paced), iso(each.rule.ends_at(each.window))
+            pace_left = pace.left(each.paced)
+            if asked is not None and pace.charge(pace.nothing, asked) is not None:
+                more_at = iso(each.rule.ends_at(each.window))
         if left is not None or pace_left is not None:
             found.append(LevelLeft(told.scope, told.name, left, pace_left, more_at))
     if whole is not None:

@@ -123,7 +123,7 @@ class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         left: of its limit; of the dataset, what is left where others' shares are kept back.
         pace_left: of its pace, until the period ends.
-        more_at: when that is, and the next period begins with all of its pace.
+        more_at: when that is, if a whole period has room for the request.
     """
 
     scope: Scope

@@ -13,7 +13,6 @@ from accountant.views.why.forecast import Left, Whose
 
 _NOT_ONE_SUM = "the filter does not count in this sum alone"
 _OTHER_UNIT = "a limit counts in another unit"
-_SHARES = "what is reserved for others is not taken off"
 
 
 def left_of_dataset(view: DatasetView) -> Left:
@@ -30,31 +29,55 @@ def left_of_dataset(view: DatasetView) -> Left:
 
 
 def lefts(
-    view: DatasetView, levels: Iterable[LevelView], budgets: Mapping[str, AnalystBudget]
+    view: DatasetView,
+    levels: Iterable[LevelView],
+    budgets: Mapping[str, AnalystBudget],
+    teams: Iterable[str] = (),
 ) -> dict[Whose, Left]:
-    """Return what is left for all, for the teams that have a limit, and for some analysts.
+    """Return what is left for all, for teams, and for some analysts.
+
+    Of a team nothing that is kept for others is left, so somewhat less than its members may use,
+    of whom one may have a share of their own.
 
     Args:
         levels: the dataset's limits that are in force.
         budgets: of analysts.
+        teams: those without a limit of their own.
     """
     whole, unit = left_of_dataset(view), next(iter(view.budget))
     found = {Whose("all"): whole}
     if whole.units is None:
         return found
     known = list(levels)
-    reserved = [level for level in known if level.reserved is not None]
-    for level in known:
-        if level.scope == "team" and level.name is not None:
-            others = any(each.name != level.name for each in reserved)
-            least = _least(whole.units, [level], unit)
-            found[Whose("team", level.name)] = (
-                least if least.note or not others else Left(least.units, _SHARES)
-            )
+    limited = {level.name: level for level in known if level.scope == "team"}
+    for team in {*teams, *(name for name in limited if name is not None)}:
+        units = max(0, whole.units - _kept_for_others(known, team, unit))
+        own = [limited[team]] if team in limited else []
+        found[Whose("team", team)] = _least(units, own, unit)
     for name, budget in budgets.items():
-        own = parse_units(budget.left.get(unit, "0"))
-        found[Whose("analyst", name)] = _least(own, budget.levels, unit)
+        own_left = parse_units(budget.left.get(unit, "0"))
+        found[Whose("analyst", name)] = _least(own_left, budget.levels, unit)
     return found
+
+
+def _kept_for_others(levels: Iterable[LevelView], team: str, unit: str) -> Units:
+    """Return what is still reserved for other teams, and for analysts whose share is not within it.
+
+    Of a team's share and those of its analysts within it, whichever is more: as `decide` keeps it.
+    """
+    teams, within = dict[str, Units](), dict[str, Units]()
+    for level in levels:
+        share = level.reserved
+        if share is None:
+            continue
+        left = parse_units(share.left.get(unit, "0"))
+        if level.scope == "team":
+            teams[level.name or ""] = left
+        else:
+            place = share.team or ""
+            within[place] = within.get(place, 0) + left
+    names = (teams.keys() | within.keys()) - {team}
+    return sum(max(teams.get(name, 0), within.get(name, 0)) for name in names)
 
 
 def _least(units: Units, levels: Iterable[LevelView], unit: str) -> Left:

@@ -26,7 +26,8 @@ def own_alone(why: Why, name: str) -> Why:
     """Return what is seen by who sees their own requests alone.
 
     The dataset's totals are everybody's who sees the dataset; of all else `name`'s alone is left,
-    and no sums by purpose, week or reason, which tell how others ask.
+    and no sums by purpose, week or reason, which tell how others ask; nor the largest grants, since
+    whether one's own are among those tells how large others' are.
     """
     return msgspec.structs.replace(
         why,
@@ -36,7 +37,7 @@ def own_alone(why: Why, name: str) -> Why:
         by_purpose=(),
         by_week=(),
         refusals=(),
-        largest=tuple(each for each in why.largest if each.analyst == name),
+        largest=(),
         forecasts=tuple(
             each for each in why.forecasts if each.scope == "analyst" and each.name == name
         ),

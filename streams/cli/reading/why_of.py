@@ -51,5 +51,6 @@ def _counted(url: str, dataset: str, analyst: str | None, token_file: Path | Non
             return None
         levels = views.levels(dataset)
         analysts = spenders(sums, members, analyst)[1] if levels else []
-        left = lefts(view, levels, views.budgets_in(view, analysts) if analysts else {})
+        budgets = views.budgets_in(view, analysts) if analysts else {}
+        left = lefts(view, levels, budgets, {each.team for each in members if each.team})
     return why_of(view, sums, members, now=now, analyst=analyst, left=left)

@@ -75,16 +75,16 @@ class StateRows:
         self, tp: TopicPartition, own: bytes | None, rows: dict[bytes, bytes]
     ) -> None:
         try:
+            # First: by how often the clock was set back, a level's row tells what a pace has left.
+            partition = None if own is None else decode_partition_row(own)
+            if partition is not None:
+                self.take_branch(tp.partition, partition.branch or 0)
+                self.take_time(tp.partition, partition.partition_sequence, partition.decided_at)
+                if self._on_partition_row is not None:
+                    self._on_partition_row(partition)
             for value in rows.values():
                 await self._on_row(tp.partition, decode_row(value))
-            if own is None:
-                return
-            partition = decode_partition_row(own)
-            self.take_branch(tp.partition, partition.branch or 0)
-            self.take_time(tp.partition, partition.partition_sequence, partition.decided_at)
-            if self._on_partition_row is not None:
-                self._on_partition_row(partition)
-            if are_all(partition, rows.values()):
+            if partition is not None and are_all(partition, rows.values()):
                 self._missing.remove(tp)
         except (*DECODE_ERRORS, ValueError) as error:  # of an amount that is none
             # The partition's next owner writes such rows again; the log holds the decisions.

@@ -34,7 +34,7 @@ def refused(**given: Any) -> Decision:
         (LevelNamed("team", "blue", "limit"), "the limit of team blue has no room", "raises"),
         (LevelNamed("dataset", None, "reserved"), "the rest of the budget is reserved", "frees"),
         (LevelNamed("each", "blue", "pace"), "the pace of each analyst of team blue", "2026-12-01"),
-        (LevelNamed("team", "blue", "pace"), "the pace of team blue", "when the period ends"),
+        (LevelNamed("team", "blue", "pace"), "the pace of team blue", "a whole period has no room"),
     ],
 )
 def test_a_refusal_says_which_level_and_when_more_comes(

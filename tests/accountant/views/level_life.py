@@ -214,7 +214,9 @@ def left_of(budget: AnalystBudget, said: list[Fields]) -> list[Fields]:
         if view.left is not None:
             each["left"] = view.left
         if view.pace is not None:
-            each |= {"pace_left": view.pace.left, "more_at": view.pace.ends_at}
+            each["pace_left"] = view.pace.left
+            if any("more_at" in known and _is_of(view, known) for known in said):
+                each["more_at"] = view.pace.ends_at  # told where a whole period has room
         if len(each) > 1 + ("name" in each):
             left.append(each)
     if said[0]["scope"] == "dataset" and "left" in said[0]:  # others' shares are kept back
@@ -223,3 +225,7 @@ def left_of(budget: AnalystBudget, said: list[Fields]) -> list[Fields]:
         else:
             left.insert(0, {"scope": "dataset", "left": budget.left})
     return left
+
+
+def _is_of(view: LevelView, known: Fields) -> bool:
+    return (view.scope, view.name) == (known["scope"], known.get("name"))

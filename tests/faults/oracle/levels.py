@@ -80,14 +80,18 @@ class Levels:
         if level is not None:
             return "claim_not_accepted", {"level": level}
         level = self.full(claim)
-        return (None, {}) if level is None else ("exhausted", {"level": level, **self.left_at()})
+        return (None, {}) if level is None else ("exhausted", {"level": level, **self.left_at(claim)})
 
     def admit(self, claim: str) -> bool:
         """Tell whether every level takes a claim and has room for it."""
         return self.unfit(claim) is None and self.full(claim) is None
 
-    def left_at(self) -> Fields:
-        """Return the field that tells what is left at each level, where there is any."""
+    def left_at(self, claim: str | None = None) -> Fields:
+        """Return the field that tells what is left at each level, where there is any.
+
+        Args:
+            claim: what the dataset itself has room for: a pace tells when it will have some.
+        """
         found: list[Fields] = []
         if self._keeps:
             free = {
@@ -102,7 +106,9 @@ class Levels:
             if limit.pace is not None:
                 window, paced = limit.paced(use, self._meter, self._clock)
                 more["pace_left"] = down(self._meter.left(limit.pace, paced))
-                more["more_at"] = at_text(limit.begin(window + 1))
+                none = self._meter.nothing()
+                if claim is not None and self._meter.charged(limit.pace, none, claim) is not None:
+                    more["more_at"] = at_text(limit.begin(window + 1))
             if limit.scope == "dataset" and found:
                 found[0] |= more
             elif more:

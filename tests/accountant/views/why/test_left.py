@@ -76,7 +76,7 @@ def test_a_share_of_others_is_kept_back_from_an_analyst() -> None:
     found = left_in(world, "ana", "ben")
     assert found[Whose("analyst", "ana")] == Left(units("0.6"))
     assert found[Whose("analyst", "ben")] == Left(units("1"))
-    assert found[Whose("team", "blue")].note == "what is reserved for others is not taken off"
+    assert found[Whose("team", "blue")] == Left(units("0.6"))
     assert found[Whose("team", "red")] == Left(units("1"))
 
 

@@ -217,7 +217,7 @@ def test_who_sees_their_own_sees_totals_and_nothing_else_of_others() -> None:
     hidden = (seen.by_team, seen.by_purpose, seen.by_week, seen.refusals, seen.largest)
     assert hidden == ((),) * 5
     assert {(each.scope, each.name) for each in seen.forecasts} == {("analyst", "ben")}
-    assert len(own_alone(told(), "ana").largest) == 1
+    assert own_alone(told(), "ana").largest == ()
     text = msgspec.json.encode(seen).decode()
     for other in ('"ana"', '"cy"', '"dan"', '"blue"', "district", '"id7"'):
         assert other not in text

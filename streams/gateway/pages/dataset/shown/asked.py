@@ -153,7 +153,9 @@ def refusal(
             more = "That pace was lifted since, or began anew: ask again."
             if pace is not None:
                 more = "A new period has begun since: ask again."
-            if pace is not None and _is_same_period(pace, decided_at):
+            if not any(each.more_at for each in left_at if _is_of(each, level)):
+                more = "A whole period has no room for it either: ask for less at a time."
+            elif pace is not None and _is_same_period(pace, decided_at):
                 more_at, more = moment(pace.ends_at), ""
         elif level is not None and level.what == "limit":
             more = f"{_SPENT}an owner would have to raise the limit."
@@ -170,6 +172,10 @@ def refusal(
         more_in="" if more_at is None else from_now(more_at.iso, now),
         more=more,
     )
+
+
+def _is_of(left: LevelLeft, level: LevelNamed) -> bool:
+    return (left.scope, left.name) == (level.scope, level.name)
 
 
 def _is_same_period(pace: PaceView, decided_at: int) -> bool:

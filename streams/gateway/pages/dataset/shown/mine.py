@@ -89,7 +89,9 @@ def _rooms(budget: AnalystBudget, name: str) -> list[_Room]:
             rooms.append(_Room(Decimal(level.left[name]), f"the limit of {who}", None))
         if level.pace is not None:
             pace = level.pace
-            rooms.append(_Room(Decimal(pace.left[name]), f"the pace of {who}", pace.ends_at))
+            # Of a period that nobody has used, the next one is no better.
+            ends_at = pace.ends_at if Decimal(pace.used[name]) else None
+            rooms.append(_Room(Decimal(pace.left[name]), f"the pace of {who}", ends_at))
     return rooms
 
 

@@ -57,7 +57,7 @@ def test_a_pace_says_when_more_comes() -> None:
     named = LevelNamed("team", "red", "pace")
     left = (
         LevelLeft("dataset", None, {"epsilon": "0.5"}),
-        LevelLeft("team", "red", None, {"epsilon": "0"}),
+        LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-22T00:00:00.000Z"),
     )
     told = asked(refused(level=named, left_at=left), [level("team", "red", pace=pace("0"))], NOW)
     assert told.why == "The pace of team red has no room for it in this period."
@@ -70,10 +70,19 @@ def test_a_pace_says_when_more_comes() -> None:
 
 def test_a_period_that_is_over_says_to_ask_again() -> None:
     named = LevelNamed("team", "red", "pace")
-    before = refused(level=named, decided_at="2026-11-19T11:00:00.000Z")
+    left = (LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-20T00:00:00.000Z"),)
+    before = refused(level=named, left_at=left, decided_at="2026-11-19T11:00:00.000Z")
     told = asked(before, [level("team", "red", pace=pace("0.1"))], NOW)
     assert told.more_at is None
     assert told.more == "A new period has begun since: ask again."
+
+
+def test_what_no_whole_period_has_room_for_is_not_promised() -> None:
+    left = (LevelLeft("team", "red", None, {"epsilon": "0.1"}),)
+    named = LevelNamed("team", "red", "pace")
+    told = asked(refused(level=named, left_at=left), [level("team", "red", pace=pace("0.1"))], NOW)
+    assert told.more_at is None
+    assert told.more == "A whole period has no room for it either: ask for less at a time."
 
 
 @pytest.mark.parametrize(
