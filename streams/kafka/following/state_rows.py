@@ -68,17 +68,22 @@ class StateRows:
                         rows.pop(record.key, None)
                     else:
                         rows[record.key] = record.value
-                own = rows.pop(partition_row_key(tp.partition), None)
-                await self._hand_over(tp, own, rows)
+                await self.hand_over(tp, rows)
 
-    async def _hand_over(
-        self, tp: TopicPartition, own: bytes | None, rows: dict[bytes, bytes]
-    ) -> None:
-        try:
-            for value in rows.values():
+    async def hand_over(self, tp: TopicPartition, rows: dict[bytes, bytes]) -> None:
+        """Hand over a partition's rows, by their keys.
+
+        One that cannot be read is left out, and with it nothing else.
+        """
+        own = rows.pop(partition_row_key(tp.partition), None)
+        for key, value in rows.items():
+            try:
                 await self._on_row(tp.partition, decode_row(value))
-            if own is None:
-                return
+            except (*DECODE_ERRORS, ValueError) as error:  # of an amount that is none
+                _unreadable(tp.partition, key, error)
+        if own is None:
+            return
+        try:
             partition = decode_partition_row(own)
             self.take_branch(tp.partition, partition.branch or 0)
             self.take_time(tp.partition, partition.partition_sequence, partition.decided_at)
@@ -86,9 +91,8 @@ class StateRows:
                 self._on_partition_row(partition)
             if are_all(partition, rows.values()):
                 self._missing.remove(tp)
-        except (*DECODE_ERRORS, ValueError) as error:  # of an amount that is none
-            # The partition's next owner writes such rows again; the log holds the decisions.
-            _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
+        except (*DECODE_ERRORS, ValueError) as error:
+            _unreadable(tp.partition, partition_row_key(tp.partition), error)
 
     def take_branch(self, partition: int, branch: int) -> None:
         """Take how many losses a log has accepted, from a row or a decision, old ones too."""
@@ -114,6 +118,12 @@ class StateRows:
                 _log.info("state_not_read", why=str(error), then="read again")
             except Exception:
                 _log.exception("state_not_read")
+
+
+def _unreadable(partition: int, key: bytes, error: Exception) -> None:
+    # The partition's next owner writes such rows again; the log holds the decisions.
+    row = key[:200].decode(errors="replace")
+    _log.warning("state_row_unreadable", partition=partition, row=row, why=str(error))
 
 
 def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
