@@ -33,7 +33,7 @@ def named(levels: Any) -> list[str]:
     return [" ".join(part for part in parts if part) for parts in whose]
 
 
-def divide(ledger: Accountant, dataset: str, **by: str) -> None:
+def divide(ledger: Accountant, dataset: str, **by: Any) -> None:
     done = ledger.set_member(dataset, "ana", roles=["analyst"], team="blue", **by)
     assert done.outcome == "member_set"
     assert ledger.set_member(dataset, "ben", roles=["analyst"], **by).outcome == "member_set"
