@@ -42,7 +42,7 @@ async def preview_request(request: HttpRequest, dataset: FromPath[str]) -> Respo
     if who is not None and asked.analyst is None:
         asked = msgspec.structs.replace(asked, analyst=who.name)
     elif who is not None and asked.analyst is not None and "engine" not in sight.roles(dataset):
-        check_sees_budget(request, seen[1], asked.analyst)
+        check_sees_budget(request, dataset, seen[1], asked.analyst)
     found = await context_of(request).service.preview(dataset, asked)
     if found is None:
         return never_opened(dataset)

@@ -16,6 +16,7 @@ from streams.client.http.me import Me
 from streams.client.identity import me_of, own_name
 from streams.client.methods import ANALYST
 from streams.client.reply import must_be_awaited
+from streams.errors import NotPermitted
 from streams.service import Service
 
 
@@ -56,8 +57,10 @@ class AwaitedReads:
         """As `Accountant.budget`."""
         service = await self._reached()
         who = analyst or self.named()
-        if who is None:
+        if who is None and isinstance(service, HttpService):
             who = await own_name(service, "analyst")
+        if who is None:
+            raise _nobody()
         found = await service.budget_for(dataset, who)
         if found is None:
             raise RequestInvalid("dataset", "must have been opened", dataset)
@@ -72,9 +75,17 @@ class AwaitedReads:
             await own_name(service, "analyst")  # a door that knows nobody would have none for them
             return await service.own_budgets()
         if who is None:
-            raise RequestInvalid("analyst", f"must be given, or be set as {ANALYST}", who)
+            raise _nobody()
         views = await service.datasets()
-        found = [await service.budget_for(view.dataset, who) for view in views]
+        found, refused = [], None
+        for view in views:
+            try:
+                if not view.closed:
+                    found.append(await service.budget_for(view.dataset, who))
+            except NotPermitted as error:  # a dataset of which a door does not show them all
+                refused = error
+        if refused is not None and not found:
+            raise refused
         return [budget for budget in found if budget is not None]
 
     @must_be_awaited
@@ -103,3 +114,7 @@ class AwaitedReads:
     def named(self) -> str | None:
         """Return who asks by the client's own word, None if only its token says so."""
         return self.analyst or os.environ.get(ANALYST) or None
+
+
+def _nobody() -> RequestInvalid:
+    return RequestInvalid("analyst", f"must be given, or be set as {ANALYST}", None)

@@ -65,12 +65,14 @@ class WaitedReads:
         return self._call(self._client.budget(dataset, analyst))
 
     def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
-        """Return what an analyst may still use, dataset by dataset.
+        """Return what an analyst may still use, dataset by dataset; closed ones are left out.
 
-        A door answers for the one whom the token stands for; of a file or on Kafka, every dataset
-        is there.
+        A door answers for the one whom the token stands for; of others, for the datasets of which
+        the token sees all. Of a file or on Kafka, every dataset is there.
 
-        Raises: RequestInvalid: no name is known.
+        Raises:
+            RequestInvalid: no name is known.
+            NotPermitted: another's, and there is no dataset of which the token sees all.
         """
         return self._call(self._client.budgets(analyst))
 

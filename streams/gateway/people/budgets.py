@@ -34,6 +34,7 @@ async def list_limits(request: HttpRequest, dataset: FromPath[str]) -> Response[
     _, standing = found
     service = context_of(request).service
     if standing.sees_all:
+        note_reading(request, dataset, sees_all=True)
         return Response(encode(await service.levels(dataset)), media_type=JSON)
     own = await service.budget_for(dataset, standing.name)
     return Response(encode(() if own is None else own.levels), media_type=JSON)
@@ -52,29 +53,32 @@ async def show_budget(
     if found is None:
         return never_opened(dataset)
     _, standing = found
-    check_sees_budget(request, standing, analyst)
-    note_reading(request, dataset, sees_all=standing.sees_all)
+    check_sees_budget(request, dataset, standing, analyst)
     budget = await context_of(request).service.budget_for(dataset, analyst)
     if budget is None:
         return never_opened(dataset)
     return Response(encode(budget), media_type=JSON)
 
 
-def check_sees_budget(request: HttpRequest, standing: Standing, analyst: str) -> None:
-    """Check that the one who asks may know what an analyst has left.
+def check_sees_budget(request: HttpRequest, dataset: str, standing: Standing, analyst: str) -> None:
+    """Check that the one who asks may know what an analyst has left; note who looks at another's.
 
-    Raises: Forbidden.
+    Raises: Told: they may not.
     """
-    if not standing.sees_all and analyst != standing.name:
+    who = principal_of(request)
+    if who is None or who.name == analyst:
+        return
+    if not standing.sees_all:
         what = "what others have left is for owners, auditors and administrators"
         raise forbidden(request, "read", what, field="analyst", value=analyst)
+    note_reading(request, dataset, sees_all=True)
 
 
 @get("/me/budgets", tags=["access"])
 async def show_own_budgets(request: HttpRequest) -> Response[bytes]:
     """Return what the one who asks may still use, by dataset: of each on which they may ask.
 
-    Without authentication a door knows nobody, and answers with none.
+    Closed ones are left out. Without authentication a door knows nobody, and answers with none.
     """
     budgets = await own_budgets(request)
     return Response(await asyncio.to_thread(encode, budgets), media_type=JSON)
@@ -90,7 +94,8 @@ async def own_budgets(request: HttpRequest) -> list[AnalystBudget]:
     for number, view in enumerate(await context.service.datasets()):
         if number % _AT_A_TIME == 0:
             await asyncio.sleep(0)  # with very many datasets, others' turns are in between
-        if view.policy.access == "members" and not _may_ask(sight, view.dataset):
+        is_open = view.policy.access != "members"
+        if view.closed or not (is_open or _may_ask(sight, view.dataset)):
             continue
         budget = await context.service.budget_for(view.dataset, who.name)
         if budget is not None:

@@ -82,8 +82,14 @@ class FollowedLimits:
         found: list[Alert] = []
         for line, value in decided:
             view = None if line.dataset is None else views.get(line.dataset)
-            if view is not None and may_cross_levels(line.outcome, line.levels):
+            if view is None or not may_cross_levels(line.outcome, line.levels):
+                continue
+            try:
                 found += level_crossings(decode_decision(value), view, self.levels(view))
+            except Exception as error:
+                # A row of a limit that fits nothing would keep every later decision from being
+                # read, of all datasets.
+                _log.warning("level_unreadable", dataset=view.dataset, why=str(error))
         return found
 
     def levels(self, view: DatasetView) -> list[LevelView]:

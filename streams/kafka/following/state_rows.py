@@ -68,27 +68,35 @@ class StateRows:
                         rows.pop(record.key, None)
                     else:
                         rows[record.key] = record.value
-                own = rows.pop(partition_row_key(tp.partition), None)
-                await self._hand_over(tp, own, rows)
+                await self.hand_over(tp, rows)
 
-    async def _hand_over(
-        self, tp: TopicPartition, own: bytes | None, rows: dict[bytes, bytes]
-    ) -> None:
-        try:
-            # First: by how often the clock was set back, a level's row tells what a pace has left.
-            partition = None if own is None else decode_partition_row(own)
-            if partition is not None:
-                self.take_branch(tp.partition, partition.branch or 0)
-                self.take_time(tp.partition, partition.partition_sequence, partition.decided_at)
-                if self._on_partition_row is not None:
-                    self._on_partition_row(partition)
-            for value in rows.values():
+    async def hand_over(self, tp: TopicPartition, rows: dict[bytes, bytes]) -> None:
+        """Hand over a partition's rows, by their keys.
+
+        One that cannot be read is left out, and with it nothing else.
+        """
+        own, partition = rows.pop(partition_row_key(tp.partition), None), None
+        # First: by how often the clock was set back, a level's row tells what a pace has left.
+        if own is not None:
+            try:
+                partition = decode_partition_row(own)
+            except (*DECODE_ERRORS, ValueError) as error:
+                _unreadable(tp.partition, partition_row_key(tp.partition), error)
+            else:
+                self._take_partition_row(tp.partition, partition)
+        for key, value in rows.items():
+            try:
                 await self._on_row(tp.partition, decode_row(value))
-            if partition is not None and are_all(partition, rows.values()):
-                self._missing.remove(tp)
-        except (*DECODE_ERRORS, ValueError) as error:  # of an amount that is none
-            # The partition's next owner writes such rows again; the log holds the decisions.
-            _log.warning("state_row_unreadable", partition=tp.partition, why=str(error))
+            except (*DECODE_ERRORS, ValueError) as error:  # of an amount that is none
+                _unreadable(tp.partition, key, error)
+        if partition is not None and are_all(partition, rows.values()):
+            self._missing.remove(tp)
+
+    def _take_partition_row(self, number: int, row: PartitionRow) -> None:
+        self.take_branch(number, row.branch or 0)
+        self.take_time(number, row.partition_sequence, row.decided_at)
+        if self._on_partition_row is not None:
+            self._on_partition_row(row)
 
     def take_branch(self, partition: int, branch: int) -> None:
         """Take how many losses a log has accepted, from a row or a decision, old ones too."""
@@ -114,6 +122,12 @@ class StateRows:
                 _log.info("state_not_read", why=str(error), then="read again")
             except Exception:
                 _log.exception("state_not_read")
+
+
+def _unreadable(partition: int, key: bytes, error: Exception) -> None:
+    # The partition's next owner writes such rows again; the log holds the decisions.
+    row = key[:200].decode(errors="replace")
+    _log.warning("state_row_unreadable", partition=partition, row=row, why=str(error))
 
 
 def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:

@@ -80,7 +80,9 @@ class Levels:
         if level is not None:
             return "claim_not_accepted", {"level": level}
         level = self.full(claim)
-        return (None, {}) if level is None else ("exhausted", {"level": level, **self.left_at(claim)})
+        return (
+            (None, {}) if level is None else ("exhausted", {"level": level, **self.left_at(claim)})
+        )
 
     def admit(self, claim: str) -> bool:
         """Tell whether every level takes a claim and has room for it."""

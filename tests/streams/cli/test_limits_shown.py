@@ -111,6 +111,9 @@ def test_one_sees_what_is_left_for_oneself(census: Command, where: tuple[str, ..
     assert (budget["analyst"], budget["team"]) == ("ben", "blue")
     assert [each["scope"] for each in budget["levels"]] == ["dataset", "team", "each"]
     assert budget["levels"][2]["left"] == {"epsilon": "0.25", "delta": "0"}
+    # Of what is closed nobody may use anything.
+    for words in (("open", "ended", *OPEN), ("close", "ended")):
+        assert census("dataset", *words, *BY, *where).code == 0
     (other,) = census("mine", "--analyst", "eve", "--json", *where).rows
     assert ("team" in other, other["left"]["epsilon"]) == (False, "0.7")
 

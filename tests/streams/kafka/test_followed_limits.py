@@ -14,7 +14,7 @@ from accountant.records.limits.rows import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import SETS_MEMBERS
 from accountant.records.previews import PreviewRequest
-from accountant.records.state_rows import decode_row
+from accountant.records.state_rows import Row, decode_row
 from accountant.views.datasets import DatasetView
 from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.members import MemberViews
@@ -42,13 +42,15 @@ class Gateway:
             if key == OWN:
                 self.limits.take_partition_row(decode_partition_row(value))
                 continue
-            row = decode_row(value)
-            if isinstance(row, LevelRow):
-                self.limits.take_row(row)
-            elif isinstance(row, MemberRow):
-                self.members.take_row(row)
-            else:
-                self.folder.take_row(row)
+            self.take_row(decode_row(value))
+
+    def take_row(self, row: Row) -> None:
+        if isinstance(row, LevelRow):
+            self.limits.take_row(row)
+        elif isinstance(row, MemberRow):
+            self.members.take_row(row)
+        else:
+            self.folder.take_row(row)
 
     def read(self, values: list[bytes]) -> None:
         lines = [decode_line(value) for value in values]

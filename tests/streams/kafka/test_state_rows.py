@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
+from aiokafka import TopicPartition
 
 from accountant.records import decode_partition_row
+from accountant.records.state_rows import Row
+from accountant.views.follow import decode_line
 from streams.kafka.deployment import Deployment
 from streams.kafka.following.state_rows import StateRows, are_all
-from tests.accountant.world import World, opened
+from tests.accountant.partition.circle import BASIC
+from tests.accountant.partition.division import divide, divided
+from tests.accountant.world import World, code, opened
+from tests.streams.kafka.test_followed_limits import Gateway
 
 
 def spent_from() -> World:
@@ -50,3 +57,83 @@ def test_the_time_of_a_partition_is_that_of_its_latest_decision() -> None:
     rows.take_time(0, 8, 500)  # a clock that was ahead is set back
     rows.take_time(3, 0, 100)
     assert rows.decided == {0: (8, 500), 3: (0, 100)}
+
+
+DAMAGED = {
+    "garbage": b"garbage",
+    "nested": b"[" * 5_000,
+    "no text": b'{"type":"\xff"}',
+    "an amount that is none": b'"totals":{"epsilon":"x"',
+}
+
+
+def damaged(value: bytes, how: str) -> bytes:
+    """Return another row in the place of a level's, or its own with another amount."""
+    amount = b'"totals":{"epsilon":"0.1"'
+    assert amount in value
+    return value.replace(amount, DAMAGED[how]) if "amount" in how else DAMAGED[how]
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+@pytest.mark.parametrize("place", ["first", "where it was"])
+async def test_a_damaged_row_of_a_level_hides_no_other_and_is_known_by_its_decision(
+    how: str, place: str
+) -> None:
+    world = divided()
+    for scope, name, more in (
+        ("team", "blue", {"part": "0.5", "reserved": "0.2"}),
+        ("analyst", "ana", {"part": "0.3", "reserved": "0.1"}),
+        ("team", "red", {"part": "0.4"}),
+    ):
+        divide(world, scope, name, **more)
+    for name in ("ana", "ben"):
+        assert code(world.ask("pure:0.1", analyst=name)) == "granted"
+    whole = Gateway(world)
+    whole.read_rows(world)
+    (key,) = [k for k, _ in world.rows() if b'"analyst","name":"ana"' in k]
+    as_read = dict(world.rows())
+    as_read[key] = damaged(as_read[key], how)
+    if place == "first":
+        as_read = {key: as_read.pop(key), **as_read}
+    gateway = Gateway(world)
+
+    async def take(_partition: int, row: Row) -> None:
+        gateway.take_row(row)
+
+    reader = StateRows(Deployment(bootstrap="127.0.0.1:9"), take, gateway.limits.take_partition_row)
+    await reader.hand_over(TopicPartition("state", 0), as_read)
+    assert gateway.views == whole.views
+    census = gateway.views["census"]
+    levels = whole.limits.levels(census)
+    assert gateway.limits.levels(census) == [each for each in levels if each.name != "ana"]
+    for name in ("ben", "carl"):
+        assert gateway.limits.budget(census, name) == whole.limits.budget(census, name)
+    assert reader.decided == {0: (len(world.log) - 1, world.now)}
+    # The owner's next word on it is enough.
+    read = len(world.log)
+    divide(world, "analyst", "ana", part="0.2")
+    gateway.read(world.log[read:])
+    (level,) = [each for each in gateway.limits.levels(census) if each.name == "ana"]
+    assert (level.part, level.version) == ("0.2", 2)
+
+
+async def test_a_level_s_row_that_fits_nothing_keeps_no_decision_from_being_read() -> None:
+    world = divided({**BASIC, "alert_at": ["0.5"]})
+    divide(world, "team", "blue", part="0.1")
+    rows = dict(world.rows())
+    (key,) = [k for k in rows if b'"team","name":"blue"' in k]
+    rows[key] = rows[key].replace(b'"budget":{"epsilon":"0.1",', b'"budget":{"epsilon":"x",')
+    gateway = Gateway(world)
+
+    async def take(_partition: int, row: Row) -> None:
+        gateway.take_row(row)
+
+    reader = StateRows(Deployment(bootstrap="127.0.0.1:9"), take)
+    await reader.hand_over(TopicPartition("state", 0), rows)
+    read = len(world.log)
+    assert code(world.ask("pure:0.09", analyst="ana")) == "granted"
+    values = world.log[read:]
+    gateway.read(values)
+    lines = [decode_line(value) for value in values]
+    assert gateway.limits.alerts(zip(lines, values, strict=True), gateway.views) == []
+    assert gateway.views["census"].totals["epsilon"] == "0.09"

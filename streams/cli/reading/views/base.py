@@ -65,8 +65,9 @@ class Views(AbstractContextManager["Views"]):
         return {name: budget for name, budget in found.items() if budget is not None}
 
     def budgets(self, analyst: str | None) -> list[AnalystBudget]:
-        """Return what an analyst may still use of each dataset, by name; see `budget`."""
-        found = [self.budget(view.dataset, analyst) for view in self.read()]
+        """Return what an analyst may still use of each open dataset, by name; see `budget`."""
+        names = [view.dataset for view in self.read() if not view.closed]
+        found = [self.budget(name, analyst) for name in names]
         return [budget for budget in found if budget is not None]
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:

@@ -22,16 +22,26 @@ def test_the_door_logs_what_matters_and_no_secret(
     body = setting("root", "census", "aud", "auditor", **{"as": "administrator"})
     census.done("root", "/datasets/census/members", body, "member_set")
     census.granted("census", "ana")
+    others, own = ("requests", "usage", "why", "limits", "budgets/ana"), ("budgets/aud",)
     for name in ("aud", "ana"):
-        for path in ("/datasets/census/requests", "/datasets/census/usage", "/datasets/census/why"):
-            census.see(name, path)
+        for tail in (*others, *own):
+            census.see(name, f"/datasets/census/{tail}")
+        for analyst in ({}, {"analyst": "ana"}):
+            wish = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", **analyst}
+            looked = census.http.post(
+                "/datasets/census/preview",
+                json={**wish, "neighbours": "add_remove"},
+                headers=census.shown(name),
+            )
+            assert looked.status_code == 200
         assert census.http.head("/events", headers=census.shown(name)).status_code == 200
     assert "event='dataset_opened' dataset='own' by='opie' owners=['opie']" in caplog.text
     set_member = "event='member_set' dataset='census' by='root' member='aud'"
     assert set_member in caplog.text
     assert "administrator=True" in caplog.text
     read = [line for line in caplog.messages if "others_requests_read" in line]
-    assert ["name='aud'" in line for line in read] == [True] * 4
+    # What somebody else asked, used or has left, and nothing of one's own.
+    assert ["name='aud'" in line for line in read] == [True] * (len(others) + 2)
     for token in census.tokens.values():
         assert token not in caplog.text
     assert "epsilon" not in caplog.text

@@ -142,7 +142,9 @@ def test_a_dataset_that_is_not_seen_is_as_one_that_is_not_there(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     door, expected = furnished.door, status(name, dataset)
-    for tail in ("", "/usage", "/requests", "/members", "/usage?by=day", "/requests?after=3"):
+    limits = ("/limits", f"/budgets/{name}")  # see test_reading_limits.py
+    others = ("/usage?by=day", "/requests?after=3")
+    for tail in ("", "/usage", "/requests", "/members", *limits, *others):
         answer, missing = (
             door.http.get(f"/datasets/{each}{tail}", headers=door.shown(name))
             for each in (dataset, "nowhere-at-all")
@@ -281,7 +283,7 @@ def test_the_end_of_the_log_is_for_the_known_and_metrics_for_administrators(
     furnished: Furnished, name: str | None
 ) -> None:
     door = furnished.door
-    for path in ("/head", "/schema/openapi.json"):
+    for path in ("/head", "/schema/openapi.json", "/me/budgets"):
         assert door.see(name, path).status_code == (401 if name is None else 200)
     expected = {None: 401, "root": 200}.get(name, 403)
     assert door.see(name, "/metrics").status_code == expected

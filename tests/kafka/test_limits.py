@@ -1,0 +1,181 @@
+"""Limits on Kafka: what a gateway tells of them is what the log decides, read early or late."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from aiokafka import AIOKafkaProducer
+
+from accountant.advice.preview import Preview
+from accountant.claims.text import parse_claim
+from accountant.records import Decision, decode_decision
+from accountant.records.limits.rows import level_row_key
+from accountant.records.previews import PreviewRequest
+from accountant.views.levels import AnalystBudget, LevelView
+from streams.kafka.deployment import Deployment
+from streams.kafka.service import KafkaService
+from streams.testing import LocalBroker
+from tests.faults.ledger import Ledger, request, working
+from tests.streams.bodies import enrolment, limiting
+
+TEAMS: Final = {"ana": "blue", "ben": "blue", "cy": "red"}
+LIMITS: Final[list[tuple[str, str | None, dict[str, Any]]]] = [
+    ("dataset", None, {"pace": {"part": "0.2", "period": "P1D"}}),
+    ("team", "blue", {"part": "0.2", "reserved": "0.1"}),
+    ("each", "blue", {"part": "0.1"}),
+    ("analyst", "cy", {"part": "0.05", "reserved": "0.05"}),
+]
+ALL: Final = ["dataset", "team blue", "each blue", "analyst cy"]
+NOBODY: Final = "nobody-yet"
+LARGE: Final = "1.9"
+
+
+class Told(NamedTuple):
+    """What a gateway tells of a dataset that is divided."""
+
+    levels: list[LevelView]
+    budgets: list[AnalystBudget | None]
+    previews: list[dict[str, Any]]
+
+
+def asked(epsilon: str, analyst: str) -> PreviewRequest:
+    return PreviewRequest(parse_claim(f"pure:{epsilon}"), "person", "add_remove", analyst)
+
+
+async def previewed(service: KafkaService, analyst: str, epsilon: str) -> Preview:
+    shown = await service.preview("census", asked(epsilon, analyst))
+    assert shown is not None
+    return shown
+
+
+async def told(service: KafkaService) -> Told:
+    names = (*TEAMS, NOBODY)
+    previews = [await previewed(service, name, each) for name in names for each in ("0.01", LARGE)]
+    return Told(
+        await service.levels("census"),
+        [await service.budget_for("census", name) for name in names],
+        # A refusal is a decision, too, and changes no more than this number.
+        [msgspec.structs.asdict(each) | {"sequence": 0} for each in previews],
+    )
+
+
+def sums(of: dict[str, str] | None) -> str | None:
+    return None if of is None else of["epsilon"]
+
+
+def check_left(decision: Decision, budget: AnalystBudget | None) -> None:
+    """Check that a refusal's `left_at` is what was told of each level that applies."""
+    assert budget is not None
+    levels = {(each.scope, each.name): each for each in budget.levels}
+    assert {(each.scope, each.name) for each in decision.left_at} == {("dataset", None), *levels}
+    for each in decision.left_at:
+        level = levels[each.scope, each.name]
+        assert each.left == (budget.left if each.scope == "dataset" else level.left)
+        assert each.pace_left == (None if level.pace is None else level.pace.left)
+        assert each.more_at == (None if level.pace is None else level.pace.ends_at)
+
+
+async def damaged(ledger: Ledger) -> None:
+    """Put bytes that are no row in the place of cy's limit, as the topic's compaction keeps it."""
+    producer = AIOKafkaProducer(bootstrap_servers=ledger.bootstrap)
+    await producer.start()
+    key = level_row_key("census", "analyst", "", "cy")
+    await producer.send_and_wait(ledger.topic("state"), b'{"type":"level"', key, partition=0)
+    await producer.stop()
+
+
+def named(levels: list[LevelView]) -> list[str]:
+    return [f"{each.scope} {each.name or ''}".strip() for each in levels]
+
+
+async def all_told(service: KafkaService) -> None:
+    """Return once a gateway tells of every limit."""
+    deadline = asyncio.get_running_loop().time() + 60
+    while (names := named(await service.levels("census"))) != ALL:
+        assert asyncio.get_running_loop().time() < deadline, names
+        await asyncio.sleep(0.1)
+
+
+async def decided(service: KafkaService, analyst: str, epsilon: str) -> Decision:
+    answer = await service.submit(
+        "requests", request("census", analyst=analyst, epsilon=epsilon), wait=20
+    )
+    assert answer.decision is not None
+    return decode_decision(answer.decision)
+
+
+async def divide(ledger: Ledger) -> None:
+    at = time.time_ns() // 1_000_000
+    await ledger.open("census", filter="basic", epsilon="10")
+    members = [
+        enrolment("census", at, number, name, "analyst", team=team)
+        for number, (name, team) in enumerate(TEAMS.items())
+    ]
+    limits = [
+        limiting("census", at, number, scope, name, **fields)
+        for number, (scope, name, fields) in enumerate(LIMITS, len(TEAMS))
+    ]
+    await ledger.send_all([*members, *limits], topic="admin")
+    await ledger.settle()
+
+
+@asynccontextmanager
+async def following(deployment: Deployment) -> AsyncIterator[KafkaService]:
+    service = await KafkaService.start(deployment)
+    try:
+        yield service
+    finally:
+        await service.close()
+
+
+async def test_a_gateway_tells_of_limits_what_the_log_decides(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        # Who starts with no decisions to read back has the rows of `state` alone.
+        late = replace(ledger.deployment, window_ms=1, skew_ms=0)
+        async with working(ledger), following(ledger.deployment) as early:
+            assert await early.levels("census") == []
+            assert await early.budget_for("census", "ana") is None
+            await divide(ledger)
+            await all_told(early)
+            for analyst, epsilon in (("ana", "0.4"), ("ben", "0.2"), ("cy", "0.1"), ("ana", "0.3")):
+                before = await previewed(early, analyst, epsilon)
+                decision = await decided(early, analyst, epsilon)
+                assert (decision.granted, before.granted) == (True, True)
+                assert (before.sequence + 1, before.cost) == (decision.sequence, decision.cost)
+                assert (await previewed(early, analyst, LARGE)).sequence == decision.sequence
+            seen = await told(early)
+            assert named(seen.levels) == ALL
+            dataset, blue, each, cy = seen.levels
+            assert dataset.pace is not None
+            assert (dataset.pace.used["epsilon"], dataset.pace.left["epsilon"]) == ("1", "1")
+            assert (sums(blue.used), sums(blue.left), each.used) == ("0.9", "1.1", None)
+            assert (sums(cy.used), sums(cy.left)) == ("0.1", "0.4")
+            async with following(late) as started_later:
+                assert await told(started_later) == seen
+            for analyst in (*TEAMS, NOBODY):
+                shown = await previewed(early, analyst, LARGE)
+                decision = await decided(early, analyst, LARGE)
+                assert (shown.granted, shown.reason) == (False, decision.reason)
+                assert (shown.level, shown.left_at) == (decision.level, decision.left_at)
+                assert (shown.fits, shown.asked) == (decision.fits, decision.asked)
+                check_left(decision, await early.budget_for("census", analyst))
+            assert await told(early) == seen
+        await damaged(ledger)
+        async with following(late) as started_later:
+            assert named(await started_later.levels("census")) == ALL[:3]
+            budget = await started_later.budget_for("census", "cy")
+            assert budget is not None
+            assert budget.levels == (dataset,)
+            # The next owner writes the row again.
+            async with working(ledger):
+                await all_told(started_later)
+                assert await told(started_later) == seen
+        await ledger.judged()

@@ -1,0 +1,222 @@
+"""What a client is told of limits and of what is left, of a file and through a door."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from accountant.views.levels import AnalystBudget, LevelView
+from streams.client import (
+    Accountant,
+    AsyncAccountant,
+    NotPermitted,
+    RequestInvalid,
+    Unauthenticated,
+)
+from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.gateway.door import NOON, Door, TestClock
+
+POLICY: Final = {"filter": "basic", "epsilon": "10"}
+LIMITS: Final = (("team", "blue", "0.5"), ("each", "blue", "0.2"), ("analyst", "ben", "0.1"))
+ALL: Final = ["team blue", "each blue", "analyst ben"]
+ANA: Final = ["team blue", "each blue ana"]
+BEN: Final = ["analyst ben"]
+LARGE: Final = "pure:1.5"  # within ana's limit, above ben's
+
+
+def named(levels: Any) -> list[str]:
+    whose = ([each.scope, each.name, getattr(each, "analyst", None)] for each in levels)
+    return [" ".join(part for part in parts if part) for parts in whose]
+
+
+def divide(ledger: Accountant, dataset: str, **by: Any) -> None:
+    done = ledger.set_member(dataset, "ana", roles=["analyst"], team="blue", **by)
+    assert done.outcome == "member_set"
+    assert ledger.set_member(dataset, "ben", roles=["analyst"], **by).outcome == "member_set"
+    for scope, name, part in LIMITS:
+        assert ledger.set_limit(dataset, scope, name, part=part, **by).outcome == "limit_set"
+
+
+@pytest.fixture
+def divided(tmp_path: Path, clock: TestClock) -> str:
+    """The URL of a file with two datasets that are divided, and one that is closed."""
+    url = f"sqlite:///{tmp_path}/divided.db"
+    with Accountant(url, clock=clock) as ledger:
+        for dataset in ("census", "survey", "ended"):
+            ledger.open(dataset, POLICY, by="olga")
+            divide(ledger, dataset, by="olga")
+        assert ledger.close_dataset("ended", by="olga").outcome == "closed"
+        assert ledger.ask("census", "pure:0.25", analyst="ana").granted
+    return url
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[RolesDoor]:
+    """As `RolesDoor`, with one dataset that is divided."""
+    with RolesDoor(tmp_path) as made:
+        made.furnish()
+        with client(made, "olga") as ledger:
+            divide(ledger, "closed-own")
+        yield made
+
+
+def client(door: RolesDoor, name: str, **more: Any) -> Accountant:
+    return Accountant(door.url, token=door.tokens[name], clock=TestClock(NOON), **more)
+
+
+def used(levels: Any, whose: str) -> str | None:
+    (level,) = [each for each, name in zip(levels, named(levels), strict=True) if name == whose]
+    assert isinstance(level, LevelView)
+    return None if level.used is None else level.used["epsilon"]
+
+
+def test_a_file_tells_of_everybody_by_name(divided: str, clock: TestClock) -> None:
+    with Accountant(divided, clock=clock) as ledger:
+        limits = ledger.limits("census")
+        assert named(limits) == ALL
+        assert used(limits, "team blue") == "0.25"
+        assert ledger.limits("nowhere") == []
+        budget = ledger.budget("census", "ana")
+        assert isinstance(budget, AnalystBudget)
+        assert (budget.dataset, budget.analyst, budget.team) == ("census", "ana", "blue")
+        assert (budget.left["epsilon"], named(budget.levels)) == ("9.75", ANA)
+        assert used(budget.levels, "each blue ana") == "0.25"
+        assert ledger.budget("census", analyst="ben").levels[0].left == {
+            "epsilon": "1",
+            "delta": "0",
+        }
+        assert [each.dataset for each in ledger.budgets("ben")] == ["census", "survey"]
+        for name, levels in (("ana", []), ("ben", BEN)):
+            level = ledger.cost("census", LARGE, analyst=name).level
+            assert named([level] if level else []) == levels
+        # Somebody of no team, where nobody is named.
+        assert ledger.cost("census", "pure:4").granted
+        assert not ledger.cost("census", "pure:4", analyst="ana").granted
+        with pytest.raises(RequestInvalid, match="dataset must have been opened, got nowhere"):
+            ledger.budget("nowhere", "ana")
+
+
+def test_a_file_tells_who_has_said_as_whom_they_come(
+    divided: str, clock: TestClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Accountant(divided, clock=clock, analyst="ana") as ledger:
+        assert ledger.budget("census").analyst == "ana"
+        assert ledger.budget("census", "ben").analyst == "ben"
+        assert {each.analyst for each in ledger.budgets()} == {"ana"}
+        assert ledger.cost("census", LARGE).granted
+    monkeypatch.setenv("ACCOUNTANT_ANALYST", "ben")
+    with Accountant(divided, clock=clock) as ledger:
+        assert {each.analyst for each in ledger.budgets()} == {"ben"}
+        assert not ledger.cost("census", LARGE).granted
+
+
+def test_a_file_knows_nobody_who_gives_no_name(divided: str, clock: TestClock) -> None:
+    nobody = "analyst must be given, or be set as ACCOUNTANT_ANALYST"
+    with Accountant(divided, clock=clock) as ledger:
+        for look in (ledger.budgets, lambda: ledger.budget("census")):
+            with pytest.raises(RequestInvalid, match=nobody):
+                look()
+
+
+def test_a_door_tells_whom_the_token_stands_for(door: RolesDoor) -> None:
+    with client(door, "ana") as ledger:
+        assert named(ledger.limits("closed-own")) == ANA
+        assert ledger.budget("closed-own").analyst == "ana"
+        assert ledger.budget("closed-own") == ledger.budget("closed-own", "ana")
+        assert [each.dataset for each in ledger.budgets()] == [
+            *("closed-all", "closed-own", "open-all", "open-own"),
+        ]
+        assert ledger.budgets() == ledger.budgets("ana")
+        assert ledger.cost("closed-own", "pure:15").granted
+        assert ledger.cost("closed-own", "pure:25") == ledger.cost(
+            "closed-own", "pure:25", analyst="ana"
+        )
+        for look in (
+            lambda: ledger.budget("closed-own", "ben"),
+            lambda: ledger.cost("closed-own", LARGE, analyst="ben"),
+            lambda: ledger.budgets("ben"),
+        ):
+            with pytest.raises(NotPermitted, match="what others have left is for owners"):
+                look()
+        assert ledger.limits("elsewhere") == ledger.limits("nowhere") == []
+        for dataset in ("elsewhere", "nowhere"):
+            with pytest.raises(RequestInvalid, match="dataset must have been opened"):
+                ledger.budget(dataset)
+    with client(door, "zoe") as ledger:
+        assert [each.dataset for each in ledger.budgets()] == ["open-all", "open-own"]
+
+
+def test_a_door_tells_who_sees_all_of_others(door: RolesDoor) -> None:
+    with client(door, "root") as ledger:
+        ledger.open("aside", {**POLICY, "access": "anyone"}, owners=["opie"])
+    for name in ("olga", "aud", "root"):
+        with client(door, name) as ledger:
+            assert named(ledger.limits("closed-own")) == ALL
+            assert named(ledger.budget("closed-own", "ben").levels) == BEN
+            shown = ledger.cost("closed-own", "pure:15", analyst="ben")
+            assert shown.level is not None
+            assert named([shown.level]) == BEN
+            # Of a dataset that is open to all, and not theirs, they are told of themselves alone.
+            mine = [each.dataset for each in ledger.budgets("ben")]
+            assert "closed-own" in mine
+            assert ("aside" in mine) == (name == "root")
+    with client(door, "eng", via="eng") as ledger:
+        assert not ledger.cost("closed-own", "pure:15", analyst="ben").granted
+        with pytest.raises(NotPermitted):
+            ledger.budget("closed-own", "ben")
+
+
+def test_without_a_token_or_a_name_a_door_says_what_is_missing(
+    door: RolesDoor, tmp_path: Path
+) -> None:
+    with Accountant(door.url) as ledger:
+        for look in (ledger.budgets, lambda: ledger.limits("closed-own")):
+            with pytest.raises(Unauthenticated, match="ACCOUNTANT_TOKEN"):
+                look()
+    with Door(tmp_path / "open.db", TestClock()) as knows_nobody:
+        knows_nobody.open("census", epsilon="10")
+        with Accountant(knows_nobody.url, token="acct_x", clock=TestClock(NOON)) as ledger:
+            for look in (ledger.budgets, lambda: ledger.budget("census")):
+                with pytest.raises(RequestInvalid, match="analyst must be given: authentication"):
+                    look()
+            divide(ledger, "census", by="owner")
+            assert named(ledger.budget("census", "ana").levels) == ANA
+            assert [each.dataset for each in ledger.budgets("ana")] == ["census"]
+            assert ledger.cost("census", LARGE).granted
+            assert not ledger.cost("census", LARGE, analyst="ben").granted
+
+
+def test_the_awaited_client_is_told_the_same(door: RolesDoor, divided: str) -> None:
+    async def told(ledger: AsyncAccountant, dataset: str) -> list[object]:
+        return [
+            await ledger.limits(dataset),
+            await ledger.budget(dataset),
+            await ledger.budgets(),
+            await ledger.cost(dataset, LARGE),
+            await ledger.cost(dataset, LARGE, analyst="ana"),
+        ]
+
+    def told_to_who_waits(ledger: Accountant, dataset: str) -> list[object]:
+        return [
+            ledger.limits(dataset),
+            ledger.budget(dataset),
+            ledger.budgets(),
+            ledger.cost(dataset, LARGE),
+            ledger.cost(dataset, LARGE, analyst="ana"),
+        ]
+
+    async def awaited(url: str, dataset: str, **more: Any) -> list[object]:
+        async with AsyncAccountant(url, clock=TestClock(NOON), **more) as ledger:
+            return await told(ledger, dataset)
+
+    with client(door, "ana") as ledger:
+        expected = told_to_who_waits(ledger, "closed-own")
+    token = door.tokens["ana"]
+    assert asyncio.run(awaited(door.url, "closed-own", token=token)) == expected
+    with Accountant(divided, clock=TestClock(NOON), analyst="ana") as ledger:
+        expected = told_to_who_waits(ledger, "census")
+    assert asyncio.run(awaited(divided, "census", analyst="ana")) == expected
