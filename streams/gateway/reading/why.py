@@ -65,7 +65,9 @@ async def show_why(
         return never_opened(dataset)
     _, standing = found
     note_reading(request, dataset, sees_all=standing.sees_all)
-    whose = (analyst if standing.sees_requests else None) or standing.name or None
+    # Who looks on is no user of it: a row of theirs is there only if it is asked for.
+    own = "" if standing.sees_all else standing.name
+    whose = (analyst if standing.sees_requests else None) or own or None
     why = await context_of(request).service.why(dataset, analyst=whose)
     if why is None:
         return never_opened(dataset)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.streams.gateway.pages.dataset.paged_door import PagedDoor
 
 
