@@ -27,10 +27,15 @@ from streams.gateway.pages.paths import dataset_page as dataset_address
 from streams.gateway.pages.render import rendered
 from streams.gateway.prefer import DEFAULT_WAIT_S
 from streams.gateway.problems import Told
+from streams.service import LedgerService
 
 Kind = Literal["member", "limit"]
 
 _AGAIN: Final = frozenset({Outcome.CONFLICT, Outcome.EXPIRED, Outcome.INVALID})
+_THERE: Final = (
+    "There is such a limit already, and what is sent takes its place. What you left empty has been "
+    "filled with what holds now: nothing was sent, look at the form and send it again."
+)
 _WORDS: Final = {
     Outcome.CONFLICT: "This form was sent before, with something else in it. Look at what holds "
     "now; to have what stands in the form, send it again.",
@@ -72,6 +77,10 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         await check_may_send(request, record.checked.body)
     except Told:
         return _refused(request, dataset, kind)
+    if kind == "limit" and not removes and not form.changes:
+        there = await _there(sight.service, dataset, form, by)
+        if there is not None:
+            return await _again(request, dataset, kind, there, status=409, text=_THERE)
     answer = await sight.service.submit("admin", record.body, wait=DEFAULT_WAIT_S)
     if answer.decision is None:
         return _see(dataset, form, viewer, by)
@@ -86,6 +95,17 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
     if await sight.at(dataset) is None:  # who has removed themselves sees it no more
         return Redirect(HOME, status_code=303)
     return _see(dataset, form, viewer, by)
+
+
+async def _there(service: LedgerService, dataset: str, form: Typed, by: str) -> Typed | None:
+    """Return a new limit's form with what its record would lift; None where that is nothing."""
+    whom = form.values["scope"], form.values["name"]
+    for known in await service.levels(dataset):
+        if (known.scope, known.name or "") == whom:
+            # The form itself may have made it, sent twice.
+            is_own = await service.find(dataset, by, form.request_id) is not None
+            return None if is_own else typed.beside(form, known)
+    return None
 
 
 def _record(

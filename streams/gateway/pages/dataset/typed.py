@@ -94,6 +94,16 @@ def of_limit(request_id: str, limit: LevelView | None, **more: str) -> Typed:
     return Typed(request_id, values, errors=errors, changes=True)
 
 
+def beside(form: Typed, limit: LevelView) -> Typed:
+    """Return a form with what a limit has that holds now, where nothing was typed."""
+    there, typed_in = of_limit(form.request_id, limit), form.values
+    kept = dict(there.values)
+    if any(typed_in[name] for name in ("part", *_BUDGET)):  # one takes the other's place
+        kept |= dict.fromkeys(("part", *_BUDGET), "")
+    values = {name: typed_in[name] or kept[name] for name in typed_in}
+    return there._replace(values=values, is_open=True)
+
+
 def filters() -> tuple[str, ...]:
     """Return the filters that a budget of its own may have in the form: those without more."""
     return tuple(name for name, kind in FILTERS.items() if not kind.parameters)

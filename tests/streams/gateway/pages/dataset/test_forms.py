@@ -99,6 +99,35 @@ def test_a_limit_is_set_changed_and_lifted(paged: PagedDoor) -> None:
     assert limit(paged, "analyst", "zoe") is None
 
 
+def test_a_new_limit_takes_nothing_away_unseen(paged: PagedDoor) -> None:
+    given = {"scope": "team", "name": "green"}
+    shown = form_of(paged.page("olga").text, "limits")
+    first = {**shown, **given, "part": "50", "reserved": "10", "action": "set"}
+    paged.followed("olga", paged.post_form("olga", "limits", first))
+    before = limit(paged, "team", "green")
+    sequence = decided(paged)["sequence"]
+    shown = form_of(paged.page("olga").text, "limits")
+    answer = paged.post_form("olga", "limits", {**shown, **given, "part": "40", "action": "set"})
+    assert answer.status_code == 409
+    assert "There is such a limit already" in words(answer.text)
+    assert (decided(paged)["sequence"], limit(paged, "team", "green")) == (sequence, before)
+    again = form_of(answer.text, "limits")
+    assert (again["part"], again["reserved"]) == ("40", "10")
+    paged.followed("olga", paged.post_form("olga", "limits", {**again, "action": "set"}))
+    after = limit(paged, "team", "green")
+    assert (after["part"], after["reserved"]["part"]) == ("0.4", "0.1")
+
+
+def test_a_new_limit_that_is_sent_twice_is_one_record(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga").text, "limits")
+    fields = {**shown, "scope": "team", "name": "green", "part": "50", "action": "set"}
+    first = paged.post_form("olga", "limits", fields)
+    sequence = decided(paged)["sequence"]
+    second = paged.post_form("olga", "limits", fields)
+    assert first.headers["location"] == second.headers["location"]
+    assert decided(paged)["sequence"] == sequence
+
+
 def test_a_form_that_is_sent_twice_is_one_record(paged: PagedDoor) -> None:
     shown = form_of(paged.page("olga").text, "members")
     fields = {**shown, "member": "opie", "role_analyst": "yes", "action": "set"}
