@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.advice.refused import moment, refused_at, whose
+from accountant.advice.room import tightest
 from streams.cli.printing.output import short, spent_bar
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ def budget_lines(budget: AnalystBudget) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     for _ in range(3):
         grid.add_column(overflow="fold")
+    head.append(f"\n  {_may_still(budget)}", style="")
     grid.add_row(
         "  the whole dataset",
         spent_bar(budget.spent_ratio),
@@ -109,6 +112,20 @@ def budget_lines(budget: AnalystBudget) -> RenderableType:
             left = f"left {_shortly(pace.left, pace.budget)}, anew on {moment(pace.ends_at)}"
             grid.add_row(f"{name}, {_per(pace.period)}", _pace_bar(level), left)
     return Group(head, grid)
+
+
+def _may_still(budget: AnalystBudget) -> str:
+    """Return what somebody may still use, and why no more, in a sentence."""
+    found = tightest(budget)
+    part = found.left / Decimal(budget.budget[found.unit])
+    room = found.room
+    held = "the dataset" if room.level is None else whose(room.level.scope, room.level.name)
+    by = f"the {room.what} of {held}" if room.level is not None else "what is left for all"
+    then = "" if found.more_at is None else f"; more comes on {moment(found.more_at)}"
+    # Rounded down: nobody is to ask for what is not there.
+    percent = (part * 1000).to_integral_value(ROUND_FLOOR) / 10
+    left = short(f"{found.left:f}")
+    return f"you may still use {percent} % of the budget ({found.unit} {left}), by {by}{then}"
 
 
 def _said(level: LevelView) -> str:

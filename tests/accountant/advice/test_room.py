@@ -1,0 +1,58 @@
+"""What is tightest of somebody's limits, and whether waiting gives more."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from accountant.advice.room import tightest
+from accountant.views.levels import AnalystBudget, LevelView, PaceView
+
+MONDAY, TUESDAY = "2026-11-23T00:00:00.000Z", "2026-11-24T00:00:00.000Z"
+
+
+def limit(left: str, unit: str = "epsilon") -> LevelView:
+    return LevelView(scope="team", name="blue", version=1, left={unit: left})
+
+
+def pace(left: str, ends_at: str, used: str = "0.1") -> LevelView:
+    shown = PaceView(
+        part="0.1",
+        period="P1D",
+        budget={"epsilon": "1"},
+        used={"epsilon": used},
+        left={"epsilon": left},
+        ends_at=ends_at,
+    )
+    return LevelView(scope="dataset", version=1, pace=shown)
+
+
+@pytest.mark.parametrize(
+    ("levels", "left", "what", "more_at"),
+    [
+        ((), "0.5", "dataset", None),
+        ((limit("0.7"),), "0.5", "dataset", None),
+        ((limit("0.2"),), "0.2", "limit", None),
+        ((limit("0.2", "rho"),), "0.5", "dataset", None),  # of another sum
+        ((limit("0.2"), pace("0.1", MONDAY)), "0.1", "pace", MONDAY),
+        ((pace("0", MONDAY), pace("0", TUESDAY)), "0", "pace", TUESDAY),
+        ((limit("0"), pace("0", MONDAY)), "0", "limit", None),
+        ((pace("0.1", MONDAY, used="0"),), "0.1", "pace", None),  # the next is no better
+    ],
+)
+def test_the_tightest_is_told_and_waiting_only_where_it_helps(
+    levels: Any, left: str, what: str, more_at: str | None
+) -> None:
+    budget = AnalystBudget(
+        dataset="census",
+        analyst="ana",
+        budget={"epsilon": "1"},
+        left={"epsilon": "0.5"},
+        spent_ratio=0.5,
+        levels=levels,
+    )
+    found = tightest(budget)
+    assert (found.unit, found.left, found.room.what) == ("epsilon", Decimal(left), what)
+    assert found.more_at == more_at
