@@ -19,7 +19,8 @@ class _Service:
 
     async def datasets(self) -> list[Any]:
         policy = SimpleNamespace(access="anyone")
-        return [SimpleNamespace(dataset=str(number), policy=policy) for number in range(1_000)]
+        fields = {"policy": policy, "closed": False}
+        return [SimpleNamespace(dataset=str(number), **fields) for number in range(1_000)]
 
     async def budget_for(self, dataset: str, _analyst: str) -> str:
         self.at = int(dataset)
