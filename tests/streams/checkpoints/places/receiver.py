@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import socket
 import threading
 import time
 import uuid
@@ -35,6 +36,7 @@ class NoteReceiver:
         self._answers: Iterator[int] = iter(answers)
         self._server: http.server.ThreadingHTTPServer | None = None
         self.port = 0
+        self._kept: socket.socket | None = None  # keeps the port from others while nobody listens
         self.up()
         self.url = f"http://127.0.0.1:{self.port}/notes/{SECRET}?token={SECRET}"
         self.name = f"http://127.0.0.1:{self.port}"
@@ -60,6 +62,7 @@ class NoteReceiver:
 
         self._server = Server(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_address[1]
+        self._let_go()
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def down(self) -> None:
@@ -68,6 +71,14 @@ class NoteReceiver:
         if server is not None:
             server.shutdown()
             server.server_close()
+            self._kept = socket.socket()
+            self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._kept.bind(("127.0.0.1", self.port))
+
+    def _let_go(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
 
     def _take(self, request: http.server.BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers["content-length"]))
@@ -98,3 +109,4 @@ class NoteReceiver:
 
     def __exit__(self, *_: object) -> None:
         self.down()
+        self._let_go()
