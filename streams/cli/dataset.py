@@ -11,6 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.print_decision import tell_record
 from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
 from streams.cli.reading.policy_options import (
     PROPOSED_CAP,
@@ -26,7 +27,6 @@ from streams.cli.reading.policy_options import (
 if TYPE_CHECKING:
     from accountant.policy import Access, Visibility
     from accountant.policy.compiled import CompiledPolicy
-    from accountant.records import Decision
 
 app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is_help=True)
 
@@ -123,7 +123,7 @@ def open_(
         typer.echo(_DELTA_EXPLAINED)
     if not json and decision.outcome == "opened" and plan.policy.beside is not UNSET:
         typer.echo(_BESIDE_EXPLAINED)
-    _tell(decision, json)
+    tell_record(decision, as_json=json)
 
 
 def _keeps_no_delta(plan: CompiledPolicy) -> bool:
@@ -203,7 +203,7 @@ def amend(
             reason=reason,
             wait=wait,
         )
-    _tell(decision, json)
+    tell_record(decision, as_json=json)
 
 
 @app.command("close")
@@ -221,7 +221,7 @@ def close(
 
     with explained(), connected(url, token_file, wait=wait) as ledger:
         decision = ledger.close_dataset(name, by=said_by(ledger, by), reason=reason, wait=wait)
-    _tell(decision, json)
+    tell_record(decision, as_json=json)
 
 
 @app.command("show")
@@ -302,14 +302,3 @@ def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
     stdout().print(dataset_table(found))
     for each in joint.values():
         stdout().print(f"population {joint_line(each, is_whole=is_whole)}", soft_wrap=True)
-
-
-def _tell(decision: Decision, json: bool) -> None:
-    from accountant.records.outcomes import Outcome
-    from streams.cli.printing.print_decision import tell
-    from streams.cli.printing.tables import verdict
-
-    tell(decision, as_json=json)
-    outcome, _ = verdict(decision)
-    done = outcome in {Outcome.OPENED, Outcome.CLOSED, Outcome.AMENDED}
-    raise typer.Exit(Exit.OK if done else Exit.FAILED)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.print_decision import tell_record
 from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from accountant.records import Decision
     from accountant.records.members import Member
     from accountant.views.levels import LevelView
     from streams.client import Accountant
@@ -93,7 +93,7 @@ def set_(
         given = {"part": part or policy, "pace": pace, "reserved": reserved}
         for note in _notes(*standing, scope, name, given):
             typer.echo(f"note: {note}", err=True)
-    _tell(decision, json)
+    tell_record(decision, as_json=json)
 
 
 @app.command("remove")
@@ -119,7 +119,7 @@ def remove(
     with explained(), connected(url, token_file, wait=wait) as ledger:
         by = said_by(ledger, by)
         decision = ledger.set_limit(dataset, scope, name, by=by, reason=reason, wait=wait)
-    _tell(decision, json)
+    tell_record(decision, as_json=json)
 
 
 @app.command("list")
@@ -200,14 +200,3 @@ def _whom(team: str | None, analyst: str | None, each: str | None) -> tuple[str,
     if len(given) > 1:
         fail(Exit.USAGE, "give one of --team, --analyst and --each, or none for the whole dataset")
     return given[0] if given else ("dataset", None)
-
-
-def _tell(decision: Decision, json: bool) -> None:
-    from accountant.records.outcomes import Outcome
-    from streams.cli.printing.print_decision import tell
-    from streams.cli.printing.tables import verdict
-
-    tell(decision, as_json=json)
-    outcome, _ = verdict(decision)
-    done = outcome in {Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED}
-    raise typer.Exit(Exit.OK if done else Exit.FAILED)

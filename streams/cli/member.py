@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.print_decision import tell_record
 from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
-    from accountant.records import Decision
+    pass
 
 app = typer.Typer(help="Say who may do what on a dataset.", no_args_is_help=True)
 
@@ -75,7 +76,7 @@ def set_(
             reason=reason,
             wait=wait,
         )
-    _tell(decision, json)
+    tell_record(decision, as_json=json)
 
 
 @app.command("remove")
@@ -105,7 +106,7 @@ def remove(
             reason=reason,
             wait=wait,
         )
-    _tell(decision, json)
+    tell_record(decision, as_json=json)
 
 
 @app.command("list")
@@ -169,14 +170,3 @@ def sync(
         Sync(dataset, file, url, token_file, wait, json).run(
             dry_run=dry_run, by=by, as_administrator=as_administrator, reason=reason
         )
-
-
-def _tell(decision: Decision, json: bool) -> None:
-    from accountant.records.outcomes import Outcome
-    from streams.cli.printing.print_decision import tell
-    from streams.cli.printing.tables import verdict
-
-    tell(decision, as_json=json)
-    outcome, _ = verdict(decision)
-    done = outcome in {Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED}
-    raise typer.Exit(Exit.OK if done else Exit.FAILED)
