@@ -155,6 +155,13 @@ def to_float_up(units: Units) -> float:
     return math.nextafter(units / UNIT, math.inf) if units else 0.0
 
 
+def part_up(part: Units, whole: Units) -> float:
+    """Return which part of a whole an amount is, rounded up, in [0, 1]; of nothing, all."""
+    if not part:
+        return 0.0
+    return min(1.0, math.nextafter(part / whole, 1.0)) if whole else 1.0
+
+
 def precise() -> AbstractContextManager[Context]:
     """Return a context manager within which Decimal operators keep 60 digits."""
     return localcontext(CONTEXT)

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from accountant.amounts import Units, format_units, parse_units, units_down
+from accountant.amounts import Units, format_units, parse_units, part_up, units_down
 from accountant.errors import RequestInvalid
 from accountant.filters import Filter
 from accountant.filters.beside import ENDED
@@ -128,8 +128,7 @@ class CompiledPolicy:
 
     def spent_ratio(self, totals: tuple[Units, ...]) -> float:
         """Return the spent part of the additive budget, rounded up, in [0, 1]."""
-        spent = self.progress(totals)
-        return min(1.0, math.nextafter(spent / self.capacity[0], 1.0)) if spent else 0.0
+        return part_up(self.progress(totals), self.capacity[0])
 
     def count_crossed(self, spent: Units, *, exhausted: bool) -> int:
         """Return how many thresholds an amount has crossed; exhaustion crosses them all."""

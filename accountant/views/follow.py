@@ -96,7 +96,8 @@ def counted(line: LogLine, value: bytes, *, usage: bool = True) -> CountedDecisi
         value,
         analyst,
         charged,
-        bool(line.crossed) or any(level.crossed for level in line.levels),
+        # Most decisions have no levels, and are spared the loop.
+        bool(line.crossed or (line.levels and any(level.crossed for level in line.levels))),
     )
 
 

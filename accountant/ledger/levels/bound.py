@@ -7,7 +7,7 @@ from fractions import Fraction
 from operator import gt
 from typing import NamedTuple
 
-from accountant.amounts import Units, format_units, parse_units
+from accountant.amounts import Units, format_units, parse_units, part_up
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.filters import Filter
@@ -65,10 +65,7 @@ class Bound(NamedTuple):
 
     def spent_ratio(self, spent: tuple[Units, ...]) -> float:
         """Return the used part of the additive budget, rounded up, in [0, 1]."""
-        used, most = self.kind.progress(self.capacity, spent), self.capacity[0]
-        if not used:
-            return 0.0
-        return min(1.0, math.nextafter(used / most, 1.0)) if most else 1.0
+        return part_up(self.kind.progress(self.capacity, spent), self.capacity[0])
 
     def reached(self, spent: tuple[Units, ...]) -> int:
         """Return how many of the thresholds a spent amount has reached."""

@@ -14,6 +14,7 @@ from decimal import (
 )
 from typing import Final, NamedTuple
 
+from accountant.advice import refused
 from accountant.records.limits.limits import Scope
 from accountant.times import from_iso
 
@@ -162,22 +163,14 @@ def period(text: str) -> str:
     return "day" if days == 1 else f"{days:,} days"
 
 
-_WHOSE: Final[dict[Scope, str]] = {
-    "dataset": "The whole dataset",
-    "team": "Team {name}",
-    "analyst": "Analyst {name}",
-    "each": "Each analyst of team {name}",
-}
-
-
 def whose(scope: Scope, name: str | None, *, inside: bool = False) -> str:
     """Return whom a limit holds for.
 
     Args:
         inside: within a sentence, and not at its beginning.
     """
-    said = _WHOSE[scope].format(name=name)
-    return said[0].lower() + said[1:] if inside else said
+    said = refused.whose(scope, name)
+    return said if inside else said[0].upper() + said[1:]
 
 
 def cut(text: str, most: int = _LONGEST) -> str:
