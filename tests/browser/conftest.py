@@ -19,6 +19,7 @@ import pytest
 from tests.browser.furnished import furnish
 from tests.rendering.pictures import Missing, program
 from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.when_asked import mark_ours
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -32,14 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of this directory, and leave them out unless they are asked for."""
-    ours = [item for item in items if _HERE in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.browser)
-        item.add_marker(pytest.mark.timeout(_LIMIT_S))
-    if "browser" not in config.option.markexpr:
-        items[:] = [item for item in items if item not in ours]
-        config.hook.pytest_deselected(items=ours)
+    mark_ours(config, items, _HERE, "browser", _LIMIT_S)
 
 
 @pytest.fixture(scope="session")

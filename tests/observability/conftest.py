@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.observability.programs import Programs
+from tests.when_asked import mark_ours
 
 _HERE = Path(__file__).parent
 
@@ -23,14 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of this directory, and leave them out unless they are asked for."""
-    ours = [item for item in items if _HERE in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.observability)
-        item.add_marker(pytest.mark.timeout(600))
-    if "observability" not in config.option.markexpr:
-        items[:] = [item for item in items if item not in ours]
-        config.hook.pytest_deselected(items=ours)
+    mark_ours(config, items, _HERE, "observability", 600)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.provider.real_provider import Key, RealProvider
+from tests.when_asked import mark_ours
 
 _HERE = Path(__file__).parent
 _LIMIT_S = 300
@@ -23,14 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of this directory, and leave them out unless they are asked for."""
-    ours = [item for item in items if _HERE in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.provider)
-        item.add_marker(pytest.mark.timeout(_LIMIT_S))
-    if "provider" not in config.option.markexpr:
-        items[:] = [item for item in items if item not in ours]
-        config.hook.pytest_deselected(items=ours)
+    mark_ours(config, items, _HERE, "provider", _LIMIT_S)
 
 
 @pytest.fixture(scope="session")
