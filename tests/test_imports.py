@@ -156,11 +156,9 @@ def lines_of_code(path: Path) -> int:
     text = path.read_text()
     left_out: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.Expr) and (
-            docstring or not isinstance(node, ast.Expr)
-        ):
-            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        match node:
+            case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
+                left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return sum(
         1
         for number, line in enumerate(text.splitlines(), 1)
