@@ -10,6 +10,8 @@ BudgetError
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 _SHOWN = 80  # characters of a rejected value that a message repeats
 
@@ -25,7 +27,26 @@ def _repr(value: object) -> str:
         return f"a value of type {type(value).__name__}"
 
 
-class BudgetError(Exception):
+def _remade(kind: type[PortableError], args: tuple[object, ...]) -> PortableError:
+    return kind.__new__(kind, *args)
+
+
+class PortableError(Exception):
+    """An exception that pickle and copy give back whole, whatever its constructor takes.
+
+    Python calls the constructor with `args`, which is the message alone where a subclass takes
+    more: the copy is then another error, and a process pool that receives one never answers.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (type(self), self.args), self.portable_state()
+
+    def portable_state(self) -> dict[str, Any]:
+        """Return the attributes to carry over; notes are one of them."""
+        return vars(self).copy()
+
+
+class BudgetError(PortableError):
     """Base of every error that this product raises on purpose."""
 
 
@@ -42,7 +63,6 @@ class RequestInvalid(BudgetError):
     def __init__(
         self, field: str, rule: str, value: object, *, hint: Callable[[], str] | None = None
     ) -> None:
-        self._whole = value
         self._hint = hint
         shown = value if isinstance(value, str) else _repr(value)
         if len(shown) > _SHOWN:
@@ -50,8 +70,11 @@ class RequestInvalid(BudgetError):
         # JSON may hold a lone surrogate, which UTF-8 cannot encode: no record could repeat it.
         self.field = _writable(field)
         self.rule = rule
-        self.value = shown = _writable(shown)
-        super().__init__(f"{field} {rule}, got {shown}")
+        self.value = _writable(shown)
+        super().__init__(self._said())
+
+    def _said(self) -> str:
+        return f"{self.field} {self.rule}, got {self.value}"
 
     def __str__(self) -> str:
         said, hint = super().__str__(), self.hint
@@ -62,9 +85,17 @@ class RequestInvalid(BudgetError):
         """What was perhaps meant, "" if nothing comes near."""
         return "" if self._hint is None else self._hint()
 
+    def portable_state(self) -> dict[str, Any]:
+        """Return the attributes, the hint worked out: its function cannot leave the process."""
+        hint = self.hint
+        return {**super().portable_state(), "_hint": partial(str, hint) if hint else None}
+
     def under(self, parent: str) -> RequestInvalid:
         """Return the same error for the field inside `parent`."""
-        return RequestInvalid(f"{parent}.{self.field}", self.rule, self._whole, hint=self._hint)
+        error = RequestInvalid(f"{parent}.{self.field}", self.rule, self.value, hint=self._hint)
+        error.value = self.value  # which is shortened already
+        error.args = (error._said(),)
+        return error
 
 
 class LedgerFault(BudgetError):

@@ -8,7 +8,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from accountant.errors import LedgerFault, RequestInvalid
+from accountant.errors import LedgerFault, PortableError, RequestInvalid
 from accountant.records import encode
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
@@ -81,7 +81,7 @@ def never_opened(dataset: str) -> Response[bytes]:
     )
 
 
-class Told(Exception):
+class Told(PortableError):
     """A problem that a handler raises whose own answer is of another kind."""
 
     def __init__(self, answer: Response[bytes]) -> None:

@@ -14,6 +14,8 @@ from aiokafka import errors as kafka
 from aiokafka.conn import create_conn
 from aiokafka.protocol.admin import SaslHandShakeRequest
 
+from accountant.errors import PortableError
+
 _PROTOCOL: Final = "ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"
 _PLAIN: Final = {"SSL": "PLAINTEXT", "SASL_SSL": "PLAINTEXT"}
 _SECURED_S: Final = 5.0
@@ -21,7 +23,7 @@ _UNSECURED_S: Final = 1.0  # where nothing is secured, an absent broker is the c
 _CLOSED: Final = (OSError, kafka.KafkaConnectionError)
 
 
-class ConnectionDenied(kafka.KafkaError):  # type: ignore[misc]  # aiokafka carries no types
+class ConnectionDenied(PortableError, kafka.KafkaError):  # type: ignore[misc]  # aiokafka carries no types
     """Brokers answer, and do not let this client in, or it does not believe them.
 
     Args:

@@ -1,0 +1,124 @@
+"""Public exceptions leave their process whole: a pool of processes gives them back."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import multiprocessing
+import pickle
+import pkgutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litestar import Response
+
+import accountant
+import streams
+from accountant.errors import BudgetError, MadeByNewer, RequestInvalid
+from accountant.records.inputs import Undecodable
+from accountant.records.outcomes import Reason
+from streams.client import Accountant, NotGranted, Reply, Unanswered, UsedAfterFork
+from streams.engines.diffprivlib import NotAdmitted
+from streams.errors import Gone, Unavailable
+from streams.gateway.problems import Told
+from streams.kafka.wire.denied import ConnectionDenied
+
+ID = "019ab000-0000-7000-8000-000000000000"
+
+
+def _modules() -> Iterator[Any]:
+    for package in (accountant, streams):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
+
+
+def _public() -> list[type[Exception]]:
+    found = {
+        each
+        for module in _modules()
+        for each in vars(module).values()
+        if inspect.isclass(each)
+        and issubclass(each, Exception)
+        and each.__module__ == module.__name__
+        and not each.__name__.startswith("_")
+    }
+    return sorted(found, key=lambda each: (each.__module__, each.__name__))
+
+
+def _refusal() -> Reply:
+    with tempfile.TemporaryDirectory() as kept, Accountant(f"sqlite:///{kept}/ledger.db") as ledger:
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        return ledger.ask("census", "pure:3", analyst="ana")
+
+
+# With the arguments that their constructors take where that is more than a message.
+MADE: dict[type[BaseException], Callable[[], BaseException]] = {
+    MadeByNewer: lambda: MadeByNewer("rules", 9, 5),
+    RequestInvalid: lambda: RequestInvalid(
+        "claim.sigma", "must be > 0", "x" * 200, hint=lambda: "write 1"
+    ).under("request"),
+    Undecodable: lambda: Undecodable(Reason.OVERSIZE, "too long"),
+    NotGranted: lambda: NotGranted(_refusal(), then="ask less"),
+    NotAdmitted: lambda: NotAdmitted(_refusal()),
+    Unanswered: lambda: Unanswered("no answer", "; ask again", ID),
+    UsedAfterFork: lambda: UsedAfterFork(4711),
+    Unavailable: lambda: Unavailable("busy", after=2.5),
+    Gone: lambda: Gone("archived", after=12),
+    ConnectionDenied: lambda: ConnectionDenied("the password is wrong"),
+    Told: lambda: Told(Response(b"{}", status_code=422)),
+}
+
+
+def _parts(value: Any) -> Any:
+    """Return what two equal errors have alike, all the way down."""
+    if isinstance(value, BaseException):
+        return type(value), value.args, str(value), _parts(vars(value))
+    if isinstance(value, dict):
+        return {key: _parts(each) for key, each in value.items() if key != "_hint"}
+    if isinstance(value, Response):
+        return type(value), value.content, value.status_code
+    return value
+
+
+@pytest.mark.parametrize("kind", _public(), ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
+def test_a_public_exception_is_the_same_after_pickle_and_copy(kind: type[Exception]) -> None:
+    error = MADE[kind]() if kind in MADE else kind("what happened")
+    error.add_note("request_id of the run")
+    error.request_id = ID  # type: ignore[attr-defined]
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        assert _parts(pickle.loads(pickle.dumps(error, protocol))) == _parts(error)
+    assert _parts(copy.copy(error)) == _parts(error)
+    assert _parts(copy.deepcopy(error)) == _parts(error)
+    twice = pickle.loads(pickle.dumps(copy.copy(error)))
+    assert _parts(twice) == _parts(error)
+    assert twice.__notes__ == ["request_id of the run"]
+
+
+def _ask_too_much(url: str) -> None:
+    with Accountant(url, analyst="ana") as ledger, ledger.grant("census", "pure:3"):
+        pass
+
+
+def _ask_wrongly(url: str) -> None:
+    with Accountant(url, analyst="ana") as ledger:
+        ledger.ask("census", {"type": "pure_dp", "epsilon": 0.1 + 0.2})
+
+
+@pytest.mark.parametrize(
+    ("work", "kind"), [(_ask_too_much, NotGranted), (_ask_wrongly, RequestInvalid)]
+)
+def test_a_pool_of_processes_raises_what_its_worker_raised(
+    work: Callable[[str], None], kind: type[BudgetError], tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with Accountant(url) as ledger:
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(kind) as raised:
+        pool.map_async(work, [url]).get(timeout=60)
+    if isinstance(raised.value, NotGranted):
+        assert (raised.value.reason, raised.value.fits) == ("exhausted", "pure:1")
