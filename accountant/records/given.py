@@ -41,10 +41,56 @@ class _Around(msgspec.Struct):
 
 _decode_claim = msgspec.json.Decoder(_Around).decode
 
+_TEXTS: Final = frozenset(
+    {"type", "filter", "unit", "neighbours", "horizon", "beside", "access", "visibility"}
+    | {"population"}
+)
+"""The fields of claims, policies and odometers that are words, and no amounts."""
+
 _DAY: Final = len("2027-01-01")
 
 _IsUp = Callable[[Mapping[str, object], str], bool]
 """Tells of an object's field whether more is the safe side."""
+
+
+def given_text(field: str, value: object) -> str:
+    """Return a name or another text of a program.
+
+    The encoder would write bytes, dates and numbers as some text that nobody has meant.
+
+    Raises: RequestInvalid: it is no `str`, or UTF-8 cannot encode it.
+    """
+    if not isinstance(value, str):
+        raise RequestInvalid(field, "must be text", value, hint=lambda: _as_text(value))
+    text = str.__str__(value)  # of numpy's `str_` and of enumerations, what is in them
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise RequestInvalid(field, "must be text that UTF-8 can encode", text) from None
+    return text
+
+
+def optional_text(field: str, value: object) -> str | None:
+    """Return a text as `given_text` does, None as it is.
+
+    Raises: RequestInvalid.
+    """
+    return None if value is None else given_text(field, value)
+
+
+def given_texts(field: str, values: object) -> list[str]:
+    """Return a list of texts.
+
+    Raises: RequestInvalid: it is no list, or an item is no text.
+    """
+    # A text is a sequence of texts, too: `roles="analyst"` would be seven of them.
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence | set | frozenset):
+        raise RequestInvalid(field, 'must be a list, such as ["ana"]', values)
+    return [given_text(f"{field}[{i}]", each) for i, each in enumerate(values)]
+
+
+def _as_text(value: object) -> str:
+    return "decode the bytes first" if isinstance(value, bytes | bytearray) else ""
 
 
 def given_claim(claim: object) -> str | Claim:
@@ -55,7 +101,7 @@ def given_claim(claim: object) -> str | Claim:
     Raises: RequestInvalid: it is none of these, or an amount has no exact text.
     """
     if isinstance(claim, str):
-        return str(claim)
+        return given_text("claim", claim)
     if isinstance(claim, ATOMS) and all(type(each) is str for each in astuple(claim)):
         return cast(Claim, claim)  # at once: most programs ask for such, again and again
     if not isinstance(claim, Mapping | Claim):
@@ -167,16 +213,18 @@ def _wire(
     level: int = 0,
 ) -> object:
     """Return a value with its amounts as text: the same object where nothing is to change."""
-    if value is None or type(value) is str or (switch and isinstance(value, bool)):
+    if value is None or (switch and isinstance(value, bool)):
         return value
-    if isinstance(value, str):  # one of numpy's
-        return str(value)
+    if isinstance(value, str):
+        return given_text(path, value)
     if level > MOST_NESTED:
         raise RequestInvalid(path, f"must nest at most {MOST_NESTED} deep", type(value).__name__)
     fields = _fields(value, path)
     if fields is not None:
         wire = {
-            name: _wire(
+            name: optional_text(f"{path}.{name}", given)
+            if name in _TEXTS
+            else _wire(
                 given,
                 f"{path}.{name}",
                 is_up,
@@ -210,7 +258,7 @@ def _fields(value: object, path: str) -> dict[str, object] | None:
     for name in value:
         if not isinstance(name, str):
             raise RequestInvalid(path, "must have text for its keys", name)
-    return dict(value)
+    return {given_text(path, name): given for name, given in value.items()}
 
 
 def _items(value: object) -> Sequence[object] | None:

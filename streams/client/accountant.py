@@ -65,8 +65,8 @@ class Accountant(WaitedReads, Releases):
         self._client = AsyncAccountant(
             url, token=token, analyst=analyst, via=via, settings=settings, clock=clock, wait=wait
         )
-        self.analyst = analyst
-        self.via = via
+        self.analyst = self._client.analyst
+        self.via = self._client.via
         self.clock = self._client.clock
         self._portal: LoopThread | None = None
         self._starting = threading.Lock()

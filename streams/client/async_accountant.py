@@ -15,6 +15,7 @@ from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import Decision, decode_decision
+from accountant.records.given import given_text, optional_text
 from accountant.records.previews import asked_in
 from accountant.views.datasets import Alert
 from streams.client.async_releases import AsyncReleases
@@ -75,8 +76,8 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         wait: float = CONNECT_S,
     ) -> None:
         self.settings = settings_of(url, token, settings)
-        self.analyst = analyst
-        self.via = via
+        self.analyst = optional_text("analyst", analyst)
+        self.via = optional_text("via", via)
         self.clock = clock or SystemClock()
         self._open: Service | None = None
         self._made_by = os.getpid()
@@ -171,7 +172,11 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
     @must_be_awaited
     async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """As `Accountant.decision`."""
-        found = await self._found(dataset, analyst, request_id)
+        found = await self._found(
+            given_text("dataset", dataset),
+            given_text("analyst", analyst),
+            given_text("request_id", request_id),
+        )
         return None if found is None else decode_decision(found)
 
     def cost(
@@ -185,7 +190,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         wait: float = WAIT_S,
     ) -> Call[Preview]:
         """As `Accountant.cost`."""
-        who = analyst or self.named()
+        who = optional_text("analyst", analyst) or self.named()
         wanted = self.wanted(dataset, claim, who or _NOBODY, "", unit, neighbours)
         return Call(self._cost(wanted, who, wait))
 
@@ -207,6 +212,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
 
     async def page(self, dataset: str, after: int) -> list[Decision]:
         """Return the first of a dataset's decisions after a number, none at their end."""
+        dataset = given_text("dataset", dataset)
         found = await (await self._reached()).decisions(dataset, after=after, most=_PAGE)
         return [decode_decision(value) for value in found]
 
@@ -225,6 +231,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
     @must_be_awaited
     async def stated(self, dataset: str) -> tuple[str, Neighbours]:
         """Return unit and neighbours of a dataset's policy; the usual ones of an unknown one."""
+        dataset = given_text("dataset", dataset)
         known = self._stated.get(dataset)
         if known is None:
             view = await (await self._reached()).dataset(dataset)

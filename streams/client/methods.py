@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 from uuid import UUID
 
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from accountant.records.given import given_claim, given_id
+from accountant.records.given import given_claim, given_id, given_text, optional_text
 from streams.client.owned.methods import OwnerMethods
 from streams.client.patience import WAIT_S
 from streams.client.requests import PreparedRequest, Wanted, new_id, prepared
@@ -107,8 +107,8 @@ class LedgerMethods(OwnerMethods[D_co], Generic[D_co, R_co]):
             claim, unit, neighbours = claim
         else:
             claim = given_claim(claim)
-        who = analyst or self.analyst or os.environ.get(ANALYST) or None
-        engine = via or self.via
+        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
+        engine = optional_text("via", via) or optional_text("via", self.via)
         if who is None and engine is not None:
             rule = "must be given where an engine asks, as `via` says"
             raise RequestInvalid("analyst", rule, who)
@@ -117,7 +117,17 @@ class LedgerMethods(OwnerMethods[D_co], Generic[D_co, R_co]):
             raise RequestInvalid("analyst", rule, who)
         fresh = request_id is None
         sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
-        wanted = Wanted(dataset, claim, who, purpose, unit, neighbours, sent_id, fresh, engine)
+        wanted = Wanted(
+            given_text("dataset", dataset),
+            claim,
+            who,
+            given_text("purpose", purpose),
+            optional_text("unit", unit),
+            cast("Neighbours | None", optional_text("neighbours", neighbours)),
+            sent_id,
+            fresh,
+            engine,
+        )
         if not wanted.is_stated:
             wanted.check()
         return wanted
@@ -128,7 +138,17 @@ class LedgerMethods(OwnerMethods[D_co], Generic[D_co, R_co]):
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> D_co:
         """Send a body of your own, a request or an admin record; retries send the same bytes."""
-        return self.decided(prepared(body), wait)
+        if not isinstance(body, bytes | bytearray | memoryview):
+            raise RequestInvalid("body", "must be bytes", body)
+        return self.decided(prepared(bytes(body)), wait)
+
+
+def own_analyst(analyst: object) -> str | None:
+    """Return who asks by a client's own word: what it was made with, else the environment's.
+
+    Raises: RequestInvalid: it is no text.
+    """
+    return optional_text("analyst", analyst or os.environ.get(ANALYST) or None)
 
 
 def refuse_old_close(dataset: tuple[object, ...], rest: Mapping[str, object]) -> None:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from accountant.errors import RequestInvalid
 from accountant.exact import exact_text
 from accountant.policy import Policy
 from accountant.records import VERSION, encode
-from accountant.records.given import given_policy, given_ratios, given_until
+from accountant.records.given import (
+    given_policy,
+    given_ratios,
+    given_text,
+    given_texts,
+    given_until,
+)
 from accountant.records.inputs import check_body
 from streams.client.requests import PreparedRequest
+
+_TEXTS: Final = frozenset(
+    {"reason", "horizon", "access", "visibility", "member", "team", "until", "as", "scope", "name"}
+)
+"""The fields that a caller gives as text, beside `dataset` and `by`."""
 
 
 def _prepared(kind: str, dataset: str, by: str, request_id: str, **fields: object) -> bytes:
@@ -19,9 +30,12 @@ def _prepared(kind: str, dataset: str, by: str, request_id: str, **fields: objec
 
     Raises: RequestInvalid.
     """
-    head = {"version": VERSION, "type": kind, "request_id": request_id, "dataset": dataset}
+    head = {"version": VERSION, "type": kind, "request_id": request_id}
     given = {name: value for name, value in fields.items() if value is not None}
-    body = encode({**head, "by": by, **given})
+    for name in _TEXTS & given.keys():
+        given[name] = given_text(name, given[name])
+    who = {"dataset": given_text("dataset", dataset), "by": given_text("by", by)}
+    body = encode({**head, **who, **given})
     check_body("admin", body)
     return body
 
@@ -46,7 +60,7 @@ def prepare_open(
         request_id,
         policy=given_policy(policy),
         reason=reason,
-        owners=None if owners is None else _names("owners", owners),
+        owners=None if owners is None else given_texts("owners", owners),
     )
     return PreparedRequest("admin", body, dataset, by, request_id, opens=True)
 
@@ -124,7 +138,7 @@ def prepare_member(
     """
     fields: dict[str, object] = {
         "member": member,
-        "roles": _names("roles", roles),
+        "roles": given_texts("roles", roles),
         "team": team,
         "until": None if until is None else given_until(until),
         "reason": reason,
@@ -158,7 +172,7 @@ def prepare_limit(
         "name": name,
         "part": _ratio("part", part),
         "policy": None if policy is None else given_policy(policy),
-        "pace": None if pace is None else {"part": _ratio("pace", pace[0]), "period": pace[1]},
+        "pace": None if pace is None else _pace(pace),
         "reserved": _ratio("reserved", reserved),
         "reason": reason,
         "follows": follows,
@@ -171,8 +185,7 @@ def _ratio(field: str, given: object) -> str | None:
     return None if given is None else exact_text(given, field=field, up=False)
 
 
-def _names(field: str, given: Sequence[str]) -> list[str]:
-    # A text is a sequence of texts, too: `roles="analyst"` would be seven of them.
-    if isinstance(given, str) or not isinstance(given, Sequence | set | frozenset):
-        raise RequestInvalid(field, 'must be a list, such as ["ana"]', given)
-    return list(given)
+def _pace(given: object) -> dict[str, str | None]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise RequestInvalid("pace", 'must be a ratio and its period: ("0.01", "P1D")', given)
+    return {"part": _ratio("pace", given[0]), "period": given_text("pace.period", given[1])}

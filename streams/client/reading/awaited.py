@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from accountant.errors import RequestInvalid
+from accountant.records.given import given_text, optional_text
 from accountant.records.members import Member
 from accountant.views.datasets import DatasetView
 from accountant.views.heads import Head
@@ -14,7 +13,7 @@ from accountant.views.why import Why
 from streams.client.http import HttpService
 from streams.client.http.me import Me
 from streams.client.identity import me_of, own_name
-from streams.client.methods import ANALYST
+from streams.client.methods import ANALYST, own_analyst
 from streams.client.reply import must_be_awaited
 from streams.errors import NotPermitted
 from streams.service import Service
@@ -40,23 +39,24 @@ class AwaitedReads:
     @must_be_awaited
     async def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
-        return await (await self._reached()).dataset(name)
+        return await (await self._reached()).dataset(given_text("name", name))
 
     @must_be_awaited
     async def members(self, dataset: str) -> list[Member]:
         """As `Accountant.members`."""
-        return await (await self._reached()).members(dataset)
+        return await (await self._reached()).members(given_text("dataset", dataset))
 
     @must_be_awaited
     async def limits(self, dataset: str) -> list[LevelView]:
         """As `Accountant.limits`."""
-        return await (await self._reached()).levels(dataset)
+        return await (await self._reached()).levels(given_text("dataset", dataset))
 
     @must_be_awaited
     async def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
         """As `Accountant.budget`."""
+        dataset = given_text("dataset", dataset)
+        who = optional_text("analyst", analyst) or self.named()
         service = await self._reached()
-        who = analyst or self.named()
         if who is None and isinstance(service, HttpService):
             who = await own_name(service, "analyst")
         if who is None:
@@ -69,8 +69,8 @@ class AwaitedReads:
     @must_be_awaited
     async def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
         """As `Accountant.budgets`."""
+        who = optional_text("analyst", analyst) or self.named()
         service = await self._reached()
-        who = analyst or self.named()
         if isinstance(service, HttpService) and who in {None, await service.own_name()}:
             await own_name(service, "analyst")  # a door that knows nobody would have none for them
             return await service.own_budgets()
@@ -99,11 +99,12 @@ class AwaitedReads:
 
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
-        return await (await self._reached()).usage(dataset)
+        return await (await self._reached()).usage(given_text("dataset", dataset))
 
     @must_be_awaited
     async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
         """As `Accountant.why`."""
+        dataset, analyst = given_text("dataset", dataset), optional_text("analyst", analyst)
         return await (await self._reached()).why(dataset, analyst=analyst)
 
     @must_be_awaited
@@ -113,7 +114,7 @@ class AwaitedReads:
 
     def named(self) -> str | None:
         """Return who asks by the client's own word, None if only its token says so."""
-        return self.analyst or os.environ.get(ANALYST) or None
+        return own_analyst(self.analyst)
 
 
 def _nobody() -> RequestInvalid:

@@ -1,0 +1,238 @@
+"""Names, purposes and every other text of a call are `str`, or the call is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import inspect
+import typing
+from collections.abc import AsyncIterator, Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, get_args, get_origin
+
+import numpy as np
+import pytest
+
+from accountant.errors import RequestInvalid
+from accountant.policy import Policy
+from accountant.records.given import given_policy
+from streams.client import Accountant, AsyncAccountant
+from tests.streams.gateway.door import Door, TestClock, new_id
+
+NO_TEXTS: Final[list[Any]] = [
+    b"ana",
+    bytearray(b"ana"),
+    np.bytes_(b"ana"),
+    dt.date(2026, 11, 25),
+    dt.datetime(2026, 11, 25, tzinfo=dt.UTC),
+    Decimal("0.5"),
+    5,
+    True,
+    b"",
+    0,
+    ["ana"],
+    "\ud800",
+]
+INSIDE: Final = {"wanted", "known_statement", "said"}
+"""What the calls are made of: `ask` and `cost` stand for them."""
+VALID: Final[dict[str, Any]] = {
+    "dataset": "census",
+    "name": "census",
+    "claim": "pure:0.001",
+    "run": lambda: 1,
+    "analyst": "ana",
+    "purpose": "counts",
+    "unit": "person",
+    "neighbours": "add_remove",
+    "via": "engine",
+    "policy": {"filter": "basic", "epsilon": "1"},
+    "owners": ["owner"],
+    "by": "owner",
+    "reason": "tried",
+    "member": "ben",
+    "roles": ["analyst"],
+    "team": "blue",
+    "scope": "analyst",
+    "part": "0.5",
+    "pace": ("0.01", "P1D"),
+    "after": 0,
+}
+MORE: Final[dict[tuple[str, str], Any]] = {
+    ("set_limit", "name"): "ana",
+    ("set_limit", "policy"): None,
+    ("set_member", "until"): "2027-01-01",
+    ("amend", "policy"): None,
+    ("amend", "horizon"): "P365D",
+    ("amend", "access"): "members",
+    ("amend", "visibility"): "own",
+}
+TAKES: Final[dict[str, tuple[type, ...]]] = {
+    "until": (dt.date,),
+    "owners": (list,),
+    "roles": (list,),
+    "pace": (list,),
+    "store": (object,),  # a path
+    "policy": (object,),  # its fields: see below
+}
+"""Types beside `str` that a parameter takes."""
+
+
+def _has_text(hint: Any) -> bool:
+    if hint is str or (get_origin(hint) is typing.Literal and isinstance(get_args(hint)[0], str)):
+        return True
+    return any(_has_text(each) for each in get_args(hint) if not isinstance(each, list))
+
+
+def _texts(client: type) -> list[tuple[str, str]]:
+    """Return each text parameter of each public call, with the name of the call."""
+    found = []
+    for name, call in inspect.getmembers(client, callable):
+        if name.startswith("_") or name in INSIDE:
+            continue
+        hints = typing.get_type_hints(inspect.unwrap(call))
+        names = inspect.signature(call).parameters
+        found += [(name, each) for each in names if _has_text(hints.get(each))]
+    return found
+
+
+CALLS: Final = [(kind, *each) for kind in (Accountant, AsyncAccountant) for each in _texts(kind)]
+
+
+def test_the_calls_that_are_tried_are_all() -> None:
+    names = {call for _, call, _ in CALLS}
+    assert {"ask", "grant", "release", "cost", "open", "set_member", "set_limit", "why"} <= names
+    assert len(CALLS) > 150
+
+
+def _given(kind: type, call: str, parameter: str, value: Any, clock: TestClock) -> dict[str, Any]:
+    """Return the arguments of a call that is sound but for one of them."""
+    given: dict[str, Any] = {}
+    for name, each in inspect.signature(getattr(kind, call)).parameters.items():
+        fallback = VALID.get(name) if each.default is each.empty else None
+        found = MORE.get((call, name), fallback)
+        if found is not None:
+            given[name] = found
+        elif name == "request_id" and each.default is each.empty:
+            given[name] = new_id(clock)
+    for name in {"by", "analyst"} & inspect.signature(getattr(kind, call)).parameters.keys():
+        given[name] = VALID[name]
+    given[parameter] = value
+    return given
+
+
+def _wrong_for(kind: type, call: str, parameter: str) -> list[Any]:
+    hint = typing.get_type_hints(inspect.unwrap(getattr(kind, call)))[parameter]
+    wrong = [each for each in NO_TEXTS if not isinstance(each, TAKES.get(parameter, ()))]
+    if parameter in {"owners", "roles"}:
+        return [*wrong, *([each] for each in NO_TEXTS)]
+    if parameter == "pace":
+        return [*wrong, *(("0.01", each) for each in NO_TEXTS)]
+    assert _has_text(hint)
+    return wrong
+
+
+def _made(client: Accountant, call: str, given: dict[str, Any]) -> None:
+    answer = getattr(client, call)(**given)
+    if call == "released":
+        answer = answer(lambda: 1)()
+    if call == "grant":
+        with answer:
+            pass
+    if isinstance(answer, Iterator):
+        list(answer)
+
+
+async def _awaited(client: AsyncAccountant, call: str, given: dict[str, Any]) -> None:
+    answer = getattr(client, call)(**given)
+    if call == "released":
+
+        async def run() -> int:
+            return 1
+
+        answer = answer(run)()
+    if call == "grant":
+        async with answer:
+            return
+    if isinstance(answer, AsyncIterator):
+        async for _ in answer:
+            pass
+    elif inspect.isawaitable(answer):
+        await answer
+
+
+def _refused(url: str, clock: TestClock) -> None:
+    async def awaited() -> None:
+        async with AsyncAccountant(url, clock=clock) as client:
+            for kind, call, parameter in CALLS:
+                if kind is AsyncAccountant:
+                    for value in _wrong_for(kind, call, parameter):
+                        given = _given(kind, call, parameter, value, clock)
+                        with _refusal(call, parameter, value):
+                            await _awaited(client, call, given)
+
+    with Accountant(url, clock=clock) as client:
+        heads = [each.head for each in client.heads()]
+        for kind, call, parameter in CALLS:
+            if kind is Accountant:
+                for value in _wrong_for(kind, call, parameter):
+                    given = _given(kind, call, parameter, value, clock)
+                    with _refusal(call, parameter, value):
+                        _made(client, call, given)
+        asyncio.run(awaited())
+        assert [each.head for each in client.heads()] == heads
+
+
+class _refusal:  # noqa: N801 - reads as a context
+    """Expects RequestInvalid, and names the call where it does not come."""
+
+    def __init__(self, call: str, parameter: str, value: Any) -> None:
+        self._what = f"{call}({parameter}={value!r})"
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, _: object) -> bool:
+        assert kind is not None, f"{self._what} is taken"
+        assert issubclass(kind, RequestInvalid), f"{self._what} raises {error!r}"
+        return True
+
+
+def test_no_call_takes_what_is_no_text_in_process(file: Path, clock: TestClock) -> None:
+    url = f"sqlite:///{file}"
+    with Accountant(url, clock=clock) as client:
+        client.open("census", {"filter": "basic", "epsilon": 1}, by="owner")
+        _refused(url, clock)
+
+
+def test_no_call_takes_what_is_no_text_through_a_door(door: Door, clock: TestClock) -> None:
+    _refused(door.url, clock)
+
+
+@pytest.mark.parametrize("made", [Accountant, AsyncAccountant])
+@pytest.mark.parametrize("field", ["analyst", "via"])
+def test_no_client_is_made_for_what_is_no_text(
+    file: Path, made: Callable[..., Any], field: str
+) -> None:
+    for value in NO_TEXTS:
+        with pytest.raises(RequestInvalid, match=field):
+            made(f"sqlite:///{file}", **{field: value})
+
+
+def test_the_words_of_a_policy_are_no_numbers() -> None:
+    words = {"filter", "unit", "neighbours", "horizon", "beside", "access", "visibility"}
+    amounts = set(Policy.__struct_fields__) - words - {"population"}
+    for name in Policy.__struct_fields__:
+        for value in NO_TEXTS:
+            if name in amounts and not isinstance(value, bytes | bytearray | dt.date):
+                continue
+            with pytest.raises(RequestInvalid, match=name):
+                given_policy({name: value})
+
+
+def test_what_is_in_a_subclass_of_text_is_sent(file: Path, clock: TestClock) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock) as client:
+        client.open(np.str_("census"), {"filter": np.str_("basic"), "epsilon": "1"}, by="owner")
+        reply = client.ask(np.str_("census"), np.str_("pure:0.1"), analyst=np.str_("ana"))
+        assert reply.granted
+        assert client.dataset(np.str_("census")) is not None
