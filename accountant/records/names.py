@@ -18,7 +18,7 @@ _NAME_RULE: Final = (
 _FIRST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _FIRST_NAME_RULE: Final = "must be 1 to 100 letters, digits, '.', '_' or '-'"
 """The names of the first rules, and what an `invalid` of theirs says."""
-_LONGEST_NAME: Final = 100
+LONGEST_NAME: Final = 100
 
 
 def check_name(field: str, text: str, rules: int = RULES) -> None:
@@ -30,20 +30,20 @@ def check_name(field: str, text: str, rules: int = RULES) -> None:
         if _FIRST_NAME.fullmatch(text) is None:
             raise RequestInvalid(field, _FIRST_NAME_RULE, text)
     # No cache of long texts.
-    elif len(text) > _LONGEST_NAME or not is_name(text):
+    elif len(text) > LONGEST_NAME or not is_name(text):
         raise RequestInvalid(field, _NAME_RULE, text, hint=lambda: _name_to_use(text))
 
 
 def _name_to_use(text: str) -> str:
     """Return what a person can take instead of a name that breaks the rule, "" if nothing."""
-    if len(text) > _LONGEST_NAME:
+    if len(text) > LONGEST_NAME:
         return ""
     plain = unicodedata.normalize("NFKD", text.strip())
     plain = "".join(each for each in plain if not unicodedata.combining(each))
     # What joins a schema to a table keeps them apart.
     joined = re.sub(r"[^A-Za-z0-9._@:-]+", "_", re.sub(r"\s*[/\\][/\\\s]*", ":", plain))
     name = joined.strip("._@:-")
-    return f"use {name}" if len(name) <= _LONGEST_NAME and is_name(name) else ""
+    return f"use {name}" if len(name) <= LONGEST_NAME and is_name(name) else ""
 
 
 NAME_PATTERN: Final = _NAME.pattern

@@ -19,7 +19,9 @@ ALGORITHMS: Final = frozenset(
 )
 """The algorithms that may be allowed: their keys verify and cannot sign."""
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{1,8192}")
+MOST_TOKEN: Final = 8_192
+"""Characters of the longest token, of either kind."""
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -82,9 +84,13 @@ def _networks(text: str) -> str:
     return text
 
 
-def is_token(text: str) -> bool:
-    """Tell whether a text can be a token of either kind."""
-    return _TOKEN.fullmatch(text) is not None
+def fault_of_token(text: str) -> str:
+    """Return what keeps a text from being a token of either kind, "" for nothing."""
+    if len(text) > MOST_TOKEN:
+        return f"must be a token of at most {MOST_TOKEN} characters, got more"
+    if _TOKEN.fullmatch(text) is None:
+        return "must be one token alone, as `accountant token create` or the provider gives it"
+    return ""
 
 
 def _token(secret: SecretStr | None) -> SecretStr | None:
@@ -92,8 +98,9 @@ def _token(secret: SecretStr | None) -> SecretStr | None:
     text = "" if secret is None else secret.get_secret_value().strip()
     if not text:
         return None
-    if not is_token(text):
-        raise ValueError("must be a token as `accountant token create` or the provider gives it")
+    fault = fault_of_token(text)
+    if fault:
+        raise ValueError(fault)
     return SecretStr(text)
 
 

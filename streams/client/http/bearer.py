@@ -15,7 +15,7 @@ import httpx
 from streams.errors import Refused
 from streams.logs import get_logger
 from streams.settings import PREFIX, Settings
-from streams.settings.access import is_token
+from streams.settings.access import fault_of_token
 
 _log = get_logger(__name__)
 _warned_of = set[Path]()
@@ -70,11 +70,9 @@ class Bearer(httpx.Auth):
                 f"the token file {file} cannot be read: {error.strerror}; --token-file or "
                 "ACCOUNTANT_TOKEN_FILE names it"
             ) from error
-        if not is_token(text):
-            raise Refused(
-                f"the token file {file} must hold one token alone, as `accountant token create` or "
-                "the provider gives it"
-            )
+        fault = fault_of_token(text)
+        if fault:
+            raise Refused(f"the token file {file}: {fault}")
         self._token, self._read_at = text, stamp
 
 

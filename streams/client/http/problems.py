@@ -47,6 +47,8 @@ def raised(status: int, problem: Problem, url: str, *, has_token: bool) -> Excep
     if status in {400, 413} and problem.error in {Reason.UNDECODABLE, Reason.OVERSIZE}:
         return Undecodable(Reason(problem.error), problem.message)
     if status == 401:
+        if problem.field is not None:
+            return Unauthenticated(f"{url} refuses this token: {problem.message}")
         return unauthenticated(url, has_token=has_token)
     if status == 403:
         return NotPermitted(f"{url} does not permit this: {problem.message or 'it says no more'}")

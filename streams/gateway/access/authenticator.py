@@ -15,12 +15,20 @@ from streams.gateway.access.refusal import Refusal
 from streams.gateway.access.static_tokens import StaticTokens
 from streams.gateway.access.token_file import TOKEN_PREFIX
 from streams.logs import get_logger
+from streams.settings.access import MOST_TOKEN
 
 _log = get_logger(__name__)
 _AUTHORIZATION: Final = b"authorization"
-_BEARER: Final = re.compile(rb"bearer +([A-Za-z0-9._~+/-]{1,8192}={0,4})", re.IGNORECASE)
+_BEARER: Final = re.compile(rb"bearer +([A-Za-z0-9._~+/-]+={0,4})", re.IGNORECASE)
 _NONE: Final = Refusal(401, "none")
 _MALFORMED: Final = Refusal(401, "malformed header")
+_TOO_LONG: Final = Refusal(
+    401,
+    "token too long",
+    f"the token is longer than {MOST_TOKEN} characters, the most that is read: have the provider "
+    "put less into it, such as no groups",
+    "token",
+)
 _OUTCOME: Final = {401: "unauthenticated", 503: "unavailable"}
 _A_LINE_EACH_S: Final = 10.0
 
@@ -83,6 +91,8 @@ class Authenticator:
         if match is None:
             return _MALFORMED
         token = match[1].decode("ascii")
+        if len(token) > MOST_TOKEN:
+            return _TOO_LONG
         if self._tokens is not None and (self._provider is None or token.startswith(TOKEN_PREFIX)):
             return await self._tokens.find(token)
         assert self._provider is not None
@@ -124,6 +134,12 @@ class _Lines:
             return
         self._last[why] = now
         count = self._count.pop(why)
+        more = {"what": refusal.what} if refusal.field else {}
         _log.warning(
-            "authentication_refused", status=refusal.status, why=why, count=count, last_peer=peer
+            "authentication_refused",
+            status=refusal.status,
+            why=why,
+            count=count,
+            last_peer=peer,
+            **more,
         )

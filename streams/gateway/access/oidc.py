@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import jwt
 
-from accountant.records.names import is_name
 from streams.gateway.access.principal import Principal
 from streams.gateway.access.provider_keys import Away, ProviderKeys
 from streams.gateway.access.refusal import Refusal
+from streams.gateway.access.subjects import name_of
 from streams.logs import get_logger
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Accepts(NamedTuple):
     Attributes:
         subject_field: the claim that names the person.
         skew: seconds by which the provider's clock may differ.
-        not_prefix: what no name of the provider's may begin with, empty for nothing.
+        not_prefix: what no name of the provider's may begin with, in capitals or not; empty for
+            nothing.
     """
 
     issuer: str
@@ -124,11 +125,12 @@ class Provider:
         # A token that is bound to a key is worth nothing without its proof, which no door checks.
         if not _NOT_OF_ACCESS.isdisjoint(claims) or claims.get("typ") in _OTHER_KINDS:
             return Refusal(401, "no access token")
-        name = claims.get(self._accepts.subject_field)
-        if not isinstance(name, str) or not is_name(name):
-            return Refusal(401, "subject is no name")
+        name = name_of(claims.get(self._accepts.subject_field))
+        if isinstance(name, Refusal):
+            return name
         prefix = self._accepts.not_prefix
-        if prefix and name.startswith(prefix):
+        # In any case of letters: people would take `Local:ana` for `local:ana`.
+        if prefix and name.lower().startswith(prefix.lower()):
             return Refusal(401, "subject with the prefix of static tokens")
         return _Held(self._principal(name), int(claims["exp"]) + self._accepts.skew, generation)
 

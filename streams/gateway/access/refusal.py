@@ -24,17 +24,23 @@ class Refusal:
         status: 401 for want of a token that holds, 503 where that cannot be told now.
         why: the reason in a word or two, for the door's log alone: an attacker learns nothing
             of what was nearly right.
+        what: what the caller is told; of its own only where a `field` of what they sent is
+            too long, which tells them nothing new.
     """
 
     status: Literal[401, 503]
     why: str
+    what: str = "a token that this door knows is needed: `Authorization: Bearer TOKEN`"
+    field: Literal["token", "subject"] | None = None
 
 
 def told(refusal: Refusal) -> Response[bytes]:
-    """Return the answer, the same for every reason."""
+    """Return the answer: the same for every reason but a token or a subject that is too long."""
     if refusal.status == 401:
-        what = "a token that this door knows is needed: `Authorization: Bearer TOKEN`"
-        return problem(401, "unauthenticated", what, headers={"WWW-Authenticate": "Bearer"})
+        rule = refusal.what if refusal.field else ""
+        headers = {"WWW-Authenticate": "Bearer"}
+        what, field = refusal.what, refusal.field
+        return problem(401, "unauthenticated", what, headers=headers, field=field, rule=rule)
     what = "the door cannot establish who asks at present; its log says why"
     headers = {"Retry-After": str(_UNAVAILABLE_S)}
     return problem(503, "authentication_unavailable", what, headers=headers)

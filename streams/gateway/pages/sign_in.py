@@ -10,7 +10,7 @@ from litestar import Response, get, post
 from streams.gateway.access.authenticator import Authenticator
 from streams.gateway.access.guard import peer_of
 from streams.gateway.access.principal import Principal
-from streams.gateway.access.refusal import told
+from streams.gateway.access.refusal import Refusal, told
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.pages.browsers import Browsers, browsers_of, cookie_of
 from streams.gateway.pages.forms import MOST_BYTES, checked_form, stranger_token
@@ -53,7 +53,7 @@ async def sign_in(request: HttpRequest) -> Response[Any]:
     if not isinstance(found, Principal):
         if found.status != 401:
             return problem_page(request, told(found))
-        return _form(request, browsers, wanted, wrong=_WRONG)
+        return _form(request, browsers, wanted, wrong=_wrong(found))
     before = session_of(request)
     if before is not None:
         browsers.sessions.end(before)
@@ -73,6 +73,10 @@ async def sign_out(request: HttpRequest) -> Response[Any]:
     browsers.sessions.end(session)
     _log.info("signed_out", name=session.principal.name, kind=session.principal.kind)
     return _go(SIGN_IN, browsers.no_cookie(browsers.session_cookie))
+
+
+def _wrong(refusal: Refusal) -> str:
+    return f"{refusal.what[0].upper()}{refusal.what[1:]}." if refusal.field else _WRONG
 
 
 def _form(

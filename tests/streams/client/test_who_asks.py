@@ -171,7 +171,10 @@ def test_a_file_of_a_token_is_read_anew_once_it_changes(door: RolesDoor, tmp_pat
         file.write_text(door.tokens["ben"])
         assert ledger.me().name == "ben"
         file.write_text("two tokens")
-        with pytest.raises(Refused, match="must hold one token alone"):
+        with pytest.raises(Refused, match="must be one token alone"):
+            ledger.me()
+        file.write_text("x" * 8_193)
+        with pytest.raises(Refused, match="at most 8192 characters"):
             ledger.me()
         file.unlink()
         with pytest.raises(Refused, match="cannot be read"):

@@ -260,6 +260,6 @@ async def test_the_field_that_names_the_person_is_a_setting(
     assert await known.find(provider.token("1", **{field: "ana"})) == Principal(
         "ana", "oidc", False
     )
-    for wrong in (None, 7, ["ana"], "", "a b"):
+    for wrong in (None, 7, ["ana"], ""):
         found = await known.find(provider.token("ana", **{field: wrong}))
         assert found == Refusal(401, "subject is no name")
