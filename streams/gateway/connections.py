@@ -7,13 +7,17 @@ import resource
 import ssl
 import time
 from asyncio.sslproto import SSLProtocol
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple, cast
 
+import h11
 import uvicorn
 from litestar import Litestar
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from streams.gateway.problems import PROBLEM_JSON, problem
+from streams.gateway.strict_http import StrictConnection
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
@@ -23,6 +27,9 @@ REQUEST_S: Final = 10.0
 
 UNREAD_S: Final = 60.0
 """How long a client may take nothing of an answer that waits for it."""
+
+MOST_HEAD: Final = 65_536
+"""Bytes of a request's line and headers."""
 
 _MOST_FILES: Final = 2_048  # reckoned with, however many a process may have
 _OWN_FILES: Final = 64
@@ -63,7 +70,29 @@ class _State(ServerState):
 
 
 class _Connection(H11Protocol):
-    """A connection that ends as it begins where there are too many."""
+    """A connection that ends as it begins where there are too many, and at what is no request."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.conn: StrictConnection = StrictConnection(h11.SERVER, MOST_HEAD)
+
+    def data_received(self, data: bytes) -> None:
+        # What comes behind a refused request is never read.
+        if not self.transport.is_closing():
+            super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what came and end the connection, which nobody can read any further.
+
+        h11 would not have it where the answer to a HEAD or another answer has begun.
+        """
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is None or cycle.response_complete or not cycle.response_started:
+            self.transport.write(_refusal(self.conn))
+        if cycle is not None:
+            cycle.disconnected = True  # whatever it answers now comes too late
+            cycle.message_event.set()
+        self.transport.close()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -71,6 +100,19 @@ class _Connection(H11Protocol):
         if len(self.connections) > state.most:
             state.turned_away += 1
             transport.abort()
+
+
+def _refusal(connection: StrictConnection) -> bytes:
+    status, what = HTTPStatus.BAD_REQUEST, f"this is no HTTP request: {connection.fault}"
+    if connection.is_too_long:
+        status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        what = f"the headers are longer than {MOST_HEAD} bytes: is the token so long?"
+    body = problem(status, "malformed_request", what).content
+    head = (
+        f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: {PROBLEM_JSON}\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 class _Encrypted(SSLProtocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable
 
 from litestar import Request, Response
@@ -15,9 +16,10 @@ Check = Callable[[Request[None, None, State]], Awaitable[Response[bytes] | None]
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach an address."""
+    """Tell whether only this machine can reach an address, in whatever letters it is written."""
+    name = host.lower().removesuffix(".")  # the root of all names may be written or not
     try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+        return name == "localhost" or ipaddress.ip_address(name.strip("[]")).is_loopback
     except ValueError:
         return False
 
@@ -35,8 +37,7 @@ def host_check(settings: Settings) -> Check | None:
 async def _check_host(request: Request[None, None, State]) -> Response[bytes] | None:
     """Refuse a page whose own name was pointed at this machine: it is not the owner."""
     host = request.headers.get("host", "")
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-    if is_loopback(name):
+    if is_loopback(re.sub(r":[0-9]*\Z", "", host)):
         return None
     rule = "must be localhost or a loopback address"
     return problem(421, "misdirected", f"host {rule}", field="host", rule=rule, value=host[:80])

@@ -1,0 +1,188 @@
+"""Requests as bytes, to a real server: none is read in two ways, and addresses are read in all."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from streams.gateway.connections import MOST_HEAD
+from tests.streams.gateway.door import Door, TestClock
+
+AHEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BEHIND = AHEAD[:-2] + b"Connection: close\r\n\r\n"
+"""What a proxy that reads otherwise takes for somebody else's request; the last in any case."""
+CHUNKED = b"Transfer-Encoding: chunked"
+LENGTH = b"Content-Length: 4"
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    with Door(tmp_path_factory.mktemp("raw") / "ledger.db", TestClock()) as made:
+        yield made
+
+
+def exchanged(door: Door, *pieces: bytes) -> bytes:
+    """Return all that a connection answers until the server ends it."""
+    host, _, port = door.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+        said = b""
+        try:
+            while piece := connection.recv(65_536):
+                said += piece
+        except ConnectionResetError:
+            pass
+        return said
+
+
+def statuses(said: bytes) -> list[int]:
+    return [int(each) for each in re.findall(rb"HTTP/1\.1 (\d{3}) ", said)]
+
+
+def post(*headers: bytes, body: bytes = b"0\r\n\r\n", version: bytes = b"1.1") -> bytes:
+    head = [b"POST /requests HTTP/" + version, b"Host: localhost", *headers]
+    return b"\r\n".join(head) + b"\r\n\r\n" + body
+
+
+AMBIGUOUS = {
+    "length and chunked": post(LENGTH, CHUNKED),
+    "chunked and length": post(CHUNKED, LENGTH),
+    "in other letters": post(b"cOnTeNt-LeNgTh: 4", b"TRANSFER-ENCODING: Chunked"),
+    "with a length of nothing": post(b"Content-Length: 0", CHUNKED),
+    "with the right length": post(b"Content-Length: 5", CHUNKED),
+    "with one between": post(LENGTH, b"Accept: */*", CHUNKED),
+    "for GET": post(LENGTH, CHUNKED).replace(b"POST", b"GET"),
+    "for HEAD": post(LENGTH, CHUNKED).replace(b"POST", b"HEAD"),
+    "two equal lengths": post(LENGTH, LENGTH, body=b"abcd"),
+    "equal lengths in a list": post(b"Content-Length: 4, 4", body=b"abcd"),
+    "two lengths": post(LENGTH, b"Content-Length: 5", body=b"abcd"),
+    "two lengths in a list": post(b"Content-Length: 4, 5", body=b"abcd"),
+    "length with a sign": post(b"Content-Length: +4", body=b"abcd"),
+    "negative length": post(b"Content-Length: -4", body=b"abcd"),
+    "length in hexadecimal": post(b"Content-Length: 0x4", body=b"abcd"),
+    "length with an underscore": post(b"Content-Length: 0_4", body=b"abcd"),
+    "length of no digits": post(b"Content-Length: \xb2", body=b"abcd"),
+    "empty length": post(b"Content-Length:", body=b""),
+    "very long length": post(b"Content-Length: " + b"0" * 30 + b"4", body=b"abcd"),
+    "space before the colon": post(b"Content-Length : 4", body=b"abcd"),
+    "space before the other colon": post(b"Transfer-Encoding : chunked"),
+    "chunked twice": post(CHUNKED, CHUNKED),
+    "chunked twice in a list": post(b"Transfer-Encoding: chunked, chunked"),
+    "another coding": post(b"Transfer-Encoding: gzip, chunked"),
+    "an unknown coding": post(b"Transfer-Encoding: xchunked"),
+    "identity": post(b"Transfer-Encoding: identity", LENGTH, body=b"abcd"),
+    "a coding in quotes": post(b'Transfer-Encoding: "chunked"'),
+    "a coding behind a tab": post(b"Transfer-Encoding: \x0bchunked"),
+    "chunked in HTTP/1.0": post(CHUNKED, version=b"1.0"),
+    "folded coding": post(b"Transfer-Encoding:\r\n chunked"),
+    "folded coding beside a length": post(LENGTH, b"Transfer-Encoding:\r\n\tchunked"),
+    "folded length": post(b"Content-Length:\r\n 4", body=b"abcd"),
+    "a coding that seems folded": post(b"X-Other: a\r\n Transfer-Encoding: chunked", LENGTH),
+    "a length that seems folded": post(b"X-Other: a\r\n Content-Length: 4"),
+    "folded with a bare line feed": post(b"X-Other: a\n Content-Length: 4"),
+    "first header folded": post(b"Accept: a").replace(b"\r\nHost", b"\r\n Host"),
+    "bare carriage return": post(b"X-Other: a\rContent-Length: 4"),
+    "zero byte": post(b"X-Other: a\x00", LENGTH, body=b"abcd"),
+    "no colon": post(b"Content-Length 4"),
+    "two hosts": post(b"Host: localhost", LENGTH, body=b"abcd"),
+    "a chunk's length with a sign": post(CHUNKED, body=b"+4\r\nabcd\r\n0\r\n\r\n"),
+    "a chunk's length with 0x": post(CHUNKED, body=b"0x4\r\nabcd\r\n0\r\n\r\n"),
+    "a chunk of another length": post(CHUNKED, body=b"3\r\nabcd\r\n0\r\n\r\n"),
+    "a target with a user": BEHIND.replace(b"/healthz", b"http://ana@localhost/healthz"),
+    "a target without a host": BEHIND.replace(b"/healthz", b"http:///healthz"),
+}
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_what_can_be_read_in_two_ways_is_refused_once_and_ends_the_connection(
+    door: Door, case: str
+) -> None:
+    said = exchanged(door, AMBIGUOUS[case] + BEHIND)
+    assert statuses(said) == [400], said
+    assert b"connection: close" in said.lower()
+    assert b'"error":"malformed_request"' in said
+
+
+def test_what_comes_behind_a_refused_request_in_another_piece_is_not_read(door: Door) -> None:
+    assert statuses(exchanged(door, AMBIGUOUS["length and chunked"], BEHIND, BEHIND)) == [400]
+
+
+def test_a_bad_request_behind_a_good_one_is_refused_after_its_answer(door: Door) -> None:
+    said = exchanged(door, AHEAD + AMBIGUOUS["chunked and length"] + BEHIND)
+    assert statuses(said) == [200, 400]
+
+
+def test_headers_that_are_too_long_are_told_so(door: Door) -> None:
+    said = exchanged(door, BEHIND[:-2] + b"Authorization: Bearer " + b"x" * (MOST_HEAD + 1))
+    assert statuses(said) == [431]
+    assert b"longer than 65536 bytes" in said
+
+
+def test_one_length_and_chunks_alone_are_served(door: Door) -> None:
+    for sound in (post(LENGTH, body=b"abcd"), post(CHUNKED, body=b"4\r\nabcd\r\n0\r\n\r\n")):
+        said = exchanged(door, sound + BEHIND)
+        assert statuses(said) == [415, 200]  # no kind of body is named, and the connection goes on
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://{host}/healthz",
+        "HTTP://{host}/healthz",
+        "https://localhost/healthz",
+        "http://LOCALHOST:1/healthz",
+        "http://[::1]/healthz?x=http://elsewhere/",
+    ],
+)
+def test_a_target_that_is_an_address_is_served(door: Door, target: str) -> None:
+    address = target.format(host=door.url.removeprefix("http://")).encode()
+    assert statuses(exchanged(door, BEHIND.replace(b"/healthz", address))) == [200]
+
+
+def test_the_address_of_a_target_goes_before_host(door: Door) -> None:
+    named = BEHIND.replace(b"/healthz", b"http://evil.example/healthz")
+    assert statuses(exchanged(door, named)) == [421]
+    named = BEHIND.replace(b"/healthz", b"http://localhost/healthz")
+    assert statuses(exchanged(door, named.replace(b"Host: localhost", b"Host: evil"))) == [200]
+    root = BEHIND.replace(b"/healthz", b"http://localhost")
+    assert statuses(exchanged(door, root)) == [200]
+    assert statuses(exchanged(door, root.replace(b"localhost ", b"localhost?a=1 "))) == [200]
+
+
+@pytest.mark.parametrize("target", [b"*", b"localhost:80", b"ftp://localhost/healthz", b"healthz"])
+@pytest.mark.parametrize("method", [b"OPTIONS", b"CONNECT", b"GET"])
+def test_other_forms_of_a_target_are_refused(door: Door, method: bytes, target: bytes) -> None:
+    said = exchanged(door, BEHIND.replace(b"GET /healthz", method + b" " + target))
+    assert statuses(said)[0] in {400, 404, 405}
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"LOCALHOST", 200),
+        (b"LocalHost:8000", 200),
+        (b"localhost.", 200),
+        (b"LOCALHOST.:80", 200),
+        (b"localhost:", 200),
+        (b"127.0.0.1", 200),
+        (b"127.0.0.1:", 200),
+        (b"127.255.0.1:8000", 200),
+        (b"[::1]", 200),
+        (b"[::1]:8000", 200),
+        (b"[0:0:0:0:0:0:0:1]:8000", 200),
+        (b"localhost..", 421),
+        (b"localhost.evil.example", 421),
+        (b"evil-localhost", 421),
+        (b"localhost:80:80", 421),
+        (b"127.0.0.1.evil.example:8000", 421),
+        (b"evil.example:localhost", 421),
+        (b"", 421),
+    ],
+)
+def test_this_machine_may_be_called_in_any_letters(door: Door, host: bytes, status: int) -> None:
+    said = exchanged(door, BEHIND.replace(b"Host: localhost", b"Host: " + host))
+    assert statuses(said) == [status]
