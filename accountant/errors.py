@@ -13,11 +13,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from accountant.foreign_text import escaped, escaped_lines
+
 _SHOWN = 80  # characters of a rejected value that a message repeats
-
-
-def _writable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _repr(value: object) -> str:
@@ -47,7 +45,13 @@ class PortableError(Exception):
 
 
 class BudgetError(PortableError):
-    """Base of every error that this product raises on purpose."""
+    """Base of every error that this product raises on purpose.
+
+    Its message may repeat what others wrote, and ends up in terminals and logs.
+    """
+
+    def __str__(self) -> str:
+        return escaped_lines(super().__str__())
 
 
 class RequestInvalid(BudgetError):
@@ -67,10 +71,11 @@ class RequestInvalid(BudgetError):
         shown = value if isinstance(value, str) else _repr(value)
         if len(shown) > _SHOWN:
             shown = f"{shown[:_SHOWN]}... ({len(shown)} characters)"
-        # JSON may hold a lone surrogate, which UTF-8 cannot encode: no record could repeat it.
-        self.field = _writable(field)
-        self.rule = rule
-        self.value = _writable(shown)
+        # A record repeats them: neither a control character nor half of a surrogate pair, which
+        # UTF-8 cannot encode, may reach who reads it.
+        self.field = escaped(field)
+        self.rule = escaped(rule)
+        self.value = escaped(shown)
         super().__init__(self._said())
 
     def _said(self) -> str:

@@ -17,7 +17,8 @@ PACKAGES = ("accountant", "streams")
 # earlier line, and nothing else.
 LAYERS = {
     "accountant": (
-        {"errors", "html_table", "spelling", "times"},
+        {"foreign_text", "spelling", "times"},
+        {"errors", "html_table"},
         {"fractional"},
         {"amounts"},
         {"exact"},

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.errors import RequestInvalid
+from accountant.foreign_text import escaped_json
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate, moved
 from accountant.ledger.snapshots import (
@@ -38,7 +39,14 @@ from accountant.records import (
     decode_decision,
 )
 from accountant.records.decided import Encoded
-from accountant.records.inputs import Checked, Input, Undecodable, canonical, check
+from accountant.records.inputs import (
+    MOST_BYTES,
+    Checked,
+    Input,
+    Undecodable,
+    canonical,
+    check,
+)
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 
@@ -266,10 +274,15 @@ def _append(
 
 
 def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError) -> Encoded:
-    """Append an `invalid` that repeats the body, if the log can be read back with it."""
+    """Append an `invalid` that repeats the body, if the log can be read back with it.
+
+    Its control characters become escapes, so that no reader of the log gets them raw.
+    """
+    reason, body = Reason.INVALID_FIELD, escaped_json(body)
+    if len(body) > MOST_BYTES:
+        return _append(draft, record, Outcome.INVALID, reason, error=wrong)
     sequence, head = draft.sequence, draft.head
     raw = msgspec.Raw(body)
-    reason = Reason.INVALID_FIELD
     encoded = _append(draft, record, Outcome.INVALID, reason, error=wrong, request=raw)
     try:
         if bytes(decode_decision(encoded.value).request) == body:

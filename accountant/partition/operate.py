@@ -15,6 +15,7 @@ from accountant.records.operated.key_changes import KeyChange
 from accountant.records.operated.rollbacks import Rollback
 from accountant.records.operated.seals import Seal
 from accountant.records.outcomes import Outcome
+from accountant.records.texts import check_text
 from accountant.times import iso
 
 MOST_NOTE: Final = 200
@@ -93,6 +94,7 @@ def check_note(note: str) -> None:
     """
     if not note or len(note) > MOST_NOTE:
         raise RequestInvalid("reason", f"must be 1 to {MOST_NOTE} characters", note)
+    check_text("reason", note)
 
 
 def _append(

@@ -31,6 +31,7 @@ from accountant.records.members import MOST_OWNERS_NAMED
 from accountant.records.names import check_name
 from accountant.records.older_rules import NoRequest, check_fields, check_filter, check_request
 from accountant.records.outcomes import Reason
+from accountant.records.texts import check_texts, may_break
 from accountant.records.translate import translate
 from accountant.times import from_iso, iso, issued_at
 
@@ -133,6 +134,8 @@ def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
         if rules < RULES:
             (check_fields if source == "admin" else check_request)(body, rules)
         decoded = _DECODERS[source](body)
+        if may_break(body):
+            check_texts(_parse(body, rules))
         if isinstance(decoded, MechanismRequest):
             return _check_request(decoded, body, rules)
         if isinstance(decoded, NoRequest):

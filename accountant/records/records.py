@@ -102,8 +102,8 @@ class Decision(
             expired.
         sequence: number of the decision in its dataset.
         rules: number of the rules that made it; decisions by the first rules leave it out.
-        request: the input, verbatim but for white space around it; left out if it is no JSON or
-            broke adjudication.
+        request: the input, verbatim but for white space around it, and control characters of an
+            `invalid` one, which are escapes; left out if it is no JSON or broke adjudication.
         cost: the charge of a grant. `asked`: the cost that a refused request would have had.
         totals, left, odometers: the dataset's, *after* the decision, rounded outward.
         rounded_up: by how many units of 1e-40 each of `totals` exceeds the exact one, as `2/3`;

@@ -19,6 +19,7 @@ from accountant.partition.draft import Draft
 from accountant.records import Source
 from accountant.records.inputs import MOST_PURPOSE, Input
 from accountant.records.outcomes import Outcome
+from accountant.records.texts import check_text
 from accountant.replay.refold import Refold
 from streams.clock import CheckedClock, SystemClock
 from streams.errors import Refused
@@ -61,10 +62,12 @@ async def accept_lost_inputs(
         reason: for people, at most 200 characters.
         progress: called from time to time while this appends empty records.
     Raises: Refused: nothing is lost, or `first` is not next; nothing is written. LogDamaged.
+        RequestInvalid: of the reason.
         JournalFault: try again; completed steps are not repeated.
     """
     if len(reason) > MOST_PURPOSE:
         raise Refused(f"the reason must be at most {MOST_PURPOSE} characters, got {len(reason)}")
+    check_text("reason", reason)
     if not 0 <= partition < deployment.partitions:
         raise Refused(f"there is no partition {partition} of {deployment.partitions}")
     place = TopicPartition(deployment.topics.of(source), partition)

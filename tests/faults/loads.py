@@ -315,7 +315,7 @@ class Load:
         if draw == 1:
             return self._send("requests", self._text(body)[:-1] + b',"version":1}')
         if draw == 2:
-            body["purpose"] = "x" * self.chance.choice([201, 70_000])
+            body["purpose"] = self.chance.choice(["x" * 201, "x" * 70_000, "\x1b[2J", "\u202e"])
             return self._send("requests", json.dumps(body).encode())
         if draw == 9:
             body = {**self._owner("member", "ds-1"), **self._people.broken_member(self.now)}

@@ -17,6 +17,7 @@ from accountant.filters import FILTERS
 from accountant.filters.beside import BESIDE
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.filters.renyi_weighted import MOST_ORDERS
+from accountant.foreign_text import PLAIN_PATTERN
 from accountant.fractional import EXCESS_PATTERN
 from accountant.odometers import AnyOdometer
 from accountant.odometers.advanced_2016_n import LEAST_N, MOST_N
@@ -129,7 +130,11 @@ def _between(least: int, most: int) -> JsonSchema:
     return {"type": "integer", "minimum": least, "maximum": most}
 
 
-_NOTE: Final[JsonSchema] = {"type": "string", "maxLength": MOST_PURPOSE}
+_NOTE: Final[JsonSchema] = {
+    "type": "string",
+    "maxLength": MOST_PURPOSE,
+    "pattern": _whole(PLAIN_PATTERN),
+}
 _SUMS: Final[JsonSchema] = {"type": "object", "additionalProperties": reference("LedgerAmount")}
 _OWNERS: Final[JsonSchema] = _listed("Name", MOST_OWNERS_NAMED, 1) | {"uniqueItems": True}
 _MEMBER: Final[dict[str, JsonSchema]] = {
@@ -248,7 +253,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "floor": reference("Time"),
         "reason": {},
         "partition_sequence": _COUNT,
-        "request": {"description": "the input, verbatim"},
+        "request": {"description": "the input, verbatim; an invalid one with escapes"},
     },
     "Problem": {
         "type": {"format": "uri-reference"},

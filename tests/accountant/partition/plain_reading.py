@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import re
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -122,6 +123,32 @@ def parsed(body: bytes) -> Any:
     return value
 
 
+def is_hidden(character: str) -> bool:
+    """Tell whether a character is a control, a line separator or a mark of direction."""
+    if unicodedata.category(character) in {"Cc", "Zl", "Zp"}:
+        return True
+    way = unicodedata.bidirectional(character)
+    return way in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"} or (
+        character in "\u061c\u200e\u200f"
+    )
+
+
+def all_texts(value: Any) -> str:
+    """Return all the texts within a value, one behind the other."""
+    if isinstance(value, dict):
+        return "".join(name + all_texts(each) for name, each in value.items())
+    if isinstance(value, list):
+        return "".join(map(all_texts, value))
+    return value if isinstance(value, str) else ""
+
+
+def repeated_text(body: str) -> str | None:
+    """Return an invalid body as the log repeats it; a tab stands between words alone."""
+    shown = (f"\\u{ord(each):04x}" if is_hidden(each) and each != "\t" else each for each in body)
+    whole = "".join(shown)
+    return whole if len(whole.encode()) <= 65_536 else None
+
+
 def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
     """Return a body's fields, and its claim or policy; each rule of docs/reference/records.md.
 
@@ -129,7 +156,7 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
     """
     found = parsed(body)
     bad = Bad("invalid_field")
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or any(map(is_hidden, all_texts(found))):
         raise bad
     kind = found.get("type")
     if kind not in ({"request"} if source == "requests" else {"open", "amend", "close", "member"}):
@@ -314,7 +341,7 @@ class Plain:
         else:
             raise AssertionError(f"{value!r} is {reason}, and was taken")
         assert found == reason, told
-        repeated = body if reason == "invalid_field" else None
+        repeated = repeated_text(body or "") if reason == "invalid_field" else None
         return self.record(origin, "invalid", {"reason": reason, "error": told}, repeated)
 
     def sound(self, origin: tuple[str, int], body: str, found: dict[str, Any], worth: Any) -> bytes:

@@ -41,7 +41,7 @@ def test_rows_are_those_of_the_codec(history: list[tuple[Any, ...]], policy: Any
 def test_a_grant_that_crosses_a_threshold_says_so_in_the_codec_s_bytes() -> None:
     world = World()
     world.send("admin", world.admin("open", dataset="census", policy={"epsilon": "1"} | BASIC))
-    crossing = world.ask("pure:0.5", purpose='quotes " and \\ and é and \u2028')
+    crossing = world.ask("pure:0.5", purpose='quotes " and \\ and é and ☃')
     assert crossing.crossed == ("0.5",)
     assert encode(decode_decision(world.log[-1])) == world.log[-1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
@@ -12,6 +13,8 @@ _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,40})?(e-?[0-9]{1,2})
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}")
 _UNIT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_DIRECTION: Final = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+_MARKS: Final = "\u061c\u200e\u200f"
 _LEAST, _MOST = Fraction("1e-40"), Fraction(10**9)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,6 +40,15 @@ def is_delta(value: Fraction | None) -> bool:
 def is_name(text: Any) -> bool:
     """Tell whether a text may name a dataset, a person, a program, a team or a population."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def is_hidden(character: str) -> bool:
+    """Tell whether no text of a record may have a character: it acts where it is shown."""
+    return (
+        unicodedata.category(character) in {"Cc", "Zl", "Zp"}
+        or unicodedata.bidirectional(character) in _DIRECTION
+        or character in _MARKS
+    )
 
 
 def is_time(text: Any) -> bool:

@@ -16,7 +16,7 @@ from tests.faults.oracle.members import (
     is_visibility,
 )
 from tests.faults.oracle.policies import broken_policy, is_horizon, is_ratio, ratios_are_broken
-from tests.faults.oracle.texts import amount, is_delta, is_name, within
+from tests.faults.oracle.texts import amount, is_delta, is_hidden, is_name, within
 
 MOST_BYTES: Final = 65_536
 MOST_DEEP: Final = 16
@@ -99,7 +99,11 @@ def read(source: str, value: bytes | None) -> Read:
         return Read("undecodable")
     broken = _broken(source, found)
     if broken:
-        return Read("invalid_field", text, broken=frozenset(broken))
+        shown = "".join(map(_escaped, text.decode())).encode()
+        # What outgrows a body is not repeated.
+        return Read(
+            "invalid_field", shown if len(shown) <= MOST_BYTES else None, broken=frozenset(broken)
+        )
     return Read(None, text, found)
 
 
@@ -153,6 +157,7 @@ def _broken(source: str, found: Any) -> set[str]:
         return {"type"}
     needed, allowed = _FIELDS[kind]
     broken = (needed - found.keys()) | (found.keys() - needed - allowed)
+    broken |= {name for name, value in found.items() if any(map(is_hidden, _texts(value)))}
     present = found.keys() - broken
     rules = _request_rules if kind == "request" else _owner_rules
     checks = {**_common_rules(), **rules(kind)}
@@ -161,6 +166,21 @@ def _broken(source: str, found: Any) -> set[str]:
     if kind == "limit":
         broken |= at_odds(found)
     return broken | {name for name in present if name in checks and not checks[name](found[name])}
+
+
+def _escaped(character: str) -> str:
+    """Return a character of JSON as it is repeated; a tab stands between words alone."""
+    hidden = is_hidden(character) and character != "\t"
+    return f"\\u{ord(character):04x}" if hidden else character
+
+
+def _texts(value: Any) -> str:
+    """Return all the texts within a value, one behind the other."""
+    if isinstance(value, dict):
+        return "".join(name + _texts(each) for name, each in value.items())
+    if isinstance(value, list):
+        return "".join(map(_texts, value))
+    return value if isinstance(value, str) else ""
 
 
 def _common_rules() -> dict[str, Any]:
