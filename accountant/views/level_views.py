@@ -129,8 +129,8 @@ def _view(each: Applied, *, is_used: bool = True) -> LevelView:
 
 
 def _pace_view(each: Applied) -> PaceView | None:
-    told, pace = each.rule.told.pace, each.bounds.pace
-    if told is None or pace is None:
+    told, pace, periods = each.rule.told.pace, each.bounds.pace, each.rule.periods
+    if told is None or pace is None or periods is None:
         return None
     return PaceView(
         part=told.part,
@@ -138,7 +138,8 @@ def _pace_view(each: Applied) -> PaceView | None:
         budget=told.budget,
         used=_texts(pace, each.paced),
         left=pace.left(each.paced),
-        ends_at=iso(each.rule.ends_at(each.window)),
+        begins_at=iso(periods.begin(each.window)),
+        ends_at=iso(periods.end(each.window)),
     )
 
 

@@ -13,7 +13,7 @@ class PaceView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         part, period: as the owner has said.
         budget, used, left: in each sum of the dataset's filter, in this period.
-        ends_at: when the period ends, and the next one begins with nothing used.
+        begins_at, ends_at: of the period; the next one begins with nothing used.
     """
 
     part: str
@@ -21,6 +21,7 @@ class PaceView(msgspec.Struct, frozen=True, kw_only=True):
     budget: Texts
     used: Texts
     left: Texts
+    begins_at: str
     ends_at: str
 
 

@@ -126,7 +126,8 @@ def _moved(
         if crossed:
             text += f"{_CROSSED}{encode([alert_at[i] for i in crossed]).decode()}"
     if pace is not None:
-        period = Paced(rule.paced_since, pace.kind.state, paced, each.window, resets)
+        assert rule.periods is not None
+        period = Paced(rule.periods.begin(each.window), pace.kind.state, paced, resets)
         text += f',"window":{each.window}'
         text += _told(',"paced":', ',"paced_rounded_up":', pace.form, period)
     if rule.share:
@@ -165,7 +166,7 @@ def _told_of_share(used: Count) -> str:
     return _told(',"used":', ',"used_rounded_up":', f"{{{form}}}", used)
 
 
-def _told(name: str, rounded_up: str, form: str, count: Count) -> str:
+def _told(name: str, rounded_up: str, form: str, count: Count | Paced) -> str:
     amounts = count.amounts
     text = name + form % tuple(map(format_units, amounts))
     if Fractional in map(type, amounts):

@@ -10,11 +10,12 @@ from msgspec import UNSET, UnsetType
 from accountant.amounts import Units, format_units, parse_units
 from accountant.fractional import Fractional, excess_text, less_excess
 from accountant.ledger.levels.bound import Bounds, amounts_of, bounds_of
+from accountant.ledger.levels.periods import Periods
 from accountant.ledger.levels.shares import Sums, unused
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records.limits.check import days_of
+from accountant.records.limits.check import length_of
 from accountant.records.limits.limits import DAY_MS, LimitTold, Scope, Texts
-from accountant.records.limits.rows import CountRow, LevelRow, PacedRow, RuleRow
+from accountant.records.limits.rows import CountRow, LevelRow, PacedRow, PeriodsRow, RuleRow
 
 Key = tuple[str, Scope, str, str]
 """A level's dataset, scope, the team of a default in force for an analyst, and the name."""
@@ -33,15 +34,19 @@ class Count(msgspec.Struct, frozen=True, gc=False):
     amounts: Sums
 
 
-class Paced(Count, frozen=True, gc=False):
+class Paced(msgspec.Struct, frozen=True, gc=False):
     """What was used in one period.
 
     Attributes:
-        window: the period's number.
+        begins_at: when the period begins, in milliseconds: whatever the pace is changed to, this
+            tells whether the period still runs.
+        sums: names of the amounts.
         resets: how many times the clock had been set back when it was used last.
     """
 
-    window: int
+    begins_at: int
+    sums: tuple[str, ...]
+    amounts: Sums
     resets: int
 
 
@@ -52,16 +57,16 @@ class Rule:
         told: as its decision tells it.
         is_in_force: whether that says anything.
         kind: the filter that use is counted for, "" while there was no limit.
-        counted_since, paced_since, shared_since: version from which on use is counted.
-        paced_at: time from which on the periods of its pace run, in milliseconds.
+        counted_since, shared_since: version from which on use is counted.
+        periods: of its pace, and of the last one where it has none now; None if it never had one.
         share: what is reserved, empty for nothing; `share_sums` are the names of its sums.
         team: within whose share an analyst's lies.
         head: how the text of a decision begins that tells of it.
     """
 
     __slots__ = (
-        *("_under", "counted_since", "kind", "paced_at", "paced_since", "period"),
-        *("head", "is_in_force", "share", "share_sums", "shared_since", "team", "told"),
+        *("_under", "counted_since", "head", "is_in_force", "kind", "periods"),
+        *("share", "share_sums", "shared_since", "team", "told"),
     )
 
     def __init__(
@@ -69,16 +74,14 @@ class Rule:
         told: LimitTold,
         kind: str = "",
         counted_since: int = 0,
-        paced_since: int = 0,
-        paced_at: int = 0,
+        periods: Periods | None = None,
         shared_since: int = 0,
     ) -> None:
         self.told = told
         self.is_in_force = told.is_in_force
         self.kind = kind
-        self.counted_since, self.paced_since = counted_since, paced_since
-        self.paced_at, self.shared_since = paced_at, shared_since
-        self.period = days_of(told.pace.period) * DAY_MS if told.pace else 0
+        self.counted_since, self.shared_since = counted_since, shared_since
+        self.periods = periods
         self.share: Sums = amounts_of(told.reserved.budget) if told.reserved else ()
         self.share_sums = tuple(told.reserved.budget) if told.reserved else ()
         self.team = (told.reserved.team or "") if told.reserved else ""
@@ -95,14 +98,6 @@ class Rule:
         if under[0] is not plan:
             under = self._under = plan, bounds_of(self.told, plan)
         return under[1]
-
-    def window(self, at: int) -> int:
-        """Return the number of the period that a time lies in."""
-        return (at - self.paced_at) // self.period
-
-    def ends_at(self, window: int) -> int:
-        """Return when a period ends, milliseconds since 1970."""
-        return self.paced_at + (window + 1) * self.period
 
 
 class Level(msgspec.Struct, frozen=True, gc=False):
@@ -210,22 +205,31 @@ def _paced_row(paced: Paced | None) -> PacedRow | UnsetType:
         return UNSET
     totals, rounded_up = texts_of(paced.sums, paced.amounts)
     return PacedRow(
-        since=paced.since,
+        begins_at=paced.begins_at,
         totals=totals,
         rounded_up=rounded_up or UNSET,
-        window=paced.window,
         resets=paced.resets or UNSET,
     )
 
 
 def _rule_row(rule: Rule) -> RuleRow:
+    periods = rule.periods
     return RuleRow(
         kind=rule.kind or UNSET,
         counted_since=rule.counted_since or UNSET,
-        paced_since=rule.paced_since or UNSET,
-        paced_at=rule.paced_at or UNSET,
+        periods=UNSET
+        if periods is None
+        else PeriodsRow(
+            length=_days(periods.length),
+            first_at=periods.first_at,
+            first=UNSET if periods.first == periods.length else _days(periods.first),
+        ),
         shared_since=rule.shared_since or UNSET,
     )
+
+
+def _days(length: int) -> str:
+    return f"P{length // DAY_MS}D"
 
 
 def level_of(row: LevelRow) -> Level:
@@ -244,7 +248,7 @@ def level_of(row: LevelRow) -> Level:
         row.sequence,
         rule,
         None if row.counted is UNSET else Count(*_count(row.counted)),
-        None if paced is UNSET else Paced(*_count(paced), paced.window, paced.resets or 0),
+        None if paced is UNSET else _paced(paced),
         used,
         unused_of(rule, used),
     )
@@ -255,10 +259,18 @@ def _rule(told: LimitTold, row: RuleRow) -> Rule:
         told,
         row.kind or "",
         row.counted_since or 0,
-        row.paced_since or 0,
-        row.paced_at or 0,
+        None if row.periods is UNSET else _periods(row.periods),
         row.shared_since or 0,
     )
+
+
+def _periods(row: PeriodsRow) -> Periods:
+    return Periods(length_of(row.length), row.first_at, length_of(row.first or row.length))
+
+
+def _paced(row: PacedRow) -> Paced:
+    amounts = amounts_from(row.totals, row.rounded_up or None)
+    return Paced(row.begins_at, tuple(row.totals), amounts, row.resets or 0)
 
 
 def _count(row: CountRow) -> tuple[int, tuple[str, ...], Sums]:

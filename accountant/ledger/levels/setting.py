@@ -9,8 +9,9 @@ import msgspec
 from accountant.filters import BesideBasic
 from accountant.ledger.levels.bound import part_of
 from accountant.ledger.levels.level import Level, Rule, unused_of
+from accountant.ledger.levels.periods import Periods
 from accountant.policy.compiled import CompiledPolicy, open_plan
-from accountant.records.limits.check import kind_of, own_policy, told_policy
+from accountant.records.limits.check import kind_of, length_of, own_policy, told_policy
 from accountant.records.limits.limits import LimitTold, PaceTold, ReservedTold
 from accountant.records.requests import SetLimit
 
@@ -89,16 +90,16 @@ def level_after_setting(
         kind = kind_of(plan.policy if told.policy is None else own_policy(told.policy))
         if kind != old.kind:
             counted_since, counted = told.version, None
-    paced_since, paced_at, paced = 0, 0, None
+    # Periods go on without a pace: the running one's use counts when there is a pace again.
+    periods = old.periods
     if told.pace is not None:
-        paced_since, paced_at, paced = old.paced_since, old.paced_at, level.paced
-        if old.told.pace is None or old.told.pace.period != told.pace.period:
-            paced_since, paced_at, paced = told.version, at, None
+        length = length_of(told.pace.period)
+        periods = periods.changed(length, at) if periods else Periods(length, at, length)
     shared_since, used = 0, None
     if told.reserved is not None:
         shared_since, used = old.shared_since or told.version, level.used
-    rule = Rule(told, kind, counted_since, paced_since, paced_at, shared_since)
+    rule = Rule(told, kind, counted_since, periods, shared_since)
     withheld = unused_of(rule, used)
     return Level(
-        dataset, told.scope, "", level.name, sequence, rule, counted, paced, used, withheld
+        dataset, told.scope, "", level.name, sequence, rule, counted, level.paced, used, withheld
     )

@@ -68,13 +68,14 @@ def applied(
         spent = bounds.limit.nothing
         if counted is not None and counted.since == rule.counted_since:
             spent = counted.amounts
-    if bounds.pace is None:
+    periods, paced = rule.periods, level.paced
+    if bounds.pace is None or periods is None:
         return Applied(level, rule, bounds, spent, (), 0)
-    window, paced = rule.window(at), level.paced
-    if paced is None or paced.since != rule.paced_since:
+    window = periods.number(at)
+    if paced is None:
         return Applied(level, rule, bounds, spent, bounds.pace.nothing, window)
     # A clock that was set back takes with it what the latest period had used.
-    held = paced.window if paced.resets == resets[0] else rule.window(resets[1])
+    held = periods.number(paced.begins_at if paced.resets == resets[0] else resets[1])
     if window > held:
         return Applied(level, rule, bounds, spent, bounds.pace.nothing, window)
     return Applied(level, rule, bounds, spent, paced.amounts, held)
@@ -99,8 +100,9 @@ def left_at(
         pace_left, more_at = None, None
         if pace is not None:
             pace_left = pace.left(each.paced)
-            if asked is not None and pace.charge(pace.nothing, asked) is not None:
-                more_at = iso(each.rule.ends_at(each.window))
+            periods = each.rule.periods
+            if asked is not None and periods and pace.charge(pace.nothing, asked) is not None:
+                more_at = iso(periods.end(each.window))
         if left is not None or pace_left is not None:
             found.append(LevelLeft(told.scope, told.name, left, pace_left, more_at))
     if whole is not None:

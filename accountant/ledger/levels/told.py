@@ -30,10 +30,10 @@ def level_after_grant(
     if moved.totals is not None:
         amounts = amounts_from(moved.totals, moved.rounded_up)
         counted = Count(rule.counted_since, tuple(moved.totals), amounts)
-    if moved.paced is not None and moved.window is not None:
+    if moved.paced is not None and moved.window is not None and rule.periods is not None:
         amounts = amounts_from(moved.paced, moved.paced_rounded_up)
-        sums = tuple(moved.paced)
-        paced = Paced(rule.paced_since, sums, amounts, moved.window, resets)
+        begins_at = rule.periods.begin(moved.window)
+        paced = Paced(begins_at, tuple(moved.paced), amounts, resets)
     if moved.used is not None:
         amounts = amounts_from(moved.used, moved.used_rounded_up)
         used = Count(rule.shared_since, tuple(moved.used), amounts)

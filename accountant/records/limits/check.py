@@ -12,7 +12,7 @@ from msgspec import UNSET
 from accountant.errors import RequestInvalid
 from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
 from accountant.policy.compiled import open_plan
-from accountant.records.limits.limits import MOST_DAYS, LimitPolicy, Pace
+from accountant.records.limits.limits import DAY_MS, MOST_DAYS, LimitPolicy, Pace
 from accountant.records.names import check_name
 from accountant.records.requests import SetLimit
 from accountant.records.translate import translate
@@ -78,6 +78,11 @@ def _check_period(pace: Pace) -> None:
 def days_of(period: str) -> int:
     """Return the days of a period that is sound."""
     return int(period[1:-1])
+
+
+def length_of(period: str) -> int:
+    """Return the length of a period that is sound, in milliseconds."""
+    return days_of(period) * DAY_MS
 
 
 def own_policy(given: LimitPolicy) -> Policy:

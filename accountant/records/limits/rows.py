@@ -23,16 +23,33 @@ class CountRow(msgspec.Struct, frozen=True, kw_only=True):
     rounded_up: Texts | UnsetType = UNSET
 
 
-class PacedRow(CountRow, frozen=True, kw_only=True):
+class PacedRow(msgspec.Struct, frozen=True, kw_only=True):
     """What was used in one period.
 
     Attributes:
-        window: the period's number.
+        begins_at: when the period begins, in milliseconds since 1970.
+        rounded_up: as of a decision.
         resets: how many times the clock had been set back.
     """
 
-    window: int
+    begins_at: int
+    totals: Texts
+    rounded_up: Texts | UnsetType = UNSET
     resets: int | UnsetType = UNSET
+
+
+class PeriodsRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The periods of a pace, in force or the last one.
+
+    Attributes:
+        length: of each, as `P1D`.
+        first_at: when the first one begins, in milliseconds since 1970.
+        first: how long that is, if another length.
+    """
+
+    length: str
+    first_at: int
+    first: str | UnsetType = UNSET
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,14 +58,13 @@ class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: the filter that use is counted for; left out before there was a limit.
         counted_since: version from which on.
-        paced_since, paced_at: version and time (milliseconds) from which on its periods run.
+        periods: left out before there was a pace.
         shared_since: version from which on the use of its share is counted.
     """
 
     kind: str | UnsetType = UNSET
     counted_since: int | UnsetType = UNSET
-    paced_since: int | UnsetType = UNSET
-    paced_at: int | UnsetType = UNSET
+    periods: PeriodsRow | UnsetType = UNSET
     shared_since: int | UnsetType = UNSET
 
 

@@ -245,7 +245,12 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "policy": reference("LimitPolicy"),
         "used": _SUMS,
     },
-    "PaceView": {**_PACE, "used": _SUMS, "ends_at": reference("Time")},
+    "PaceView": {
+        **_PACE,
+        "used": _SUMS,
+        "begins_at": reference("Time"),
+        "ends_at": reference("Time"),
+    },
     "ShareView": {"part": reference("Ratio"), "team": reference("Name")},
     "AnalystBudget": {"team": reference("Name")},
     "Decision": {

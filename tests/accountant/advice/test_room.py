@@ -24,6 +24,7 @@ def pace(left: str, ends_at: str, used: str = "0.1") -> LevelView:
         budget={"epsilon": "1"},
         used={"epsilon": used},
         left={"epsilon": left},
+        begins_at="2026-11-23T00:00:00.000Z",
         ends_at=ends_at,
     )
     return LevelView(scope="dataset", version=1, pace=shown)

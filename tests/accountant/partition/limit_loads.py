@@ -13,7 +13,8 @@ from tests.accountant.partition.limits_dataset import Body, Dataset
 from tests.accountant.partition.limits_model import Model
 from tests.accountant.partition.members_model import text_of
 from tests.accountant.strategies import POLICIES
-from tests.faults.oracle.limits import DAY, Limit
+from tests.faults.oracle.limits import Limit
+from tests.faults.oracle.periods import DAY
 from tests.streams.bodies import request_id
 
 DATASETS: Final = tuple(f"d{number}" for number in range(40))
@@ -106,10 +107,11 @@ class Load:
         if dataset is None:
             return
         ends = [row["until"] for row in dataset.members.values() if "until" in row]
-        for limit in dataset.division.in_force():
-            if limit.period is not None and limit.period != "P36500D":
-                length = int(limit.period[1:-1]) * DAY
-                ends.append(limit.paced_at + (limit.index(self.now) + 1) * length)
+        ends += [
+            limit.periods.around(self.now)[1]
+            for limit in dataset.division.in_force()
+            if limit.period is not None and limit.period != "P36500D"
+        ]
         later = [end for end in ends if end > self.now + 1]
         if later:
             self.now = min(later) + self._chance.choice([-1, 0, 0, 1])

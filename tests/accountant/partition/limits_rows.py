@@ -15,9 +15,8 @@ Limits = dict[tuple[str, str], Limit]
 def since_of(row: Fields, limits: Limits) -> dict[str, int]:
     """Return from which versions on the amounts of a row count."""
     limit = limits[row["scope"], row["team"] if "team" in row else row["name"]]
-    pace = limit.paced_since if limit.pace is not None else 0
     share = limit.shared_since if limit.share is not None else 0
-    return {"counted": limit.counted_since, "paced": pace, "used": share}
+    return {"counted": limit.counted_since, "used": share}
 
 
 def level_rows(name: str, limits: Limits) -> dict[bytes, Fields]:
@@ -36,18 +35,18 @@ def level_rows(name: str, limits: Limits) -> dict[bytes, Fields]:
 def used_row(limit: Limit, use: Use) -> Fields:
     """Return what a row tells of use that counts: what an earlier version counted does not."""
 
-    def told(since: int, amounts: Amounts) -> Fields:
+    def told(amounts: Amounts) -> Fields:
         over = rounded_up(amounts)
-        return {"since": since, "totals": texts(amounts), **({"rounded_up": over} if over else {})}
+        return {"totals": texts(amounts), **({"rounded_up": over} if over else {})}
 
     row: Fields = {}
     if use.counted[0] and use.counted[0] == limit.counted_since:
-        row["counted"] = told(*use.counted)
-    if limit.pace is not None and use.paced[0] and use.paced[0] == limit.paced_since:
-        row["paced"] = {**told(*use.paced), "window": use.window}
+        row["counted"] = {"since": use.counted[0], **told(use.counted[1])}
+    if use.paced is not None:
+        row["paced"] = {"begins_at": use.paced[0], **told(use.paced[1])}
         row["paced"] |= {"resets": use.resets} if use.resets else {}
     if limit.share is not None and use.used[0] and use.used[0] == limit.shared_since:
-        row["used"] = told(*use.used)
+        row["used"] = {"since": use.used[0], **told(use.used[1])}
     return row
 
 
@@ -57,7 +56,7 @@ def normal(row: Fields, expected: Fields, since: dict[str, int]) -> Fields:
     assert row["version"] == 1
     stale = {
         name
-        for name in {"counted", "paced", "used"} & row.keys() - expected.keys()
+        for name in {"counted", "used"} & row.keys() - expected.keys()
         if row[name]["since"] != since[name]
     }
     return {n: v for n, v in row.items() if n not in {"type", "version", "rule", *stale}}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from accountant.partition.draft import Draft
 from accountant.partition.operate import reset_clock
+from accountant.times import iso
 from tests.accountant.partition.circle import enrol, sound
 from tests.accountant.partition.division import (
     asked,
@@ -77,7 +80,7 @@ def test_each_analyst_under_a_default_has_the_pace_alone() -> None:
     assert sound(world)
 
 
-def test_another_part_keeps_the_period_and_another_period_begins_anew() -> None:
+def test_another_part_keeps_the_period_and_its_use() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
     asked(world, "ana", "0.1")
@@ -85,12 +88,74 @@ def test_another_part_keeps_the_period_and_another_period_begins_anew() -> None:
     divide(world, "dataset", pace={"part": "0.15", "period": "P1D"})
     assert said(world, "ana", "0.1") == "dataset pace"
     assert said(world, "ana", "0.05") == "granted"
-    divide(world, "dataset", pace={"part": "0.15", "period": "P2D"})
-    assert said(world, "ana", "0.15") == "granted"
-    assert code(limit(world, "dataset")) == "limit_removed"
-    divide(world, "dataset", pace={"part": "0.15", "period": "P2D"})
-    assert said(world, "ana", "0.15") == "granted"
-    assert said(world, "ana", "0.15") == "dataset pace"
+    assert sound(world)
+
+
+SCOPES = (("dataset", None), ("team", "blue"), ("analyst", "ana"), ("each", "blue"))
+
+
+@pytest.mark.parametrize(("scope", "name"), SCOPES)
+@pytest.mark.parametrize("between", ["removed", "without a pace", "set again"])
+def test_a_pace_that_is_lifted_and_set_again_goes_on_in_its_period(
+    scope: str, name: str | None, between: str
+) -> None:
+    if (between, scope) == ("without a pace", "dataset"):
+        return  # a dataset's limit has nothing else
+    world = divided()
+    divide(world, scope, name, pace=DAILY)
+    assert said(world, "ana", "0.06") == "granted"
+    world.now += days(0.5)
+    if between == "removed":
+        assert code(limit(world, scope, name)) == "limit_removed"
+    elif between == "without a pace":
+        divide(world, scope, name, part="0.9")
+    divide(world, scope, name, pace=DAILY)
+    assert said(world, "ana", "0.05").endswith("pace")
+    assert said(world, "ana", "0.04") == "granted"
+    world.now = START + days(1)
+    assert said(world, "ana", "0.1") == "granted"
+    assert sound(world)
+
+
+@pytest.mark.parametrize(("scope", "name"), SCOPES)
+@pytest.mark.parametrize(
+    ("lengths", "ends"),
+    [((1, 7), 7), ((7, 1), 7), ((1, 7, 1), 7), ((7, 1, 2), 7), ((1, 2, 3), 3), ((2, 1, 2), 2)],
+)
+def test_a_running_period_ends_when_one_of_each_length_would(
+    scope: str, name: str | None, lengths: tuple[int, ...], ends: int
+) -> None:
+    world = divided()
+    divide(world, scope, name, pace={"part": "0.1", "period": f"P{lengths[0]}D"})
+    assert said(world, "ana", "0.06") == "granted"
+    for length in lengths[1:]:
+        world.now += days(0.1)
+        assert code(limit(world, scope, name)) == "limit_removed"
+        divide(world, scope, name, pace={"part": "0.1", "period": f"P{length}D"})
+    refused = asked(world, "ana", "0.05")
+    assert refused["outcome"] == "refused"
+    assert refused["left_at"][0]["more_at"] == iso(START + days(ends))
+    assert said(world, "ana", "0.04") == "granted"
+    world.now = START + days(ends) - 1
+    assert said(world, "ana", "0.01").endswith("pace")
+    world.now += 1
+    assert asked(world, "ana", "0.1")["levels"][0]["window"] == 1
+    world.now += days(lengths[-1])
+    assert asked(world, "ana", "0.1")["levels"][0]["window"] == 2
+    assert sound(world)
+
+
+def test_use_under_a_default_that_nobody_rewrote_counts_in_the_period_that_still_runs() -> None:
+    world = divided()
+    divide(world, "each", "blue", pace=DAILY)
+    assert said(world, "ana", "0.1") == "granted"
+    world.now = START + days(1.5)
+    assert said(world, "ben", "0.1") == "granted"
+    divide(world, "each", "blue", pace={"part": "0.1", "period": "P7D"})
+    # ana's period was over, ben's runs for seven days now
+    assert [said(world, who, "0.1") for who in ("ana", "ben")] == ["granted", "each/blue pace"]
+    world.now = START + days(8)
+    assert [said(world, who, "0.1") for who in ("ana", "ben")] == ["granted", "granted"]
     assert sound(world)
 
 

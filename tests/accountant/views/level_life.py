@@ -182,12 +182,13 @@ class Watched(Life):
             view["used"] = {sum_: texts(counted)[sum_] for sum_ in limit.meter.sums}
             view["left"] = down(limit.meter.left(limit.capacity, counted))
         if limit.pace is not None:
-            window, paced = limit.paced(use, dataset.meter, self.model.clock)
+            begin, paced = limit.paced(use, dataset.meter, self.model.clock)
             view["pace"] = {
                 **{each: limit.told["pace"][each] for each in ("part", "period", "budget")},
                 "used": {sum_: texts(paced)[sum_] for sum_ in dataset.meter.sums},
                 "left": down(dataset.meter.left(limit.pace, paced)),
-                "ends_at": at_text(limit.begin(window + 1)),
+                "begins_at": at_text(begin),
+                "ends_at": at_text(limit.periods.around(begin)[1]),
             }
         if limit.share is not None:
             view["reserved"] = {**limit.told["reserved"], "left": down(limit.spare())}

@@ -160,7 +160,7 @@ class Division:
         limit = self.limits.setdefault((scope, name), Limit(scope, name))
         limit.sequence = limit.use.sequence = sequence
         part, policy, pace, share = (body.get(each) for each in SAYS)
-        before = limit.period, limit.share
+        before = limit.share
         limit.removed()
         told = limit.told
         if part is not None:
@@ -181,13 +181,12 @@ class Division:
             limit.pace, limit.period = self.meter.parts_of_whole(pace["part"]), pace["period"]
             told["pace"] = {"part": pace["part"], "period": pace["period"]}
             told["pace"]["budget"] = texts(limit.pace)
-            if limit.period != before[0]:
-                limit.paced_since, limit.paced_at = limit.version, at
+            limit.periods.say(pace["period"], at)
         if share is not None:
             limit.share = self.meter.parts_of_whole(share)
             told["reserved"] = {"part": share, "budget": texts(limit.share)}
             if scope == "analyst" and team is not None:
                 limit.booked = told["reserved"]["team"] = team
-            if before[1] is None:
+            if before is None:
                 limit.shared_since = limit.version
         return told

@@ -106,11 +106,11 @@ class Levels:
             if limit.meter is not None:
                 more["left"] = down(limit.meter.left(limit.capacity, limit.counted(use)))
             if limit.pace is not None:
-                window, paced = limit.paced(use, self._meter, self._clock)
+                begin, paced = limit.paced(use, self._meter, self._clock)
                 more["pace_left"] = down(self._meter.left(limit.pace, paced))
                 none = self._meter.nothing()
                 if claim is not None and self._meter.charged(limit.pace, none, claim) is not None:
-                    more["more_at"] = at_text(limit.begin(window + 1))
+                    more["more_at"] = at_text(limit.periods.around(begin)[1])
             if limit.scope == "dataset" and found:
                 found[0] |= more
             elif more:
@@ -167,13 +167,12 @@ class Levels:
 
     def _hasten(self, limit: Limit, use: Use, claim: str, right: Fields) -> Fields:
         assert limit.pace is not None
-        window, paced = limit.paced(use, self._meter, self._clock)
+        begin, paced = limit.paced(use, self._meter, self._clock)
         after = self._meter.charged(limit.pace, paced, claim, right.get("paced"))
         if after is None:
             return {}
-        use.paced, use.window = (limit.paced_since, after), window
-        use.resets = self._clock.resets
-        return {"window": window, **amounts_told("paced", after)}
+        use.paced, use.resets = (begin, after), self._clock.resets
+        return {"window": limit.periods.number(begin), **amounts_told("paced", after)}
 
 
 def _entry(said: list[Fields], limit: Limit) -> Fields:

@@ -38,8 +38,8 @@ def _rule(limit: Limit) -> Fields:
     rule: Fields = {}
     if limit.kind is not None:
         rule |= {"kind": limit.kind, "counted_since": limit.counted_since}
-    if limit.pace is not None:
-        rule |= {"paced_since": limit.paced_since, "paced_at": limit.paced_at}
+    if limit.periods.are_known:
+        rule["periods"] = limit.periods.row
     if limit.share is not None:
         rule["shared_since"] = limit.shared_since
     return rule
@@ -51,9 +51,9 @@ def _used(limit: Limit, use: Use) -> Fields:
     row: Fields = {}
     if use.counted[0] and (not own or use.counted[0] == limit.counted_since):
         row["counted"] = _amounts(*use.counted)
-    paced_since = limit.paced_since if limit.pace is not None else 0
-    if use.paced[0] and (not own or use.paced[0] == paced_since):
-        row["paced"] = {**_amounts(*use.paced), "window": use.window}
+    if use.paced is not None:
+        begins_at, amounts = use.paced
+        row["paced"] = {"begins_at": begins_at, **told_amounts(amounts)}
         row["paced"] |= {"resets": use.resets} if use.resets else {}
     if limit.share is not None and use.used[0] == limit.shared_since:
         row["used"] = _amounts(*use.used)
@@ -61,5 +61,9 @@ def _used(limit: Limit, use: Use) -> Fields:
 
 
 def _amounts(since: int, amounts: Amounts) -> dict[str, Any]:
+    return {"since": since, **told_amounts(amounts)}
+
+
+def told_amounts(amounts: Amounts) -> dict[str, Any]:
     over = rounded_up(amounts)
-    return {"since": since, "totals": texts(amounts), **({"rounded_up": over} if over else {})}
+    return {"totals": texts(amounts), **({"rounded_up": over} if over else {})}

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.meter import Amounts, Meter
-
-DAY: Final = 86_400_000
+from tests.faults.oracle.periods import Periods
 
 
 @dataclass
 class Use:
-    """What somebody has used. Each amount is told with the version since which it counts.
+    """What somebody has used; of a limit and a share with the version since which it counts.
 
     Attributes:
-        window: number of the period that `paced` is of.
+        paced: when the period begins that it is of, and what was used in that.
         resets: how often the clock had been set back at the last grant under the pace.
         sequence: of the decision that has moved it last.
     """
 
     counted: tuple[int, Amounts] = (0, {})
-    paced: tuple[int, Amounts] = (0, {})
-    window: int | None = None
+    paced: tuple[int, Amounts] | None = None
     resets: int = 0
     used: tuple[int, Amounts] = (0, {})
     sequence: int = 0
@@ -36,8 +33,8 @@ class Limit:
     Attributes:
         told: `limit` of the last record's decision.
         kind: of the filter whose sums are counted, also while no limit is in force.
-        counted_since, paced_since, shared_since: the version from which each counts.
-        paced_at: the time from which periods run.
+        counted_since, shared_since: the version from which each counts.
+        periods: of the pace, also while there is none.
         booked: the team within whose share that of an analyst lies.
         uses: under `each`, of every analyst.
     """
@@ -53,8 +50,7 @@ class Limit:
     counted_since: int = 0
     pace: Amounts | None = None
     period: str | None = None
-    paced_since: int = 0
-    paced_at: int = 0
+    periods: Periods = field(default_factory=Periods)
     share: Amounts | None = None
     shared_since: int = 0
     booked: str | None = None
@@ -80,26 +76,14 @@ class Limit:
         return amounts if since == self.counted_since else self.meter.nothing()
 
     def paced(self, use: Use, whole: Meter, clock: Clock) -> tuple[int, Amounts]:
-        """Return the period into which a grant falls now, and what was used in it."""
-        now = self.index(clock.at)
-        if use.paced[0] != self.paced_since or use.window is None:
+        """Return when the period begins into which a grant falls now, and what was used in it."""
+        now, _ = self.periods.around(clock.at)
+        if use.paced is None:
             return now, whole.nothing()
-        held = use.window
+        held, amounts = use.paced
         if clock.resets > use.resets:
-            held = self.index(clock.reset_at)
-        return (now, whole.nothing()) if now > held else (held, use.paced[1])
-
-    def index(self, at: int) -> int:
-        return (at - self.paced_at) // self._length
-
-    def begin(self, index: int) -> int:
-        """Return when a period begins, in milliseconds since 1970."""
-        return self.paced_at + index * self._length
-
-    @property
-    def _length(self) -> int:
-        assert self.period is not None
-        return int(self.period[1:-1]) * DAY
+            held, _ = self.periods.around(clock.reset_at)
+        return (now, whole.nothing()) if now > held else (held, amounts)
 
     def used(self) -> Amounts:
         assert self.share is not None

@@ -10,8 +10,7 @@ import msgspec
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
 from accountant.records import DECODE_ERRORS, Decision
-from accountant.records.limits.check import days_of
-from accountant.records.limits.limits import DAY_MS, LevelLeft, LevelNamed
+from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso
 from accountant.views.levels import LevelView, PaceView
@@ -179,8 +178,7 @@ def _is_of(left: LevelLeft, level: LevelNamed) -> bool:
 
 
 def _is_same_period(pace: PaceView, decided_at: int) -> bool:
-    ends = from_iso(pace.ends_at)
-    return ends - days_of(pace.period) * DAY_MS <= decided_at < ends
+    return from_iso(pace.begins_at) <= decided_at < from_iso(pace.ends_at)
 
 
 def paces_of(levels: Sequence[LevelView]) -> dict[tuple[str, str | None], PaceView]:
