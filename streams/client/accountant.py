@@ -12,7 +12,7 @@ from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.errors import BudgetError
 from accountant.policy import Neighbours
-from accountant.records import Decision, decode_decision
+from accountant.records import Decision
 from accountant.views.datasets import Alert
 from streams.broadcast import Subscription
 from streams.client.async_accountant import CONNECT_S, AsyncAccountant
@@ -25,7 +25,14 @@ from streams.client.patience import WAIT_S, Patience
 from streams.client.reading.waited import WaitedReads
 from streams.client.releases import Releases
 from streams.client.reply import Reply
-from streams.client.requests import PreparedRequest, Wanted, unanswered, undecided, words
+from streams.client.requests import (
+    PreparedRequest,
+    Unanswered,
+    Wanted,
+    unanswered,
+    undecided,
+    words,
+)
 from streams.client.stated import StatedClaim
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
@@ -226,13 +233,19 @@ class Accountant(WaitedReads, Releases):
         self, service: EmbeddedService, call: PreparedRequest, wait: float
     ) -> tuple[Decision, bool]:
         """Decide in this thread; tell also whether it is the repeat of a first one not found."""
-        decision = _decided_here(service, call, wait)
-        if decision is None:
-            raise undecided(call, wait)
+        matching = self._client.matching
+        try:
+            decision = _decided_here(service, call, wait)
+            if decision is None:
+                raise undecided(call, wait)
+            matching.check(call, decision)
+        except Unanswered:
+            matching.not_answered(call)
+            raise
         if not call.is_own_repeat(decision):
             return decision, False
         first = service.find_sync(call.dataset, call.who, call.request_id)
-        return (decision, True) if first is None else (decode_decision(first), False)
+        return (decision, True) if first is None else (matching.first(call, decision, first), False)
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if not self._client.is_own:

@@ -21,13 +21,14 @@ from accountant.views.datasets import Alert
 from streams.client.async_releases import AsyncReleases
 from streams.client.connect import AbsentLedger, connect_here, let_go, settings_of
 from streams.client.identity import own_name, shows_token
+from streams.client.matching import Matching
 from streams.client.methods import refuse_old_close
 from streams.client.one_a_process import UsedAfterFork
 from streams.client.owned.methods import Make
 from streams.client.patience import GRACE_S, WAIT_S, answered, looked_up
 from streams.client.reading.awaited import AwaitedReads
 from streams.client.reply import Call, Reply, must_be_awaited
-from streams.client.requests import SOMEBODY, PreparedRequest, Wanted, undecided
+from streams.client.requests import SOMEBODY, PreparedRequest, Unanswered, Wanted, undecided
 from streams.client.stated import StatedClaim
 from streams.clock import Clock, SystemClock
 from streams.errors import Unavailable
@@ -84,6 +85,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         self._connect_s = wait
         self._looking = threading.Lock()
         self._stated: dict[str, tuple[str, Neighbours]] = {}
+        self.matching = Matching()
 
     async def __aenter__(self) -> Self:
         here = await asyncio.to_thread(
@@ -172,12 +174,17 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
     @must_be_awaited
     async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """As `Accountant.decision`."""
-        found = await self._found(
+        asked = (
             given_text("dataset", dataset),
             given_text("analyst", analyst),
             given_text("request_id", request_id),
         )
-        return None if found is None else decode_decision(found)
+        found = await self._found(*asked)
+        if found is None:
+            return None
+        decision = decode_decision(found)
+        self.matching.check_lookup(*asked, decision)
+        return decision
 
     def cost(
         self,
@@ -248,11 +255,10 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         return Call(self._decided(call, wait))
 
     async def _decided(self, call: PreparedRequest, wait: float) -> Decision:
-        record = await self._record(call, wait)
-        decision = decode_decision(record)
+        decision, _ = await self._answer(call, wait)
         if call.is_own_repeat(decision):
             first = await self._first(call)
-            return decision if first is None else decode_decision(first)
+            return decision if first is None else self.matching.first(call, decision, first)
         return decision
 
     def replied(self, wanted: Wanted, wait: float) -> Call[Reply]:
@@ -293,20 +299,27 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
 
         Raises: Unanswered: it never was, or not in time.
         """
-        record = await self._record(call, wait)
-        decision = decode_decision(record)
+        decision, record = await self._answer(call, wait)
         own = call.is_own_repeat(decision)
         first = await self._first(call) if own else None
         if first is not None:
-            return Reply(decode_decision(first), call.request_id, record=first)
+            found = self.matching.first(call, decision, first)
+            return Reply(found, call.request_id, record=first)
         return Reply(decision, call.request_id, own_repeat=own, record=record)
 
-    async def _record(self, call: PreparedRequest, wait: float) -> bytes:
+    async def _answer(self, call: PreparedRequest, wait: float) -> tuple[Decision, bytes]:
+        """Return the decision on a call, with the log's record."""
         service = await self._reached(make=call.opens)
-        answer = await answered(service, call, wait)
-        if answer.decision is None:
-            raise undecided(call, wait)
-        return answer.decision
+        try:
+            answer = await answered(service, call, wait)
+            if answer.decision is None:
+                raise undecided(call, wait)
+            decision = decode_decision(answer.decision)
+            self.matching.check(call, decision)
+        except Unanswered:
+            self.matching.not_answered(call)
+            raise
+        return decision, answer.decision
 
     async def _found(self, dataset: str, who: str, request_id: str) -> bytes | None:
         return await (await self._reached()).find(dataset, who, request_id)

@@ -134,6 +134,7 @@ class AnswerStore:
             if row is None:
                 if not granted and not own:
                     raise AnswerMissing(_missing(self.path))
+                self._check_no_other(db, decision, request)
                 db.execute(
                     "INSERT INTO answers VALUES (?, ?, 'running', ?, ?, NULL, ?)",
                     (decision, request, process, now, receipt),
@@ -150,6 +151,21 @@ class AnswerStore:
                 (process, now, decision, request),
             )
             return Turn(decision, request, process)
+
+    def _check_no_other(self, db: sqlite3.Connection, decision: str, request: str) -> None:
+        """Check that no other grant of the same request has run, or runs.
+
+        A ledger that was put back from a copy grants an id again: what ran for it was charged by
+        the grant that is lost.
+        Raises: AnswerMissing.
+        """
+        ran = db.execute(
+            "SELECT 1 FROM answers WHERE request = ? AND decision <> ? AND state <> 'failed'",
+            (request, decision),
+        ).fetchone()
+        if ran is not None:
+            what = f"{self.path} holds the run of this request for another decision"
+            raise AnswerMissing(f"{what}: it does not run again. Ask with a new id")
 
     def keep(self, turn: Turn, answer: bytes) -> None:
         """Store an answer, on the disk, before anybody sees it."""
