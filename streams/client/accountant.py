@@ -25,6 +25,7 @@ from streams.client.patience import WAIT_S, Patience
 from streams.client.reading.waited import WaitedReads
 from streams.client.releases import Releases
 from streams.client.reply import Reply
+from streams.client.request_notes import NOT_SENT, noted
 from streams.client.requests import (
     PreparedRequest,
     Unanswered,
@@ -73,6 +74,7 @@ class Accountant(WaitedReads, Releases):
             url, token=token, analyst=analyst, via=via, settings=settings, clock=clock, wait=wait
         )
         self.analyst = self._client.analyst
+        self.url = self._client.url
         self.via = self._client.via
         self.clock = self._client.clock
         self._portal: LoopThread | None = None
@@ -197,10 +199,12 @@ class Accountant(WaitedReads, Releases):
 
         Raises: Unanswered: it never was, or not in time.
         """
-        service = self._client.look(make=call.opens)
-        if not isinstance(service, EmbeddedService):
-            return self._call(self._client.decided(call, wait))
-        return self._in_process(service, call, wait)[0]
+        with noted(call, NOT_SENT):
+            service = self._client.look(make=call.opens)
+        with noted(call):
+            if not isinstance(service, EmbeddedService):
+                return self._call(self._client.decided(call, wait))
+            return self._in_process(service, call, wait)[0]
 
     def replied(self, wanted: Wanted, wait: float) -> Reply:
         """Ask, with the unit and neighbours of the dataset's policy where none are given."""
@@ -211,23 +215,26 @@ class Accountant(WaitedReads, Releases):
 
         Raises: Unanswered: the dataset's policy is needed, and cannot be read in time.
         """
-        if wanted.is_stated:
-            return wanted.prepared()
-        known = self._client.known_statement(wanted.dataset)
-        if known is not None and wanted.analyst is not None:
-            return wanted.prepared(*known)
-        return self._call(self._client.prepare(wanted, wait))
+        with noted(wanted, NOT_SENT):
+            if wanted.is_stated:
+                return wanted.prepared()
+            known = self._client.known_statement(wanted.dataset)
+            if known is not None and wanted.analyst is not None:
+                return wanted.prepared(*known)
+            return self._call(self._client.prepare(wanted, wait))
 
     def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
         """Send a request until it is answered, the same bytes each time.
 
         Raises: Unanswered: it never was, or not in time.
         """
-        service = self._client.look(make=call.opens)
-        if not isinstance(service, EmbeddedService):
-            return self._call(self._client.reply_to(call, wait))
-        decision, own = self._in_process(service, call, wait)
-        return Reply(decision, call.request_id, own_repeat=own)
+        with noted(call, NOT_SENT):
+            service = self._client.look(make=call.opens)
+        with noted(call):
+            if not isinstance(service, EmbeddedService):
+                return self._call(self._client.reply_to(call, wait))
+            decision, own = self._in_process(service, call, wait)
+            return Reply(decision, call.request_id, own_repeat=own)
 
     def _in_process(
         self, service: EmbeddedService, call: PreparedRequest, wait: float

@@ -28,6 +28,7 @@ from streams.client.owned.methods import Make
 from streams.client.patience import GRACE_S, WAIT_S, answered, looked_up
 from streams.client.reading.awaited import AwaitedReads
 from streams.client.reply import Call, Reply, must_be_awaited
+from streams.client.request_notes import NOT_SENT, noted
 from streams.client.requests import SOMEBODY, PreparedRequest, Unanswered, Wanted, undecided
 from streams.client.stated import StatedClaim
 from streams.clock import Clock, SystemClock
@@ -77,6 +78,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         wait: float = CONNECT_S,
     ) -> None:
         self.settings = settings_of(url, token, settings)
+        self.url = self.settings.url
         self.analyst = optional_text("analyst", analyst)
         self.via = optional_text("via", via)
         self.clock = clock or SystemClock()
@@ -255,11 +257,12 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         return Call(self._decided(call, wait))
 
     async def _decided(self, call: PreparedRequest, wait: float) -> Decision:
-        decision, _ = await self._answer(call, wait)
-        if call.is_own_repeat(decision):
-            first = await self._first(call)
-            return decision if first is None else self.matching.first(call, decision, first)
-        return decision
+        with noted(call):
+            decision, _ = await self._answer(call, wait)
+            if call.is_own_repeat(decision):
+                first = await self._first(call)
+                return decision if first is None else self.matching.first(call, decision, first)
+            return decision
 
     def replied(self, wanted: Wanted, wait: float) -> Call[Reply]:
         """Ask, with the unit and neighbours of the dataset's policy where none are given."""
@@ -274,9 +277,10 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
 
         Raises: Unanswered: the dataset's policy is needed, and cannot be read in time.
         """
-        if wanted.is_stated:
-            return wanted.prepared()
-        return await looked_up(lambda: self._prepared(wanted), wanted, wait)
+        with noted(wanted, NOT_SENT):
+            if wanted.is_stated:
+                return wanted.prepared()
+            return await looked_up(lambda: self._prepared(wanted), wanted, wait)
 
     async def _prepared(self, wanted: Wanted) -> PreparedRequest:
         if wanted.analyst is None:
@@ -290,7 +294,9 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         return Call(self._said_as_known(make, wait))
 
     async def _said_as_known(self, make: Make, wait: float) -> Decision:
-        name = await looked_up(lambda: own_name(self._service, "by"), make(SOMEBODY), wait)
+        call = make(SOMEBODY)
+        with noted(call, NOT_SENT):
+            name = await looked_up(lambda: own_name(self._service, "by"), call, wait)
         return await self._decided(make(name), wait)
 
     @must_be_awaited
@@ -299,17 +305,19 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
 
         Raises: Unanswered: it never was, or not in time.
         """
-        decision, record = await self._answer(call, wait)
-        own = call.is_own_repeat(decision)
-        first = await self._first(call) if own else None
-        if first is not None:
-            found = self.matching.first(call, decision, first)
-            return Reply(found, call.request_id, record=first)
-        return Reply(decision, call.request_id, own_repeat=own, record=record)
+        with noted(call):
+            decision, record = await self._answer(call, wait)
+            own = call.is_own_repeat(decision)
+            first = await self._first(call) if own else None
+            if first is not None:
+                found = self.matching.first(call, decision, first)
+                return Reply(found, call.request_id, record=first)
+            return Reply(decision, call.request_id, own_repeat=own, record=record)
 
     async def _answer(self, call: PreparedRequest, wait: float) -> tuple[Decision, bytes]:
         """Return the decision on a call, with the log's record."""
-        service = await self._reached(make=call.opens)
+        with noted(call, NOT_SENT):
+            service = await self._reached(make=call.opens)
         try:
             answer = await answered(service, call, wait)
             if answer.decision is None:

@@ -14,11 +14,13 @@ from uuid import UUID
 from accountant.claims import Claim
 from accountant.policy import Neighbours
 from accountant.records import Decision
+from streams.client.answers.runs import check_run
 from streams.client.answers.store import AnswerStore, Stored
 from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, only_granted
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Call, Reply, must_be_awaited
+from streams.client.request_notes import GRANTED, noted
 from streams.client.requests import PreparedRequest, Wanted
 from streams.client.stated import StatedClaim
 
@@ -53,7 +55,9 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
     ) -> AsyncIterator[Reply]:
         """As `Accountant.grant`."""
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
-        yield only_granted(await self.replied(asked, wait))
+        reply = only_granted(await self.replied(asked, wait), asked)
+        with noted(asked, GRANTED):
+            yield reply
 
     @must_be_awaited
     async def release(
@@ -73,21 +77,23 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         codec: Codec = TAGGED_JSON,
     ) -> T:
         """As `Accountant.release`; `run` may also be asynchronous, else a thread runs it."""
+        check_run(run, awaited=True)
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = await self.prepare(asked, wait)
-        steps = Release(kept_in, call, codec, wait)
-        await asyncio.to_thread(steps.begin)
-        reply = await self.reply_to(call, wait)
-        # A thread cannot be cancelled: who is, waits for it, so that the store knows what ran.
-        running = asyncio.ensure_future(_run(steps, reply, run))
-        try:
-            return cast("T", await asyncio.shield(running))
-        except asyncio.CancelledError:
-            if inspect.iscoroutinefunction(run):
-                running.cancel()
-            await asyncio.wait([running])
-            raise
+        steps = Release(kept_in, call, codec, self.url, wait)
+        with steps.under_way():
+            await _finished(steps.begin)
+            reply = await self.reply_to(call, wait)
+            # A thread cannot be cancelled: who is, waits for it, so that the store knows what ran.
+            running = asyncio.ensure_future(_run(steps, reply, run))
+            try:
+                return cast("T", await asyncio.shield(running))
+            except asyncio.CancelledError:
+                if inspect.iscoroutinefunction(run):
+                    running.cancel()
+                await asyncio.wait([running])
+                raise
 
     def released(
         self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any
@@ -110,19 +116,26 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
 
 
 async def _run(steps: Release, reply: Reply, run: Callable[[], Any]) -> Any:
-    while (turn := await asyncio.to_thread(steps.turn, reply)) is None:  # noqa: ASYNC110
-        # Another process may be the one that runs: nothing here could be told of its end.
-        await asyncio.sleep(LOOK_S)
-    if isinstance(turn, Stored):
-        return steps.stored(turn)
-    try:
+    with steps.under_way():
+        while (turn := await _finished(steps.turn, reply)) is None:  # noqa: ASYNC110
+            # Another process may be the one that runs: nothing here could be told of its end.
+            await asyncio.sleep(LOOK_S)
+        if isinstance(turn, Stored):
+            return steps.stored(turn)
         if inspect.iscoroutinefunction(run):
             answer = await run()
         else:
             answer = await asyncio.to_thread(run)
             if inspect.isawaitable(answer):
                 answer = await answer
-    except BaseException:
-        steps.failed(turn)
+        return await _finished(steps.keep, turn, answer)
+
+
+async def _finished(step: Callable[..., T], *args: Any) -> T:
+    """Take a step in a thread, and wait for its end even where the caller is cancelled."""
+    taken = asyncio.ensure_future(asyncio.to_thread(step, *args))
+    try:
+        return await asyncio.shield(taken)
+    except asyncio.CancelledError:
+        await asyncio.wait([taken])
         raise
-    return await asyncio.to_thread(steps.keep, turn, answer)

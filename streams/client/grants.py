@@ -5,21 +5,43 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+import msgspec
+from msgspec import UNSET
 
 from accountant.advice.refused import refused_at, when_more
+from accountant.claims.text import claim_text
 from accountant.errors import BudgetError
-from accountant.records import encode
+from accountant.records import MechanismRequest, encode
 from accountant.records.outcomes import Outcome, Reason
 from streams.client.answers.codec import decode_answer, encode_answer
-from streams.client.answers.store import AnswerStore, Busy, StillRunning, Stored, Turn
+from streams.client.answers.store import (
+    AnswerMissing,
+    AnswerStore,
+    Asked,
+    Busy,
+    StillRunning,
+    Stored,
+    Turn,
+)
 from streams.client.reply import Reply
-from streams.client.requests import PreparedRequest
-from streams.errors import Refused
+from streams.client.request_notes import (
+    GRANTED,
+    IN_DOUBT,
+    NOT_SENT,
+    RELEASED,
+    note_request,
+)
+from streams.client.requests import PreparedRequest, Wanted
 
 LOOK_S: Final = 0.05
 """How often a release looks whether another's run of the same grant has ended."""
+
+
+_decode_request = msgspec.json.Decoder(MechanismRequest).decode
 
 
 class NotGranted(BudgetError):
@@ -68,22 +90,39 @@ class Release:
 
     Args:
         call: the request as it is sent.
+        ledger: the address of the ledger that it is sent to.
         wait: seconds to wait for another's run of the same grant.
     """
 
     def __init__(
-        self, store: AnswerStore, call: PreparedRequest, codec: Codec, wait: float
+        self, store: AnswerStore, call: PreparedRequest, codec: Codec, ledger: str, wait: float
     ) -> None:
         self._store = store
         self._call = call
         self._codec = codec
         self._until = time.monotonic() + wait
-        self._request = hashlib.sha256(call.body).hexdigest()
+        self._asked = asked_of(call, ledger)
+        self._run = uuid4().hex
+        self._known = NOT_SENT
+
+    @contextlib.contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Have every error of the block carry the request's id, and let a later call run it."""
+        try:
+            yield
+        except BaseException as error:
+            missing = isinstance(error, AnswerMissing)
+            note_request(error, self._call, GRANTED if missing else self._known)
+            if self._known is RELEASED:
+                # The error says what happened; what the store says of it comes second.
+                with contextlib.suppress(BudgetError):
+                    self._store.failed(self._asked.request, self._run)
+            raise
 
     def begin(self) -> None:
-        """Do what is to be done before asking."""
-        if self._call.fresh:
-            self._store.asking(self._request)
+        """Note the request before it is sent."""
+        self._store.asking(self._asked, own=self._call.fresh)
+        self._known = IN_DOUBT
 
     def turn(self, reply: Reply) -> Turn | Stored | None:
         """Return the right to run, or the stored answer; None to look again after `LOOK_S`.
@@ -94,15 +133,19 @@ class Release:
         if not reply.granted and not (first is not None and first.granted):
             stored = None
             if reply.outcome is Outcome.EXPIRED:  # the ledger has forgotten it, this store has not
-                stored = self._store.found(self._request)
-            elif self._call.fresh:
-                self._store.refused(self._request)
+                stored = self._store.found(self._asked.request)
+            else:
+                self._known = NOT_SENT
+                self._store.refused(self._asked.request)
             if stored is not None:
                 return stored
             raise NotGranted(reply)
-        receipt = encode(reply.receipt).decode()
-        granted = reply.granted
-        taken = self._store.take(reply.hash, self._request, granted=granted, receipt=receipt)
+        self._known = RELEASED
+        taken = self._store.take(
+            Turn(reply.hash, self._asked.request, self._run),
+            granted=reply.granted,
+            receipt=encode(reply.receipt).decode(),
+        )
         if not isinstance(taken, Busy):
             return taken
         if time.monotonic() >= self._until:
@@ -118,37 +161,44 @@ class Release:
 
         Raises: TypeError: it cannot be stored; nobody has seen it, and it may run again.
         """
-        try:
-            data = self._codec.encode(answer)
-            kept = self._codec.decode(data)
-        except BaseException:
-            self._store.failed(turn)
-            raise
-        try:
-            self._store.keep(turn, data)
-        except Refused:
-            with contextlib.suppress(BudgetError):
-                self._store.failed(turn)
-            raise
+        data = self._codec.encode(answer)
+        kept = self._codec.decode(data)
+        self._store.keep(turn, data)
         return kept
-
-    def failed(self, turn: Turn) -> None:
-        """Note that the run has ended without an answer."""
-        self._store.failed(turn)
 
     def stored(self, stored: Stored) -> Any:
         """Return a stored answer."""
         return self._codec.decode(stored.answer)
 
 
-def only_granted(reply: Reply) -> Reply:
+def asked_of(call: PreparedRequest, ledger: str) -> Asked:
+    """Return a request as the store notes it."""
+    asked = _decode_request(call.body)
+    claim = f"{claim_text(asked.claim)}, unit {asked.unit}, neighbours {asked.neighbours}"
+    if asked.via is not UNSET:
+        claim += f", via {asked.via}"
+    return Asked(
+        hashlib.sha256(call.body).hexdigest(),
+        call.request_id,
+        ledger,
+        call.dataset,
+        call.who,
+        claim,
+        asked.purpose,
+    )
+
+
+def only_granted(reply: Reply, call: Wanted) -> Reply:
     """Return a reply that is a grant.
 
     Raises: NotGranted: it is none; also where the id was granted before.
     """
     if reply.granted:
         return reply
-    then = ""
+    then, known = "", IN_DOUBT if reply.outcome is Outcome.EXPIRED else NOT_SENT
     if reply.first is not None and reply.first.granted and reply.repeated:
         then = "it was granted before, to run once: `release` serves the answer that was stored"
-    raise NotGranted(reply, then=then)
+        known = GRANTED
+    error = NotGranted(reply, then=then)
+    note_request(error, call, known)
+    raise error

@@ -30,10 +30,12 @@ class LedgerMethods(OwnerMethods[D_co], Generic[D_co, R_co]):
 
     Attributes:
         clock: dates the ids.
+        url: the address of the ledger.
         analyst: who asks where a call does not say so.
         via: the engine that asks for them, where a call does not say so.
     """
 
+    url: str
     analyst: str | None
     via: str | None
 

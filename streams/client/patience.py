@@ -8,8 +8,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from accountant.errors import RequestInvalid
+from accountant.records.inputs import Undecodable
+from streams.client.request_notes import NOT_SENT, note_request
 from streams.client.requests import PreparedRequest, Wanted, unanswered, words
-from streams.errors import Unavailable
+from streams.errors import Refused, Unavailable
 from streams.service import Answer, Service
 
 _FIRST_PAUSE_S: Final = 0.05
@@ -73,15 +76,21 @@ async def answered(service: Service, call: PreparedRequest, wait: float) -> Answ
     """Submit until there is an answer."""
     patience = Patience(wait)
     trouble = "nothing was heard"
+    heard = True  # no attempt has ended without an answer
     while True:
         left = patience.left
         try:
             async with asyncio.timeout(left + GRACE_S):
                 return await service.submit(call.source, call.body, wait=left)
+        except (RequestInvalid, Undecodable, Refused) as error:
+            if heard:
+                note_request(error, call, NOT_SENT)
+            raise
         except TimeoutError:
             why = f"the ledger does not answer within {wait:g} s: {trouble}"
             raise unanswered(call, why) from None
         except Unavailable as error:
+            heard = False
             trouble = words(error)
             pause = patience.pause(error.after)
             if pause is None:

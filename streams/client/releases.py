@@ -13,11 +13,13 @@ from uuid import UUID
 from accountant.claims import Claim
 from accountant.policy import Neighbours
 from accountant.records import Decision
+from streams.client.answers.runs import check_run
 from streams.client.answers.store import AnswerStore, Stored
 from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, only_granted
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Reply
+from streams.client.request_notes import GRANTED, noted
 from streams.client.requests import PreparedRequest, Wanted
 from streams.client.stated import StatedClaim
 
@@ -58,7 +60,9 @@ class Releases(LedgerMethods[Decision, Reply]):
         Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
         """
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
-        yield only_granted(self.replied(asked, wait))
+        reply = only_granted(self.replied(asked, wait), asked)
+        with noted(asked, GRANTED):
+            yield reply
 
     def release(
         self,
@@ -95,22 +99,19 @@ class Releases(LedgerMethods[Decision, Reply]):
             StillRunning: another process runs it.
             TypeError: the answer cannot be stored. Nobody saw it: release again with the same id.
         """
+        check_run(run, awaited=False)
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = self.prepare(asked, wait)
-        steps = Release(kept_in, call, codec, wait)
-        steps.begin()
-        reply = self.reply_to(call, wait)
-        while (turn := steps.turn(reply)) is None:
-            time.sleep(LOOK_S)
-        if isinstance(turn, Stored):
-            return cast("T", steps.stored(turn))
-        try:
-            answer = run()
-        except BaseException:
-            steps.failed(turn)
-            raise
-        return cast("T", steps.keep(turn, answer))
+        steps = Release(kept_in, call, codec, self.url, wait)
+        with steps.under_way():
+            steps.begin()
+            reply = self.reply_to(call, wait)
+            while (turn := steps.turn(reply)) is None:
+                time.sleep(LOOK_S)
+            if isinstance(turn, Stored):
+                return cast("T", steps.stored(turn))
+            return cast("T", steps.keep(turn, run()))
 
     def released(
         self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any

@@ -1,14 +1,16 @@
 """Answers of mechanisms, kept so that one grant is one run and every retry gets its answer.
 
-One SQLite file, for this user alone. A row is keyed by the hash of the decision that granted the
-run and by the hash of the request's bytes. It is inserted as `running` before the mechanism runs,
-and becomes `done` with the answer before anybody sees the answer. What a crash leaves:
+One SQLite file, for this user alone. Each request has a row of `requests` before it is sent. A row
+of `answers` is keyed by the hash of the decision that granted the run and by the hash of the
+request's bytes. It is inserted as `running` before the mechanism runs, and becomes `done` with the
+answer before anybody sees the answer. What a crash leaves:
 
-1. before the row is `running`: nothing ran. The row of `asked` lets an id that `release` itself
-   made run later; of an id that the caller made nobody can tell who else asks with it.
-2. while it is `running`: nobody has seen an answer. Once that process has ended, the mechanism
-   may run again.
+1. before there is a row of `answers`: nothing ran. The row of `requests` lets an id that `release`
+   itself made run later; of an id that the caller made nobody can tell who else asks with it.
+2. while it is `running`: nobody has seen an answer. Once that run has ended, the mechanism may run
+   again.
 3. after it is `done`: every retry gets that answer.
+4. after it is `unstored`: the caller got an answer that no bytes could hold. It never runs again.
 
 A copy or an old backup of the file does not know what was shown since: never put one back.
 """
@@ -30,20 +32,30 @@ from streams.errors import Refused
 
 VARIABLE: Final = "ACCOUNTANT_ANSWERS"
 _BUSY_S: Final = 10.0
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _SCHEMA: Final = f"""
 CREATE TABLE IF NOT EXISTS answers (
     decision TEXT NOT NULL,
     request TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('running', 'failed', 'done')),
+    state TEXT NOT NULL CHECK (state IN ('running', 'failed', 'done', 'unstored')),
     process TEXT NOT NULL,
+    run TEXT NOT NULL,
     since REAL NOT NULL,
     answer BLOB,
     receipt TEXT NOT NULL,
     PRIMARY KEY (decision, request)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS asked (request TEXT NOT NULL PRIMARY KEY, since REAL NOT NULL)
-STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS requests (
+    request TEXT NOT NULL PRIMARY KEY,
+    request_id TEXT NOT NULL,
+    ledger TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    analyst TEXT NOT NULL,
+    claim TEXT NOT NULL,
+    purpose TEXT NOT NULL,
+    since REAL NOT NULL,
+    own INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 PRAGMA user_version = {_FORMAT};
 """
 
@@ -67,7 +79,38 @@ class Turn(NamedTuple):
 
     decision: str
     request: str
-    process: str
+    run: str
+
+
+class Asked(NamedTuple):
+    """A request as the store notes it before it is sent.
+
+    Attributes:
+        request: hash of its bytes.
+        ledger: the address of the ledger that is asked.
+        claim: with its unit, its neighbours and its engine, for people.
+    """
+
+    request: str
+    request_id: str
+    ledger: str
+    dataset: str
+    analyst: str
+    claim: str
+    purpose: str
+
+
+class OpenRequest(NamedTuple):
+    """A request that was asked, and has no answer here.
+
+    Attributes:
+        since: when it was asked, in seconds since 1970.
+        granted: the ledger has granted it; False where this store does not know.
+    """
+
+    asked: Asked
+    since: float
+    granted: bool
 
 
 class Busy(NamedTuple):
@@ -93,15 +136,30 @@ class AnswerStore:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(default_path() if path is None else path).absolute()
 
-    def asking(self, request: str) -> None:
-        """Note that `release` asks with an id that it has made itself."""
+    def asking(self, asked: Asked, *, own: bool) -> None:
+        """Note that `release` is about to ask.
+
+        Args:
+            own: it has made the id itself, so that a grant of it is for its own run.
+        """
+        row = (*asked, time.time(), own)
         with self._changing() as db:
-            db.execute("INSERT OR IGNORE INTO asked VALUES (?, ?)", (request, time.time()))
+            db.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def refused(self, request: str) -> None:
         """Note that nothing was granted."""
         with self._changing() as db:
-            db.execute("DELETE FROM asked WHERE request = ?", (request,))
+            db.execute("DELETE FROM requests WHERE request = ?", (request,))
+
+    def unanswered(self) -> list[OpenRequest]:
+        """Return the requests that may be charged and have no answer here, oldest first."""
+        with self._changing() as db:
+            rows = db.execute(
+                "SELECT r.*, max(a.decision IS NOT NULL) FROM requests r LEFT JOIN answers a"
+                " ON a.request = r.request GROUP BY r.request"
+                " HAVING NOT max(coalesce(a.state IN ('done', 'unstored'), 0)) ORDER BY r.since"
+            ).fetchall()
+        return [OpenRequest(Asked(*row[:7]), row[7], bool(row[9])) for row in rows]
 
     def found(self, request: str) -> Stored | None:
         """Return the stored answer of a request that the ledger remembers no more, if any."""
@@ -111,18 +169,17 @@ class AnswerStore:
             ).fetchone()
         return None if row is None else Stored(row[0])
 
-    def take(
-        self, decision: str, request: str, *, granted: bool, receipt: str = ""
-    ) -> Turn | Stored | Busy:
+    def take(self, turn: Turn, *, granted: bool, receipt: str = "") -> Turn | Stored | Busy:
         """Take the turn to run the mechanism of a grant, unless it has run or runs already.
 
         Args:
-            decision: hash of the decision that is the grant.
-            request: hash of the request's bytes.
+            turn: the one to take: by the hash of the decision that is the grant, the hash of the
+                request's bytes and the name of the run.
             granted: the ledger has granted it just now, and so to nobody else.
             receipt: of the decision, as JSON.
         Raises: AnswerMissing.
         """
+        decision, request, run = turn
         process, now = this_process(), time.time()
         with self._changing() as db:
             row = db.execute(
@@ -130,27 +187,30 @@ class AnswerStore:
                 " WHERE decision = ? AND request = ?",
                 (decision, request),
             ).fetchone()
-            own = db.execute("DELETE FROM asked WHERE request = ?", (request,)).rowcount > 0
+            asked = "UPDATE requests SET own = 0 WHERE request = ? AND own = 1"
+            own = db.execute(asked, (request,)).rowcount > 0
             if row is None:
                 if not granted and not own:
                     raise AnswerMissing(_missing(self.path))
                 self._check_no_other(db, decision, request)
                 db.execute(
-                    "INSERT INTO answers VALUES (?, ?, 'running', ?, ?, NULL, ?)",
-                    (decision, request, process, now, receipt),
+                    "INSERT INTO answers VALUES (?, ?, 'running', ?, ?, ?, NULL, ?)",
+                    (decision, request, process, run, now, receipt),
                 )
-                return Turn(decision, request, process)
+                return turn
             state, whose, since, answer = row
             if state == "done":
                 return Stored(answer)
+            if state == "unstored":
+                raise AnswerMissing(_UNSTORED)
             if state == "running" and not has_ended(whose):
                 return Busy(whose, since)
             db.execute(
-                "UPDATE answers SET state = 'running', process = ?, since = ?"
+                "UPDATE answers SET state = 'running', process = ?, run = ?, since = ?"
                 " WHERE decision = ? AND request = ?",
-                (process, now, decision, request),
+                (process, run, now, decision, request),
             )
-            return Turn(decision, request, process)
+            return turn
 
     def _check_no_other(self, db: sqlite3.Connection, decision: str, request: str) -> None:
         """Check that no other grant of the same request has run, or runs.
@@ -171,15 +231,24 @@ class AnswerStore:
         """Store an answer, on the disk, before anybody sees it."""
         self._end(turn, "done", answer)
 
-    def failed(self, turn: Turn) -> None:
-        """Note that the run has ended without an answer: it may run again."""
-        self._end(turn, "failed", None)
+    def unstored(self, turn: Turn) -> None:
+        """Note that the caller is about to get an answer that cannot be stored."""
+        self._end(turn, "unstored", None)
+
+    def failed(self, request: str, run: str) -> None:
+        """Note that a run has ended without an answer, if it has begun: it may run again."""
+        with self._changing() as db:
+            db.execute(
+                "UPDATE answers SET state = 'failed' WHERE request = ? AND run = ?"
+                " AND state = 'running'",
+                (request, run),
+            )
 
     def _end(self, turn: Turn, state: str, answer: bytes | None) -> None:
         with self._changing() as db:
             changed = db.execute(
                 "UPDATE answers SET state = ?, answer = ? WHERE decision = ? AND request = ?"
-                " AND state = 'running' AND process = ?",
+                " AND state = 'running' AND run = ?",
                 (state, answer, *turn),
             ).rowcount
         if changed != 1:
@@ -219,7 +288,8 @@ class AnswerStore:
         if made_by < _FORMAT:
             (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             if tables:
-                raise Refused(f"{self.path} is a database of something else: name another file")
+                what = "is of an earlier development version, or a database of something else"
+                raise Refused(f"{self.path} {what}: name another file")
             db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
 
     def _make(self) -> None:
@@ -260,6 +330,12 @@ def default_path() -> Path:
     except RuntimeError as error:
         raise Refused(f"this user has no home: name a file by `store=` or {VARIABLE}") from error
     return directory / "streaming-privacy-accountant" / "answers.db"
+
+
+_UNSTORED: Final = (
+    "this request was granted before, and its answer was returned then but could not be stored: "
+    "it does not run again. Ask with a new id; that is charged again"
+)
 
 
 def _missing(path: Path) -> str:

@@ -247,7 +247,7 @@ def test_an_id_that_a_release_made_can_be_released_after_a_crash_before_the_run(
     from streams.client.grants import TAGGED_JSON, Release
 
     call = ledger.prepare(ledger.wanted("census", HALF), 5)
-    Release(AnswerStore(), call, TAGGED_JSON, 5).begin()
+    Release(AnswerStore(), call, TAGGED_JSON, ledger.url, 5).begin()
     assert ledger.reply_to(call, 5).granted  # and the process ends here
     assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001
     assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001
@@ -354,19 +354,19 @@ def test_a_codec_of_ones_own(ledger: Accountant, clock: TestClock) -> None:
 def test_a_store_that_others_can_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "answers.db"
     store = AnswerStore(path)
-    store.asking("x")
+    store.refused("x")
     path.chmod(0o640)
     with pytest.raises(Refused, match="chmod 600"):
-        store.asking("x")
+        store.refused("x")
     (tmp_path / "file").touch(0o600)
     with pytest.raises(Refused, match="cannot be opened"):
-        AnswerStore(tmp_path / "file" / "answers.db").asking("x")
+        AnswerStore(tmp_path / "file" / "answers.db").refused("x")
     with pytest.raises(Refused):
-        AnswerStore(tmp_path).asking("x")
+        AnswerStore(tmp_path).refused("x")
     (tmp_path / "text.db").write_text("no database at all, and long enough to be read as one")
     (tmp_path / "text.db").chmod(0o600)
     with pytest.raises(Refused, match="cannot be used"):
-        AnswerStore(tmp_path / "text.db").asking("x")
+        AnswerStore(tmp_path / "text.db").refused("x")
 
 
 def test_a_process_is_told_from_another_that_has_its_number() -> None:

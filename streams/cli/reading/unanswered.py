@@ -1,0 +1,74 @@
+"""Releases that were charged, or may be, and have no answer in this user's store."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from accountant.errors import BudgetError
+from accountant.times import iso
+from streams.cli.reading.connected import connected, settings_for
+from streams.client.answers.store import AnswerStore, OpenRequest
+from streams.client.connect import settled
+
+
+class UnansweredRelease(msgspec.Struct):
+    """A release without an answer.
+
+    Attributes:
+        charged: whether the ledger has charged it; None where that is not known.
+    """
+
+    request_id: str
+    dataset: str
+    analyst: str
+    claim: str
+    purpose: str
+    asked_at: str
+    charged: bool | None
+
+
+def unanswered_releases(
+    url: str, token_file: Path | None, analyst: str | None
+) -> list[UnansweredRelease]:
+    """Return the releases of a ledger without an answer, oldest first.
+
+    Args:
+        analyst: theirs alone; None for those of everybody.
+    Raises: Refused: the store cannot be used.
+    """
+    address = settled(settings_for(url, token_file)).url
+    found = [
+        each
+        for each in AnswerStore().unanswered()
+        if each.asked.ledger == address and analyst in {None, each.asked.analyst}
+    ]
+    charged = [True if each.granted else None for each in found]
+    if None in charged:
+        # Where the ledger does not answer, it stays unknown: the list is still of use.
+        with contextlib.suppress(BudgetError), connected(url, token_file) as ledger:
+            for place, each in enumerate(found):
+                if charged[place] is None:
+                    asked = each.asked
+                    decision = ledger.decision(asked.dataset, asked.analyst, asked.request_id)
+                    charged[place] = None if decision is None else decision.granted
+    return [
+        _shown(each, is_charged)
+        for each, is_charged in zip(found, charged, strict=True)
+        if is_charged is not False
+    ]
+
+
+def _shown(found: OpenRequest, charged: bool | None) -> UnansweredRelease:
+    asked = found.asked
+    return UnansweredRelease(
+        asked.request_id,
+        asked.dataset,
+        asked.analyst,
+        asked.claim,
+        asked.purpose,
+        iso(int(found.since * 1000)),
+        charged,
+    )

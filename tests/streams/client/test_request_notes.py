@@ -1,0 +1,344 @@
+"""No error of a call loses a paid grant: it carries the request's id, whatever ended the call."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import types
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accountant.errors import RequestInvalid
+from streams.client import (
+    Accountant,
+    AnswerStore,
+    AsyncAccountant,
+    NoSuchLedger,
+    NotGranted,
+    Unanswered,
+    Unauthenticated,
+)
+from streams.service import Answer
+from tests.streams.gateway.door import Door, TestClock
+
+ONE = {"filter": "basic", "epsilon": "1"}
+CLAIM = "pure:0.001"
+
+
+@pytest.fixture(autouse=True)
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerStore:
+    monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
+    return AnswerStore()
+
+
+@pytest.fixture(params=["in process", "http"])
+def url(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[str]:
+    if request.param == "in process":
+        with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
+            ledger.open("census", ONE, by="owner")
+        yield f"sqlite:///{file}"
+        return
+    with Door(file, clock) as door:
+        with Accountant(door.url, clock=clock) as ledger:
+            ledger.open("census", ONE, by="owner")
+        yield door.url
+
+
+@pytest.fixture
+def ledger(url: str, clock: TestClock) -> Iterator[Accountant]:
+    with Accountant(url, clock=clock, analyst="ana") as client:
+        yield client
+
+
+def spent(ledger: Accountant) -> str:
+    view = ledger.dataset("census")
+    assert view is not None
+    return str(view.totals["epsilon"])
+
+
+def noted(error: BaseException) -> tuple[str, str]:
+    """Return the id that an error carries, and what its note says of the charge."""
+    found: str = error.request_id  # type: ignore[attr-defined]
+    (note,) = [each for each in error.__notes__ if each.startswith(f"request_id {found}: ")]
+    return found, note.partition(": ")[2]
+
+
+class Failure(Exception):
+    """Of a user's own program."""
+
+
+def one_argument(value: int) -> int:
+    return value
+
+
+async def asynchronous() -> int:
+    return 1
+
+
+def yields() -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    "run", [5, None, "count", one_argument, functools.partial(one_argument, 1, 2), yields]
+)
+@pytest.mark.parametrize("kind", [Accountant, AsyncAccountant])
+async def test_what_cannot_be_run_is_told_before_anything_is_charged(
+    kind: type, run: Any, file: Path, answers: AnswerStore
+) -> None:
+    with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner")
+        async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as awaited:
+            client = ledger if kind is Accountant else awaited
+            with pytest.raises(RequestInvalid, match="run must"):
+                await client.release("census", CLAIM, run)
+        assert spent(ledger) == "0"
+    assert answers.unanswered() == []
+
+
+def test_an_asynchronous_function_is_for_the_other_client(ledger: Accountant) -> None:
+    class Drawn:
+        async def __call__(self) -> int:
+            return 1
+
+    for run in (asynchronous, functools.partial(asynchronous), Drawn()):
+        with pytest.raises(RequestInvalid, match="AsyncAccountant"):
+            ledger.release("census", CLAIM, run)
+    assert spent(ledger) == "0"
+
+
+@pytest.mark.parametrize("kind", [ZeroDivisionError, Failure, KeyboardInterrupt, SystemExit])
+def test_an_error_of_the_function_keeps_its_class_and_names_the_paid_request(
+    ledger: Accountant, kind: type[BaseException], answers: AnswerStore
+) -> None:
+    def fails() -> int:
+        raise kind("mine")
+
+    with pytest.raises(kind, match="mine") as raised:
+        ledger.release("census", CLAIM, fails)
+    assert type(raised.value) is kind
+    request_id, charge = noted(raised.value)
+    assert charge.startswith("charged; release again with this request_id")
+    (found,) = answers.unanswered()
+    assert (found.asked.request_id, found.granted) == (request_id, True)
+    assert ledger.release("census", CLAIM, lambda: 7, request_id=request_id) == 7
+    assert spent(ledger) == "0.001"
+    assert answers.unanswered() == []
+
+
+def test_an_error_within_a_grant_names_the_paid_request(ledger: Accountant) -> None:
+    with pytest.raises(ZeroDivisionError) as raised, ledger.grant("census", CLAIM) as grant:
+        raise ZeroDivisionError
+    assert noted(raised.value) == (grant.request_id, "charged")
+    with pytest.raises(NotGranted) as again:
+        ledger.grant("census", CLAIM, request_id=grant.request_id).__enter__()
+    assert noted(again.value) == (grant.request_id, "charged")
+
+
+def test_what_was_refused_is_not_charged(ledger: Accountant, answers: AnswerStore) -> None:
+    for call in (
+        lambda: ledger.release("census", "pure:3", lambda: 1),
+        lambda: ledger.grant("census", "pure:3").__enter__(),
+    ):
+        with pytest.raises(NotGranted) as raised:
+            call()
+        assert noted(raised.value)[1] == "not charged"
+    assert answers.unanswered() == []
+
+
+def test_a_ledger_that_is_not_there_has_charged_nothing(tmp_path: Path) -> None:
+    with Accountant(f"sqlite:///{tmp_path / 'none.db'}", analyst="ana") as ledger:
+        for call in (ledger.ask, functools.partial(ledger.release, run=lambda: 1)):
+            with pytest.raises(NoSuchLedger) as raised:
+                call("census", CLAIM)
+            assert noted(raised.value)[1] == "not charged"
+
+
+class Silent:
+    """A service that takes a request in, and answers with what it is made for."""
+
+    def __init__(self, answers: Callable[[], Awaitable[Answer]]) -> None:
+        self._answers = answers
+
+    async def submit(self, *_: object, **__: object) -> Answer:
+        return await self._answers()
+
+
+@pytest.mark.parametrize(
+    ("error", "charge"),
+    [
+        (Unanswered("lost", "", "x"), "may be charged"),
+        (Unauthenticated("no such token"), "not charged"),
+        (KeyboardInterrupt(), "may be charged"),
+        (RuntimeError("a bug"), "may be charged"),
+    ],
+)
+async def test_charged_is_said_only_where_it_is_known(
+    error: BaseException, charge: str, file: Path
+) -> None:
+    async def answers() -> Answer:
+        raise error
+
+    async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as ledger:
+        await ledger.open("census", ONE, by="owner")
+        call = await ledger.prepare(ledger.wanted("census", CLAIM), 1)
+        service = ledger.look()
+        ledger.attach(Silent(answers))  # type: ignore[arg-type]
+        with pytest.raises(BaseException) as raised:  # noqa: PT011
+            await ledger.reply_to(call, 0)
+        ledger.attach(service)
+    request_id, said = noted(raised.value)
+    assert request_id == call.request_id
+    assert said.startswith(charge)
+
+
+def test_an_owners_record_that_fails_has_its_id_too(tmp_path: Path) -> None:
+    with (
+        Accountant(f"sqlite:///{tmp_path / 'none.db'}") as ledger,
+        pytest.raises(NoSuchLedger) as raised,
+    ):
+        ledger.close_dataset("census", by="owner")
+    assert noted(raised.value)[1] == "not recorded"
+
+
+async def test_under_wait_for_the_id_is_on_the_cause(url: str, clock: TestClock) -> None:
+    async def slow() -> int:
+        await asyncio.sleep(30)
+        return 1
+
+    async with AsyncAccountant(url, clock=clock, analyst="ana") as ledger:
+        with pytest.raises(TimeoutError) as raised:
+            await asyncio.wait_for(ledger.release("census", CLAIM, slow), 1)
+        assert raised.value.__cause__ is not None
+        request_id, charge = noted(raised.value.__cause__)
+        assert charge.startswith("charged")
+        again = ledger.release("census", CLAIM, lambda: 7, request_id=request_id)
+        assert await again == 7
+
+
+def uncancel() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()
+
+
+@types.coroutine
+def cancelled_at(call: Awaitable[Any], step: int) -> Any:
+    """Await a call, and cancel the task where it awaits for the given time."""
+    steps: Any = call.__await__()
+    task = asyncio.current_task()
+    assert task is not None
+    take: Callable[[], Any] = functools.partial(next, steps)
+    for number in range(10_000):
+        try:
+            awaited = take()
+        except StopIteration as ended:
+            return ended.value
+        if number == step:
+            task.cancel()
+        try:
+            yield awaited
+            take = functools.partial(next, steps)
+        except BaseException as error:
+            take = functools.partial(steps.throw, error)
+    raise AssertionError("never ends")
+
+
+@pytest.mark.parametrize("run", [asynchronous, lambda: 1], ids=["awaited", "in a thread"])
+async def test_a_release_cancelled_at_any_step_can_be_had_with_its_id(
+    url: str, clock: TestClock, run: Any, answers: AnswerStore
+) -> None:
+    paid = 0
+    async with AsyncAccountant(url, clock=clock, analyst="ana") as ledger:
+        await ledger.stated("census")
+        for step in range(200):
+            try:
+                done = await cancelled_at(ledger.release("census", CLAIM, run), step)
+            except asyncio.CancelledError as error:
+                uncancel()
+                request_id, _ = noted(error)
+                again = ledger.release("census", CLAIM, lambda: 1, request_id=request_id)
+                assert await again == 1, step
+                paid += 1
+            else:
+                assert done == 1
+                paid += 1
+                break
+        assert step >= 3
+        assert answers.unanswered() == []
+        view = await ledger.dataset("census")
+        assert view is not None
+        assert view.totals["epsilon"] == str(paid / 1000)
+
+
+async def test_a_release_cancelled_at_any_moment_can_be_had_with_its_id(
+    url: str, clock: TestClock
+) -> None:
+    async def draws() -> int:
+        await asyncio.sleep(0.002)
+        return 1
+
+    async with AsyncAccountant(url, clock=clock, analyst="ana") as ledger:
+        ids: set[str | int] = set()
+        for number in range(40):
+            task = asyncio.create_task(ledger.release("census", CLAIM, draws))
+            await asyncio.sleep(0.0005 * number)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError as error:
+                if number == 0:
+                    continue  # it had not begun
+                request_id, _ = noted(error)
+                ids.add(request_id)
+                again = ledger.release("census", CLAIM, draws, request_id=request_id)
+                assert await again == 1
+            else:
+                ids.add(number)
+        view = await ledger.dataset("census")
+        assert view is not None
+        assert view.totals["epsilon"] == str(len(ids) / 1000)
+
+
+async def test_an_ask_cancelled_at_any_step_names_its_request(url: str, clock: TestClock) -> None:
+    named = []
+    async with AsyncAccountant(url, clock=clock, analyst="ana") as ledger:
+        await ledger.stated("census")
+        for step in range(200):
+            try:
+                await cancelled_at(ledger.ask("census", CLAIM), step)
+            except asyncio.CancelledError as error:
+                uncancel()
+                request_id, charge = noted(error)
+                assert "charged" in charge
+                named.append(request_id)
+            else:
+                break
+        assert len(set(named)) == len(named) > 0
+        for request_id in named:
+            reply = await ledger.ask("census", CLAIM, request_id=request_id)
+            assert reply.granted or reply.repeated
+
+
+def test_an_interrupt_at_any_moment_names_the_request(
+    ledger: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = type(ledger).reply_to
+    for after in (False, True):
+
+        def interrupted(self: Accountant, call: Any, wait: float, after: bool = after) -> Any:
+            if after:
+                original(self, call, wait)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(ledger), "reply_to", interrupted)
+            with pytest.raises(KeyboardInterrupt) as raised:
+                ledger.release("census", CLAIM, lambda: 1)
+        request_id, charge = noted(raised.value)
+        assert charge.startswith("may be charged")
+        assert ledger.release("census", CLAIM, lambda: 7, request_id=request_id) == 7
+    assert spent(ledger) == "0.002"
