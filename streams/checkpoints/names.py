@@ -54,8 +54,10 @@ def _read(file: Path) -> str | None:
     """Return the ledger that lies under a name, None where the file is missing or damaged."""
     if not file.exists():
         return None
-    lines = file.read_text("utf-8", errors="replace").splitlines()
-    return lines[1] if len(lines) == 2 and lines[1] else None
+    text = file.read_text("utf-8", errors="replace")
+    # A name may hold whatever a path may, such as U+2028, or an end of line.
+    name, _, ledger = text.removesuffix("\n").rpartition("\n")
+    return ledger if name and ledger and text.endswith("\n") else None
 
 
 def _write(file: Path, name: str, ledger: str) -> None:

@@ -128,7 +128,7 @@ def _split(note: bytes) -> tuple[str, list[str]]:
         text, gap, lines = note.decode().partition("\n\n")
     except UnicodeDecodeError as error:
         raise NoteInvalid("it is no text") from error
-    signatures = lines.splitlines()
+    signatures = lines.split("\n")[:-1]
     if not gap or not lines.endswith("\n") or len(signatures) > _MOST_SIGNATURES:
         raise NoteInvalid("it is no signed note")
     return text + "\n", signatures

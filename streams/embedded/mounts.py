@@ -16,7 +16,7 @@ def mounted(table: Path = HERE) -> Iterator[bytes]:
 
     Raises: OSError: the table cannot be read, such as outside Linux.
     """
-    for line in table.read_bytes().splitlines():
+    for line in table.read_bytes().split(b"\n"):
         fields = line.split(b" ")
         if len(fields) > 4:
             yield _ESCAPED.sub(_unescaped, fields[4])

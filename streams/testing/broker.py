@@ -233,7 +233,7 @@ class LocalBroker:
         """Return the last lines of the broker's log, over all its starts."""
         if not self._log.exists():
             return ""
-        return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
+        return "\n".join(self._log.read_text(errors="replace").split("\n")[-lines:])
 
     def _explanation(self) -> str:
         with self._log.open("rb") as log:
@@ -272,7 +272,7 @@ class LocalBroker:
 
     def _cluster(self) -> str:
         text = (self.directory / "data" / "meta.properties").read_text(encoding="utf-8")
-        return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)["cluster.id"]
+        return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)["cluster.id"]
 
     @property
     def _properties(self) -> Path:

@@ -110,7 +110,7 @@ def watchdog(pid: int, temporary: Path | None) -> subprocess.Popen[bytes]:
 
 def problems(log: str, *, limit: int = 12) -> str:
     """Return the first lines of a log that name an error; a shutdown adds many lines after them."""
-    found = [line for line in log.splitlines() if _PROBLEM.search(line)]
+    found = [line for line in log.split("\n") if _PROBLEM.search(line)]
     return "\n".join(found[:limit])
 
 

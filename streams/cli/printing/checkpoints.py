@@ -80,7 +80,7 @@ def _receipts(path: Path) -> list[Receipt]:
 
 
 def _lines(path: Path) -> list[bytes]:
-    return [line for line in path.read_bytes().splitlines() if line.strip()]
+    return [line for line in path.read_bytes().split(b"\n") if line.strip()]
 
 
 def tell(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]], *, looked: bool) -> Told:

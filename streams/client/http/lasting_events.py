@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 import httpx
 
@@ -17,18 +18,19 @@ _SILENT_S: Final = 60.0  # a gateway says every 15 s that it is there
 _PATIENCE_S: Final = 30.0  # with a gateway that is away
 _FIRST_PAUSE_S: Final = 0.1
 _MOST_PAUSE_S: Final = 2.0
+_END: Final = re.compile(rb"\r\n|\r|\n")
 
 
 async def lasting_events(
     http: httpx.AsyncClient, check: Callable[[httpx.Response], Awaitable[None]], kind: str
-) -> AsyncIterator[str]:
+) -> AsyncIterator[bytes]:
     """Yield the data of one kind of events, none lost and none twice, wherever the stream is cut.
 
     Args:
         check: raises what an answer's status means; Unavailable where another try may help.
     Raises: Unavailable: the gateway does not answer, or not again within 30 seconds.
     """
-    position = ""
+    position = b""
     pause, cut_at = _FIRST_PAUSE_S, 0.0
     loop = asyncio.get_running_loop()
     while True:
@@ -37,15 +39,15 @@ async def lasting_events(
             # stopping, hold it up, and then be answered by nobody.
             headers = {"Connection": "close"}
             if position:
-                headers["Last-Event-ID"] = position
+                headers["Last-Event-ID"] = position.decode("latin-1")
             timeout = httpx.Timeout(_CONNECT_S, read=_SILENT_S)
             async with http.stream("GET", "/events", headers=headers, timeout=timeout) as response:
                 await check(response)
                 pause, cut_at = _FIRST_PAUSE_S, 0.0
-                async for event in _events(response):
-                    position = event.get("id", position)
-                    if event.get("event") == kind:
-                        yield event["data"]
+                async for event in events_in(response.aiter_bytes()):
+                    position = event.get(b"id", position)
+                    if event.get(b"event") == kind.encode():
+                        yield event.get(b"data", b"")
             why = Unavailable(f"{http.base_url} has ended the stream of events")
         except httpx.RequestError as error:
             check_certificate(error, str(http.base_url))
@@ -59,14 +61,31 @@ async def lasting_events(
         pause = min(2 * pause, _MOST_PAUSE_S)
 
 
-async def _events(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+async def events_in(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[bytes, bytes]]:
     """Yield the fields of each whole event: what has no empty line after it was cut."""
-    event: dict[str, Any] = {}
-    async for line in response.aiter_lines():
+    event: dict[bytes, bytes] = {}
+    async for line in _lines(chunks):
         if not line:
             if event:
                 yield event
             event = {}
-        elif not line.startswith(":"):
-            name, _, value = line.partition(": ")
-            event[name] = value
+        elif not line.startswith(b":"):
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            more = name == b"data" and name in event
+            event[name] = event[name] + b"\n" + value if more else value
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield each whole line of a stream of events, which CR, LF or both end, and nothing else.
+
+    What text calls a line end besides, such as U+2028, may stand in a name or a purpose.
+    """
+    rest, after_cr = b"", False
+    async for chunk in chunks:
+        if chunk:
+            more = chunk.removeprefix(b"\n") if after_cr else chunk
+            after_cr = more.endswith(b"\r")
+            *whole, rest = _END.split(rest + more)
+            for line in whole:
+                yield line

@@ -32,6 +32,7 @@ from streams.client.http.me import Me, decode_me
 from streams.client.http.problems import Problem, check_certificate, problem_of, raised
 from streams.client.requests import words
 from streams.errors import Gone, Refused, Unavailable
+from streams.logs import get_logger
 from streams.service import Answer, Readiness
 
 _MARGIN_S: Final = 5.0
@@ -43,6 +44,7 @@ _NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "re
 _PATHS: Final = {"amend": "amend", "close": "close", "member": "members", "limit": "limits"}
 
 T = TypeVar("T")
+_log = get_logger(__name__)
 
 _decode_datasets = msgspec.json.Decoder(list[DatasetView]).decode
 _decode_heads = msgspec.json.Decoder(list[Head]).decode
@@ -206,11 +208,21 @@ class HttpService:
 
     async def events(self) -> AsyncIterator[Decision]:
         async for data in lasting_events(self._http, self._check_stream, "decision"):
-            yield decode_decision(data)
+            for decision in self._readable(data, decode_decision):
+                yield decision
 
     async def alerts(self) -> AsyncIterator[Alert]:
         async for data in lasting_events(self._http, self._check_stream, "alert"):
-            yield decode_alert(data)
+            for alert in self._readable(data, decode_alert):
+                yield alert
+
+    def _readable(self, data: bytes, decode: Callable[[bytes], T]) -> list[T]:
+        """Return the event, none where it cannot be read: the next ones can."""
+        try:
+            return [decode(data)]
+        except DECODE_ERRORS as error:
+            _log.warning("event_not_readable", url=self._url, why=str(error), bytes=len(data))
+            return []
 
     def readiness(self) -> Readiness:
         """Tell whether the last call was answered; the gateway's own is at `/readyz`."""

@@ -203,5 +203,5 @@ async def test_each_try_has_a_connection_of_its_own() -> None:
     port = server.sockets[0].getsockname()[1]
     async with server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
         events = lasting_events(http, check, "decision")
-        assert [await anext(events) for _ in range(3)] == ["1.1", "2.1", "3.1"]
+        assert [await anext(events) for _ in range(3)] == [b"1.1", b"2.1", b"3.1"]
         await events.aclose()
