@@ -18,7 +18,7 @@ from typing import Any, Final
 import structlog
 
 from streams.errors import Refused
-from streams.settings import Settings, misspelt
+from streams.settings import Settings, unknown_now
 
 _NEVER: Final = frozenset({"authorization", "body", "cookie", "password", "request", "value"})
 _A_MESSAGE_EACH_S: Final = 10.0
@@ -169,5 +169,13 @@ def configure(settings: Settings) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    for name, meant in misspelt(os.environ).items():
+
+
+def configure_server(settings: Settings) -> None:
+    """Configure the logs of a server, and say which variables it takes no notice of."""
+    configure(settings)
+    unknown = unknown_now()
+    if unknown.links:
+        _log.info("service_links_ignored", names=unknown.links)
+    for name, meant in unknown.ignored.items():
         _log.warning("setting_unknown", name=name, meant=meant)

@@ -36,10 +36,10 @@ def accept_rollback(
     `audit` and metrics tell of it for ever.
     """
     from streams.cli.printing.output import write_lines
-    from streams.settings import load
+    from streams.settings import load_command
 
     with explained():
-        settings = load(url=url)
+        settings = load_command(url=url)
         kind = settings.ledger.kind
         if kind == "http":
             fail(Exit.USAGE, "name the ledger itself: sqlite:///FILE or kafka://HOST:PORT")

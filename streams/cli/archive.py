@@ -40,7 +40,7 @@ def archive(
     """
     from streams.address import ledger_url
     from streams.cli.printing.output import print_json
-    from streams.settings import load
+    from streams.settings import load_command
 
     with explained():
         at = _parsed(before)
@@ -50,7 +50,7 @@ def archive(
             fail(Exit.USAGE, "on Kafka the broker keeps old decisions", hint=hint)
         if where.kind != "sqlite":
             fail(Exit.USAGE, "a gateway archives no log", hint="--url sqlite:///FILE")
-        done, trouble = _archived(load(url=url), Path(where.target), file, at, reason)
+        done, trouble = _archived(load_command(url=url), Path(where.target), file, at, reason)
     if json:
         print_json(_fields(file, done) | ({} if trouble is None else {"size_kept": trouble}))
         return

@@ -44,7 +44,7 @@ def reset_clock(
     after that.
     """
     from streams.cli.printing.output import write_lines
-    from streams.settings import load
+    from streams.settings import load_command
 
     written = 0
 
@@ -61,7 +61,7 @@ def reset_clock(
             typer.echo(f"{where}not ahead, nothing was written")
 
     with explained():
-        settings = load(url=url)
+        settings = load_command(url=url)
         kind, _ = settings.ledger
         if kind == "http":
             fail(Exit.USAGE, "name the ledger itself: sqlite:///FILE or kafka://HOST:PORT")

@@ -23,12 +23,12 @@ def gateway(
     """
     from streams.address import ledger_url
     from streams.gateway.server import serve_kafka
-    from streams.logs import configure
+    from streams.logs import configure_server
 
     with explained():
         if ledger_url(url).kind != "kafka":
             hint = "`accountant serve` serves an embedded ledger; else --url kafka://HOST:PORT"
             fail(Exit.USAGE, f"a gateway needs Kafka, and {url} is not", hint=hint)
         settings = settings_of_door(url, bind, port)
-        configure(settings)
+        configure_server(settings)
         serve_kafka(settings, listening=say_where)

@@ -59,9 +59,9 @@ def head(
 
 def _place(address: str) -> Place:
     from streams.kafka.checkpoints.places import place_of
-    from streams.settings import load
+    from streams.settings import load_command
 
-    return place_of(address, load())
+    return place_of(address, load_command())
 
 
 def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> None:

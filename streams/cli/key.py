@@ -70,7 +70,7 @@ def rotate(
     given to them again; `audit` tells of it for ever.
     """
     from streams.cli.printing.output import write_lines
-    from streams.settings import load
+    from streams.settings import load_command
 
     written = 0
 
@@ -87,7 +87,7 @@ def rotate(
     if (old is None) == (lost is None):
         fail(Exit.USAGE, "give the key before it", hint="--old FILE, or --lost PUBLIC without it")
     with explained():
-        settings = load(url=url)
+        settings = load_command(url=url)
         if settings.ledger.kind == "http":
             fail(Exit.USAGE, "name the ledger itself: sqlite:///FILE or kafka://HOST:PORT")
         _rotate(settings, new, old, lost, reason, tell)

@@ -114,7 +114,7 @@ def restore(
 def _deployment(url: str) -> Deployment:
     from streams.address import ledger_url
     from streams.kafka.deployment import deployment_of
-    from streams.settings import load
+    from streams.settings import load_command
 
     kind = ledger_url(url).kind
     if kind == "sqlite":
@@ -122,7 +122,7 @@ def _deployment(url: str) -> Deployment:
         fail(Exit.USAGE, "only a log on Kafka is restored; a ledger's file is copied", hint=hint)
     if kind != "kafka":
         fail(Exit.USAGE, "a gateway restores no log", hint="--url kafka://HOST:PORT")
-    return deployment_of(load(url=url))
+    return deployment_of(load_command(url=url))
 
 
 def _restored(file: Path, deployment: Deployment) -> list[Restored]:

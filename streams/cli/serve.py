@@ -23,10 +23,9 @@ Bind = Annotated[
 Port = Annotated[
     int | None,
     typer.Option(
-        envvar="ACCOUNTANT_PORT",
         min=0,
         max=65535,
-        help="TCP port; 0 picks a free one. Default 8000.",
+        help="TCP port (ACCOUNTANT_PORT); 0 picks a free one. Default 8000.",
     ),
 ]
 
@@ -46,26 +45,26 @@ def serve(
     """
     from streams.address import ledger_url
     from streams.gateway.server import serve as serve_ledger
-    from streams.logs import configure
+    from streams.logs import configure_server
 
     with explained():
         if ledger_url(url).kind != "sqlite":
             hint = "`accountant gateway` serves a ledger on Kafka; else --url sqlite:///FILE"
             fail(Exit.USAGE, f"an embedded ledger is a file, and {url} is none", hint=hint)
         settings = settings_of_door(url, bind, port)
-        configure(settings)
+        configure_server(settings)
         serve_ledger(settings, listening=say_where)
 
 
 def settings_of_door(url: str, bind: str | None, port: int | None) -> Settings:
     """Return the settings of a door: which address `--bind` is depends on authentication."""
-    from streams.settings import load
+    from streams.settings import load_server
 
-    settings = load(url=url, port=port)
+    settings = load_server(url=url, port=port)
     if bind is None:
         return settings
     field = "bind" if settings.authenticates else "unauthenticated_bind"
-    return load(url=url, port=port, **{field: bind})
+    return load_server(url=url, port=port, **{field: bind})
 
 
 def say_where(address: str) -> None:

@@ -123,9 +123,9 @@ def _named(tokens: Path | None) -> Path:
 
 def _check_prefix(name: str) -> None:
     """Check a name against the prefix that doors want, where this environment has it."""
-    from streams.settings import load
+    from streams.settings import load_command
 
-    prefix = load().token_prefix
+    prefix = load_command().token_prefix
     if not name.startswith(prefix):
         rule = f"must begin with {prefix} (ACCOUNTANT_TOKEN_PREFIX)"
         fail(Exit.USAGE, f"the name {rule}, got {name[:100]}", hint=f"--name {prefix}{name[:50]}")

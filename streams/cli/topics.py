@@ -223,8 +223,8 @@ def deployment(url: str, partitions: int | None, replication: int | None) -> Dep
     """Return the deployment that an address and the settings name."""
     from streams.address import ledger_url
     from streams.kafka.deployment import deployment_of
-    from streams.settings import load
+    from streams.settings import load_command
 
     if ledger_url(url).kind != "kafka":
         fail(Exit.USAGE, f"topics are on Kafka, and {url} is not", hint="--url kafka://HOST:PORT")
-    return deployment_of(load(url=url, partitions=partitions, replication=replication))
+    return deployment_of(load_command(url=url, partitions=partitions, replication=replication))

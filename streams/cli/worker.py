@@ -23,10 +23,9 @@ def worker(
     metrics_port: Annotated[
         int | None,
         typer.Option(
-            envvar="ACCOUNTANT_METRICS_PORT",
             min=0,
             max=65535,
-            help="TCP port of /metrics. Default 8001.",
+            help="TCP port of /metrics (ACCOUNTANT_METRICS_PORT). Default 8001.",
         ),
     ] = None,
 ) -> None:
@@ -37,13 +36,13 @@ def worker(
     partition, and /readyz says why.
     """
     from streams.address import ledger_url
-    from streams.settings import load
+    from streams.settings import load_server
 
     with explained():
         if ledger_url(url).kind != "kafka":
             hint = "`accountant serve` decides an embedded ledger; else --url kafka://HOST:PORT"
             fail(Exit.USAGE, f"a worker needs Kafka, and {url} is not", hint=hint)
-        settings = load(url=url, instance_id=instance_id, metrics_port=metrics_port)
+        settings = load_server(url=url, instance_id=instance_id, metrics_port=metrics_port)
         from streams.worker.app import run_worker
 
         code = run_worker(settings)

@@ -25,7 +25,7 @@ from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.service import Answer, Readiness, Service
-from streams.settings import Settings, load
+from streams.settings import Settings, load_client
 
 _HELD_LOOK_S: Final = 0.05
 
@@ -166,9 +166,9 @@ def settings_of(url: str | None, token: str | None, settings: Settings | None) -
     Raises: Refused: a value breaks its rule.
     """
     if settings is None:
-        settings = load(url=url, token=token)
+        settings = load_client(url=url, token=token)
     if token is not None:
-        update = {"token": load(token=token).token, "token_file": None}
+        update = {"token": load_client(token=token).token, "token_file": None}
         settings = settings.model_copy(update=update)
     return settled(settings)
 

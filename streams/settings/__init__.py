@@ -1,13 +1,27 @@
 """Settings of every command, client and door, from the environment."""
 
+from streams.settings.environment import PREFIX
 from streams.settings.settings import (
     DEFAULT_URL,
     LEAST_LIMIT,
-    PREFIX,
     Port,
     Settings,
     load,
-    misspelt,
+    load_client,
+    load_command,
+    load_server,
+    unknown_now,
 )
 
-__all__ = ["DEFAULT_URL", "LEAST_LIMIT", "PREFIX", "Port", "Settings", "load", "misspelt"]
+__all__ = [
+    "DEFAULT_URL",
+    "LEAST_LIMIT",
+    "PREFIX",
+    "Port",
+    "Settings",
+    "load",
+    "load_client",
+    "load_command",
+    "load_server",
+    "unknown_now",
+]

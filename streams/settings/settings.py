@@ -5,29 +5,37 @@ Each field states its unit; `docs/reference/settings.md` lists them all.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from accountant.records import Genesis
 from accountant.records.inputs import MOST_BYTES
 from streams.address import LAST_PORT, LedgerUrl, ledger_url
 from streams.clock import DAY_MS
 from streams.errors import Refused
-from streams.settings.access import AccessSettings
+from streams.settings.access import AccessSettings, listed
+from streams.settings.environment import (
+    ANY,
+    PREFIX,
+    Unknown,
+    is_service_link,
+    unknown_names,
+)
 from streams.settings.kafka import KafkaSecuritySettings
 
-PREFIX: Final = "ACCOUNTANT_"
 LEAST_LIMIT: Final = 0.001  # requests a second of one address
-_ALIKE: Final = 0.87  # of 1: two letters in twenty may differ
 DEFAULT_URL: Final = "sqlite:///accountant.db"
-_READ_ELSEWHERE: Final = {f"{PREFIX}{name}" for name in ("ANALYST", "OWNER", "ANSWERS")}
 _APPLICATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -84,6 +92,13 @@ def _header_name(text: str | None) -> str | None:
         )
     if text is not None and re.fullmatch(r"[A-Za-z0-9-]{1,100}", text) is None:
         raise ValueError("must be `peer` or the name of a header, such as X-Forwarded-For")
+    return text
+
+
+def _allowed_names(text: str) -> str:
+    for each in listed(text):
+        if each != ANY and not each.upper().startswith(PREFIX):
+            raise ValueError(f"must be names that begin with {PREFIX}, or `{ANY}`")
     return text
 
 
@@ -248,6 +263,34 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         "console", description="how messages are logged, to standard error"
     )
 
+    allow_unknown_settings: Annotated[str, AfterValidator(_allowed_names)] = Field(
+        "",
+        description="variables that begin with ACCOUNTANT_ and may be no settings, separated by "
+        "commas; `*` for all",
+    )
+
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """Settings that are not read from the environment."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the environment alone, without what is unused and what Kubernetes sets."""
+        variables = cast(EnvSettingsSource, env_settings)
+        unused = {f"{PREFIX}{name.upper()}" for name in cls.unused}
+        variables.env_vars = {
+            name: value
+            for name, value in variables.env_vars.items()
+            if name.upper() not in unused and not is_service_link(name, value or "")
+        }
+        return init_settings, variables
+
     @property
     def most_ahead_ms(self) -> int:
         """How far a clock may be ahead of the last decision, in milliseconds."""
@@ -268,13 +311,85 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         return Genesis(self.application, partition, partitions, self.window_ms, self.skew_ms)
 
 
+class CommandSettings(Settings):
+    """The settings of commands and clients, which take no notice of what only servers use."""
+
+    unused = frozenset(
+        {
+            "administrators",
+            "bind",
+            "instance_id",
+            "limit_by",
+            "limit_per_second",
+            "metrics_port",
+            "metrics_readers",
+            "oidc_algorithms",
+            "oidc_audience",
+            "oidc_outage_seconds",
+            "oidc_skew_seconds",
+            "oidc_subject_field",
+            "openers",
+            "port",
+            "read_side",
+            "tls_certificate",
+            "tls_key",
+            "trusted_proxy",
+            "unauthenticated_bind",
+        }
+    )
+
+
+_USED_OVER_HTTP: Final = frozenset({"url", "token", "token_file", "token_unencrypted"})
+
+
+class HttpClientSettings(Settings):
+    """The settings of a client of a gateway: its address and its token."""
+
+    unused = frozenset(Settings.model_fields) - _USED_OVER_HTTP
+
+
 def load(**given: object) -> Settings:
     """Return the settings of the environment; what is given and not None goes before it.
 
     Raises: Refused: a value breaks its rule; the message names the setting.
     """
+    return _loaded(Settings, given)
+
+
+def load_command(**given: object) -> Settings:
+    """Return the settings of a command, without what only servers use.
+
+    Raises: Refused: as of `load`.
+    """
+    return _loaded(CommandSettings, given)
+
+
+def load_client(**given: object) -> Settings:
+    """Return the settings of a client, without what it does not use.
+
+    Raises: Refused: as of `load`.
+    """
+    ledger = _loaded(HttpClientSettings, {"url": given.get("url")}).ledger
+    return _loaded(HttpClientSettings if ledger.kind == "http" else CommandSettings, given)
+
+
+def load_server(**given: object) -> Settings:
+    """Return the settings of a server, which starts with no variable that is none.
+
+    Raises: Refused: as of `load`; or a variable is misspelt.
+    """
+    unknown_now().check()
+    return load(**given)
+
+
+def unknown_now() -> Unknown:
+    """Return the variables of this process's environment that are no settings."""
+    return unknown_names(os.environ, Settings.model_fields)
+
+
+def _loaded(kind: type[Settings], given: dict[str, object]) -> Settings:
     try:
-        return Settings(**{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+        return kind(**{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -282,15 +397,3 @@ def load(**given: object) -> Settings:
         # What is wrong with several together names the one to change by itself.
         named = f"{PREFIX}{name.upper()}: {what}" if name else what
         raise Refused(f"setting {named}") from error
-
-
-def misspelt(names: Iterable[str]) -> dict[str, str]:
-    """Map each misspelt `ACCOUNTANT_` variable to the setting that it resembles."""
-    known = [f"{PREFIX}{field.upper()}" for field in Settings.model_fields]
-    unknown = [
-        name
-        for name in names
-        if name.startswith(PREFIX) and name not in known and name not in _READ_ELSEWHERE
-    ]
-    nearest = {name: get_close_matches(name, known, 1, _ALIKE) for name in unknown}
-    return {name: found[0] for name, found in nearest.items() if found}

@@ -26,11 +26,11 @@ from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment, deployment_of
 from streams.kafka.wire.security import Security
-from streams.logs import configure, get_logger
+from streams.logs import configure_server, get_logger
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
 from streams.service import Readiness
-from streams.settings import Settings, load
+from streams.settings import Settings, load_server
 from streams.worker.door import WorkerDoor
 from streams.worker.kept_heads import PartitionHeads, partition_heads
 from streams.worker.own_decisions import OwnDecisions
@@ -62,7 +62,7 @@ class _Host(FaustWorker):
     def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:
         self.spinner = None
         settings: Settings = cast("App", self.app).settings_of_worker
-        configure(settings)
+        configure_server(settings)
 
     def execute_from_commandline(self) -> NoReturn:
         app = cast("App", self.app)
@@ -291,6 +291,6 @@ def __getattr__(name: str) -> Any:
     """Build `app` when `faust -A streams.app` asks for it, not when the module is imported."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    app = build(load())
+    app = build(load_server())
     globals()["app"] = app
     return app

@@ -11,7 +11,7 @@ import logging
 import structlog
 from streams import logs
 from streams.settings import Settings
-logs.configure(Settings(log_format="json", log_level="info"))
+logs.configure_server(Settings(log_format="json", log_level="info"))
 structlog.get_logger("ours").info("decided", partition=3, body="SECRET", request="SECRET")
 structlog.get_logger("ours").debug("not shown")
 logging.getLogger("theirs").warning("old %s", "style")
@@ -93,8 +93,15 @@ def test_a_program_with_a_ledger_has_its_output_for_itself(file: Path) -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_a_variable_that_is_nearly_a_setting_is_told() -> None:
-    wrong = {"ACCOUNTANT_PROT": "1", "ACCOUNTANT_ALERT_WEBHOK": "SECRET", "ACCOUNTANT_OWNER": "ops"}
+def test_a_server_tells_which_variables_it_ignores() -> None:
+    wrong = {
+        "ACCOUNTANT_PROT": "1",
+        "ACOUNTANT_ALERT_WEBHOK": "SECRET",
+        "ACCOUNTANT_OWNER": "ops",
+        "ACCOUNTANT_ALLOW_UNKNOWN_SETTINGS": "ACCOUNTANT_PROT",
+        "ACCOUNTANT_PORT": "tcp://10.0.0.1:8000",
+        "ACCOUNTANT_SERVICE_HOST": "10.0.0.1",
+    }
     done = subprocess.run(
         [sys.executable, "-c", _LOG],
         capture_output=True,
@@ -105,6 +112,9 @@ def test_a_variable_that_is_nearly_a_setting_is_told() -> None:
     told = [json.loads(line) for line in done.stderr.splitlines()]
     assert {line["name"]: line["meant"] for line in told if line["event"] == "setting_unknown"} == {
         "ACCOUNTANT_PROT": "ACCOUNTANT_PORT",
-        "ACCOUNTANT_ALERT_WEBHOK": "ACCOUNTANT_ALERT_WEBHOOK",
+        "ACOUNTANT_ALERT_WEBHOK": "ACCOUNTANT_ALERT_WEBHOOK",
     }
+    links = [line["names"] for line in told if line["event"] == "service_links_ignored"]
+    assert links == [["ACCOUNTANT_PORT", "ACCOUNTANT_SERVICE_HOST"]]
     assert "SECRET" not in done.stderr
+    assert "10.0.0.1" not in done.stderr

@@ -46,7 +46,7 @@ def evidence_of(
     from streams.checkpoints import Verifier
     from streams.checkpoints.comparison import Evidence
     from streams.kafka.checkpoints.places import readable_place_of
-    from streams.settings import load
+    from streams.settings import load_command
 
     kept = [receipt for path in receipts or () for receipt in _receipts(path)]
     if place is None:
@@ -57,7 +57,7 @@ def evidence_of(
         hint = "--key with what `accountant key show` prints, kept since it was made"
         fail(Exit.USAGE, "--checkpoints needs the public key that signs them", hint=hint)
     texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
-    notes = readable_place_of(place, load()).notes()
+    notes = readable_place_of(place, load_command()).notes()
     return Evidence(notes, map(Verifier.parse, texts), kept)
 
 

@@ -17,9 +17,9 @@ def settings_for(url: str, token_file: Path | None) -> Settings:
 
     Raises: Refused: a value breaks its rule.
     """
-    from streams.settings import load
+    from streams.settings import load_client
 
-    settings = load(url=url, token_file=token_file)
+    settings = load_client(url=url, token_file=token_file)
     if token_file is not None:
         settings = settings.model_copy(update={"token": None})
     return settings

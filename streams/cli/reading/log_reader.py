@@ -241,7 +241,7 @@ def log_source(address: str, archives: Sequence[Path] = ()) -> LogSource:
 
 def _source(address: str) -> LogSource:
     from streams.address import ledger_url
-    from streams.settings import load
+    from streams.settings import load_command
 
     if "://" not in address:
         return _of_file(Path(address))
@@ -256,7 +256,7 @@ def _source(address: str) -> LogSource:
     if where.kind == "kafka":
         from streams.kafka.deployment import deployment_of
 
-        return KafkaLog(deployment_of(load(url=address)))
+        return KafkaLog(deployment_of(load_command(url=address)))
     return fail(
         Exit.USAGE,
         "a gateway does not serve the whole log",

@@ -44,11 +44,11 @@ def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
     from streams.cli.reading.log_reader import KafkaLog, SqliteLog, log_source
     from streams.embedded.reading.decision_reader import LogSlices
     from streams.index import UsageIndex, index_path
-    from streams.settings import load
+    from streams.settings import load_command
 
     source = log_source(url)
     if isinstance(source, SqliteLog):
-        index = UsageIndex.temporary(index_path(source.path, load()))
+        index = UsageIndex.temporary(index_path(source.path, load_command()))
         with contextlib.closing(LogSlices(source.path)) as log:
             index.catch_up(log)
         return index, 0
@@ -69,11 +69,11 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
     from streams.index import UsageIndex
     from streams.kafka.indexed.logs_here import LogsHere
     from streams.kafka.topics import check_whole
-    from streams.settings import load
+    from streams.settings import load_command
 
     # A missing topic would only ever time out, a partition too few would be another one.
     asyncio.run(check_whole(deployment))
-    index = UsageIndex.temporary(load().index)
+    index = UsageIndex.temporary(load_command().index)
     partition = partition_of(dataset.encode(), deployment.partitions)
     with contextlib.closing(LogsHere(deployment).open(partition)) as log, progress() as bars:
         task = bars.add_task(f"reading partition {partition}", total=None)

@@ -57,6 +57,12 @@ def _check_together(settings: Settings) -> None:
             f"{PREFIX}TOKENS and {PREFIX}OIDC_ISSUER need {PREFIX}TOKEN_PREFIX, such as local:, "
             "so that no name of the one is a name of the other"
         )
+    if not settings.authenticates and "bind" in settings.model_fields_set:
+        raise Refused(
+            f"{PREFIX}BIND is set and authentication is off, so that nothing would listen there: "
+            f"authentication needs {_AUTHENTICATION}. Without it leave {PREFIX}BIND out: "
+            f"{PREFIX}UNAUTHENTICATED_BIND is the address, and whoever reaches it has full access"
+        )
     if promised and not settings.authenticates:
         raise Refused(
             f"{PREFIX}{promised[0].upper()} is set, and everybody would be taken for the owner: "

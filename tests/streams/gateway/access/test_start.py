@@ -54,6 +54,8 @@ def test_a_setting_that_is_missing_is_a_refused_start(tokens: Path, tmp_path: Pa
         ({"tls_key": files.key}, "ACCOUNTANT_TLS_CERTIFICATE"),
         ({"administrators": "olga"}, "ACCOUNTANT_ADMINISTRATORS is set"),
         ({"openers": "*"}, "ACCOUNTANT_OPENERS is set"),
+        ({"bind": "0.0.0.0"}, "ACCOUNTANT_BIND is set and authentication is off"),
+        ({"bind": "127.0.0.1"}, "ACCOUNTANT_BIND is set and authentication is off"),
         ({"tokens": tokens, "bind": "0.0.0.0"}, "ACCOUNTANT_TLS_CERTIFICATE"),
         (
             {"oidc_issuer": ISSUER, "oidc_audience": "x", "bind": "10.0.0.7"},

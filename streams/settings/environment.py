@@ -1,0 +1,148 @@
+"""Variables of the environment that are no settings: misspelt ones, and those that Kubernetes sets.
+
+A server whose `ACCOUNTANT_TOKENS` is misspelt would let everybody in, so it does not start. No
+value is ever repeated: it may be a secret.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from streams.errors import Refused
+
+PREFIX: Final = "ACCOUNTANT_"
+ALLOWS: Final = f"{PREFIX}ALLOW_UNKNOWN_SETTINGS"
+ANY: Final = "*"
+_READ_ELSEWHERE: Final = ("ANALYST", "OWNER", "ANSWERS")
+_LETTERS: Final = 2
+"""By so many letters another prefix may differ and still be a misspelt one."""
+
+_PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
+# What Kubernetes sets for a Service NAME: `NAME_PORT` and so on, where NAME may be this prefix.
+_OF_HOSTS: Final = re.compile(r"ACCOUNTANT_(.+_)?(SERVICE_HOST|PORT_\d+_(TCP|UDP|SCTP)_ADDR)")
+_OF_NUMBERS: Final = re.compile(
+    r"ACCOUNTANT_(.+_)?(SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)_PORT)"
+)
+_OF_PROTOCOLS: Final = re.compile(r"ACCOUNTANT_(.+_)?PORT_\d+_(TCP|UDP|SCTP)_PROTO")
+_OF_ADDRESSES: Final = re.compile(r"ACCOUNTANT_(.+_)?PORT(_\d+_(TCP|UDP|SCTP))?")
+
+
+class Unknown(NamedTuple):
+    """Variables that are no settings, those that may be meant as one with that setting or "".
+
+    Attributes:
+        links: variables of Kubernetes, which are ignored.
+        ignored: those that are allowed, and those with nearly the prefix.
+        refused: those with the prefix.
+    """
+
+    links: list[str]
+    ignored: dict[str, str]
+    refused: dict[str, str]
+
+    def check(self) -> None:
+        """Check that none is refused.
+
+        Raises: Refused: it names each, and the setting that was meant.
+        """
+        if not self.refused:
+            return
+        each = [
+            f"{name} is no setting" + (f": did you mean {meant}?" if meant else ".")
+            for name, meant in self.refused.items()
+        ]
+        raise Refused(
+            f"{' '.join(each)} Rename or unset it. {ALLOWS} takes the names of variables that "
+            "are no settings, separated by commas; docs/reference/settings.md lists all settings"
+        )
+
+
+def is_service_link(name: str, value: str) -> bool:
+    """Tell whether Kubernetes has set a variable: by its name, and by its value."""
+    upper = name.upper()
+    return (
+        (_is_address(value) and _OF_HOSTS.fullmatch(upper) is not None)
+        or (value.isdecimal() and _OF_NUMBERS.fullmatch(upper) is not None)
+        or (value.lower() in _PROTOCOLS and _OF_PROTOCOLS.fullmatch(upper) is not None)
+        or (_is_link(value) and _OF_ADDRESSES.fullmatch(upper) is not None)
+    )
+
+
+def unknown_names(environ: Mapping[str, str], fields: Collection[str]) -> Unknown:
+    """Return the variables that are no settings.
+
+    Args:
+        fields: the names of all settings, as fields.
+    """
+    known = {field.upper() for field in (*fields, *_READ_ELSEWHERE)}
+    links = sorted(name for name in environ if is_service_link(name, environ[name]))
+    allowed = _allowed(environ)
+    ignored, refused = dict[str, str](), dict[str, str]()
+    for name in sorted(environ.keys() - set(links)):
+        upper = name.upper()
+        if upper.startswith(PREFIX):
+            rest = upper.removeprefix(PREFIX)
+            if rest in known:
+                continue
+            to = ignored if upper in allowed or ANY in allowed else refused
+            to[name] = _meant(rest, known)
+            continue
+        behind = _rest_of_another_prefix(upper)
+        if behind is not None:
+            ignored[name] = _meant(behind, known)
+    return Unknown(links, ignored, refused)
+
+
+def _allowed(environ: Mapping[str, str]) -> frozenset[str]:
+    texts = [value for name, value in environ.items() if name.upper() == ALLOWS]
+    return frozenset(part.strip().upper() for text in texts for part in text.split(","))
+
+
+def _meant(rest: str, known: Collection[str]) -> str:
+    """Return the settings that a name without its prefix resembles most, "" for none."""
+    most = max(_LETTERS, len(rest) // 3)
+    alike = [each for each in known if abs(len(each) - len(rest)) <= most]
+    away = {each: _distance(rest, each) for each in alike}
+    least = min(away.values(), default=most + 1)
+    near = sorted(each for each, letters in away.items() if letters == least <= most)
+    return " or ".join(f"{PREFIX}{each}" for each in near)
+
+
+def _rest_of_another_prefix(name: str) -> str | None:
+    """Return what follows a prefix that nearly is ours, None where there is no such prefix."""
+    if len(name) <= len(PREFIX):
+        return None
+    ends = range(len(PREFIX) - _LETTERS, min(len(PREFIX) + _LETTERS + 1, len(name)))
+    nearest = min(((_distance(name[:end], PREFIX), -end) for end in ends), default=(99, 0))
+    return name[-nearest[1] :] if nearest[0] <= _LETTERS else None
+
+
+def _distance(one: str, other: str) -> int:
+    """Return how many letters must be added, left out, changed or swapped with the next."""
+    before, row = list[int](), list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        last, before, row = before, row, [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+def _is_link(text: str) -> bool:
+    """Tell whether a text is such as `tcp://10.0.0.1:8000`."""
+    protocol, _, place = text.partition("://")
+    host, _, port = place.rpartition(":")
+    return protocol.lower() in _PROTOCOLS and port.isdecimal() and _is_address(host.strip("[]"))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""Variables that are no settings: a server names those that are misspelt, and does not start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.client import Accountant
+from streams.errors import Refused
+from streams.settings import PREFIX, Settings, load, load_client, load_command, load_server
+from streams.settings.environment import is_service_link, unknown_names
+
+FIELDS = Settings.model_fields
+NAMES = [field.upper() for field in FIELDS]
+SECRET = "dont-tell-anybody"
+
+
+def misspelt(name: str) -> Iterator[str]:
+    """Return a name with a letter too few, too many, another one, and two that are swapped."""
+    for at in range(0, len(name), 3):
+        yield name[:at] + name[at + 1 :]
+        yield name[:at] + name[at] + name[at:]
+        yield name[:at] + "X" + name[at + 1 :]
+        yield name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_misspelling_of_each_setting_is_refused_and_names_the_one_meant(name: str) -> None:
+    for wrong in set(misspelt(name)) - set(NAMES):
+        variable = f"{PREFIX}{wrong}"
+        with pytest.raises(Refused) as refused:
+            unknown_names({variable: SECRET}, FIELDS).check()
+        said = str(refused.value)
+        assert said.startswith(f"{variable} is no setting: did you mean {PREFIX}")
+        meant = said.partition("did you mean ")[2].partition("?")[0].split(" or ")
+        assert f"{PREFIX}{name}" in meant
+        assert len(meant) <= 2
+        assert SECRET not in said
+    with pytest.raises(Refused, match="is no setting"):
+        unknown_names({f"{PREFIX}{name}X".lower(): SECRET}, FIELDS).check()
+
+
+def test_every_setting_is_known_in_any_letters() -> None:
+    every = {f"{PREFIX}{name}": "x" for name in (*NAMES, "ANALYST", "OWNER", "ANSWERS")}
+    for environ in (every, {name.lower(): value for name, value in every.items()}):
+        assert unknown_names(environ, FIELDS) == ([], {}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ACOUNTANT_TOKENS", "ACCOUNTANT_TOKENS"),
+        ("ACCOUNTNAT_PORT", "ACCOUNTANT_PORT"),
+        ("ACCOUNTANTS_TOKNES", "ACCOUNTANT_TOKENS"),
+        ("ACCOUNTANTTOKENS", "ACCOUNTANT_TOKENS"),
+        ("ACCOUNTANT-TOKENS", "ACCOUNTANT_TOKENS"),
+        ("_ACCOUNTANT_TOKENS", "ACCOUNTANT_TOKENS"),
+        ("ACCOUNTING_SYSTEM_OF_RECORD", ""),
+        ("ACCOUNT_TOKENS", None),
+        ("COUNTANT_TOKENS", "ACCOUNTANT_TOKENS"),
+        ("ACCOUNTANT", None),
+        ("PATH", None),
+        ("TOKENS", None),
+    ],
+)
+def test_another_prefix_within_two_letters_is_a_warning(name: str, meant: str | None) -> None:
+    unknown = unknown_names({name: "x"}, FIELDS)
+    assert unknown == ([], {} if meant is None else {name: meant}, {})
+
+
+def test_what_is_far_from_every_setting_is_refused_without_a_guess() -> None:
+    with pytest.raises(Refused, match=r"^ACCOUNTANT_DEPARTMENT_OF_COLOUR is no setting\. Rename"):
+        unknown_names({"ACCOUNTANT_DEPARTMENT_OF_COLOUR": "x"}, FIELDS).check()
+
+
+@pytest.mark.parametrize("allowed", ["ACCOUNTANT_TOKNES", "accountant_x, accountant_toknes", "*"])
+def test_a_setting_allows_what_is_no_setting(allowed: str) -> None:
+    environ = {"ACCOUNTANT_TOKNES": "x", "ACCOUNTANT_ALLOW_UNKNOWN_SETTINGS": allowed}
+    unknown = unknown_names(environ, FIELDS)
+    unknown.check()
+    assert unknown.ignored == {"ACCOUNTANT_TOKNES": "ACCOUNTANT_TOKENS"}
+
+
+def test_it_allows_no_other() -> None:
+    allows = {"ACCOUNTANT_ALLOW_UNKNOWN_SETTINGS": "ACCOUNTANT_TOKNES"}
+    unknown = unknown_names({**allows, "ACCOUNTANT_PROT": "x", "ACCOUNTANT_TOKNES": "x"}, FIELDS)
+    assert unknown.refused == {"ACCOUNTANT_PROT": "ACCOUNTANT_PORT"}
+
+
+LINKS = {
+    "ACCOUNTANT_SERVICE_HOST": "10.0.0.1",
+    "ACCOUNTANT_SERVICE_PORT": "8000",
+    "ACCOUNTANT_SERVICE_PORT_HTTP": "8000",
+    "ACCOUNTANT_PORT": "tcp://10.0.0.1:8000",
+    "ACCOUNTANT_PORT_8000_TCP": "tcp://10.0.0.1:8000",
+    "ACCOUNTANT_PORT_8000_TCP_PROTO": "tcp",
+    "ACCOUNTANT_PORT_8000_TCP_PORT": "8000",
+    "ACCOUNTANT_PORT_8000_TCP_ADDR": "10.0.0.1",
+    "ACCOUNTANT_METRICS_PORT": "tcp://10.0.0.1:8001",
+    "ACCOUNTANT_PROBE_PORT": "tcp://10.0.0.1:8002",
+    "ACCOUNTANT_WORKER_SERVICE_HOST": "fd00::1",
+    "ACCOUNTANT_WORKER_SERVICE_PORT_METRICS_TLS": "8001",
+    "ACCOUNTANT_WORKER_PORT": "tcp://[fd00::1]:8001",
+    "ACCOUNTANT_WORKER_PORT_53_UDP": "udp://10.0.0.2:53",
+    "ACCOUNTANT_WORKER_PORT_53_UDP_PROTO": "udp",
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_links_of_kubernetes_are_ignored_and_other_values_are_not(name: str) -> None:
+    assert is_service_link(name, LINKS[name])
+    assert unknown_names({name: LINKS[name]}, FIELDS) == ([name], {}, {})
+    assert not is_service_link(name, SECRET)
+    assert not is_service_link(name, "")
+    assert not is_service_link("OTHER_" + name, LINKS[name])
+
+
+def test_a_number_is_a_port_and_an_address_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in LINKS.items():
+        monkeypatch.setenv(name, value)
+    settings = load_server()
+    assert (settings.port, settings.metrics_port) == (8000, 8001)
+    monkeypatch.setenv("ACCOUNTANT_PORT", "9000")
+    assert load_server().port == 9000
+    for wrong in ("tcp://elsewhere:8000", "http://10.0.0.1:8000", "10.0.0.1:8000"):
+        monkeypatch.setenv("ACCOUNTANT_PORT", wrong)
+        with pytest.raises(Refused, match="ACCOUNTANT_PORT") as refused:
+            load_server()
+        assert wrong not in str(refused.value)
+
+
+WRONG = {
+    "ACCOUNTANT_PORT": "never",
+    "ACCOUNTANT_METRICS_PORT": "never",
+    "ACCOUNTANT_TRUSTED_PROXY": "never",
+    "ACCOUNTANT_LIMIT_PER_SECOND": "never",
+    "ACCOUNTANT_OIDC_SKEW_SECONDS": "never",
+    "ACCOUNTANT_ADMINISTRATORS": "no name",
+    "ACCOUNTANT_TOKNES": "never",
+}
+"""What servers alone use, and what nobody does."""
+
+
+def test_clients_take_no_notice_of_what_they_do_not_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in WRONG.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Refused):
+        load()
+    assert load_command().port == 8000
+    with Accountant(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+    # Of a ledger behind a gateway, nothing but the address and the token.
+    monkeypatch.setenv("ACCOUNTANT_WINDOW_MS", "never")
+    monkeypatch.setenv("ACCOUNTANT_KAFKA_CA", "/never")
+    monkeypatch.setenv("ACCOUNTANT_TOKEN", "acct_x")
+    settings = load_client(url="https://ledger.example")
+    assert settings.token is not None
+    monkeypatch.setenv("ACCOUNTANT_URL", "https://ledger.example")
+    assert load_client() == settings
+    with pytest.raises(Refused, match="ACCOUNTANT_WINDOW_MS"):
+        load_client(url="sqlite:///ledger.db")
+    monkeypatch.setenv("ACCOUNTANT_TOKEN", "two tokens")
+    with pytest.raises(Refused, match="ACCOUNTANT_TOKEN"):
+        load_client()
+
+
+@pytest.mark.parametrize("command", ["serve", "gateway", "worker"])
+def test_a_misspelt_setting_is_a_refused_start_of_every_server(
+    command: str, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db" if command == "serve" else "kafka://127.0.0.1:9"
+    done = subprocess.run(
+        [sys.executable, "-m", "streams.cli", command, "--url", url],
+        env={**os.environ, "ACCOUNTANT_TOKNES": SECRET, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 4, done.stderr
+    assert "ACCOUNTANT_TOKNES is no setting: did you mean ACCOUNTANT_TOKENS?" in done.stderr
+    assert SECRET not in done.stderr + done.stdout
+    assert list(tmp_path.iterdir()) == []
