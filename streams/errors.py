@@ -22,6 +22,10 @@ from typing import Final
 from accountant.errors import LedgerFault
 
 
+class AccountantWarning(UserWarning):
+    """What a program should be changed for, or kept in mind, though the call succeeds."""
+
+
 class JournalFault(LedgerFault):
     """The journal failed; what it holds is unknown until it is read again."""
 

@@ -20,10 +20,18 @@ from streams.client.one_a_process import UsedAfterFork
 from streams.client.reply import Call, Reply
 from streams.client.requests import Unanswered
 from streams.client.stated import StatedClaim
-from streams.errors import Gone, NotPermitted, Refused, Unauthenticated, Unavailable
+from streams.errors import (
+    AccountantWarning,
+    Gone,
+    NotPermitted,
+    Refused,
+    Unauthenticated,
+    Unavailable,
+)
 
 __all__ = [
     "Accountant",
+    "AccountantWarning",
     "AnswerMissing",
     "AnswerStore",
     "AsyncAccountant",

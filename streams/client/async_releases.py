@@ -14,9 +14,8 @@ from uuid import UUID
 from accountant.claims import Claim
 from accountant.policy import Neighbours
 from accountant.records import Decision
-from streams.client.answers.runs import check_run
 from streams.client.answers.store import AnswerStore, Stored
-from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, only_granted
+from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, check_run_for, only_granted
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Call, Reply, must_be_awaited
@@ -77,7 +76,7 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         codec: Codec = TAGGED_JSON,
     ) -> T:
         """As `Accountant.release`; `run` may also be asynchronous, else a thread runs it."""
-        check_run(run, awaited=True)
+        check_run_for(run, codec, awaited=True)
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = await self.prepare(asked, wait)
@@ -128,7 +127,10 @@ async def _run(steps: Release, reply: Reply, run: Callable[[], Any]) -> Any:
             answer = await asyncio.to_thread(run)
             if inspect.isawaitable(answer):
                 answer = await answer
-        return await _finished(steps.keep, turn, answer)
+        encoded = await _finished(steps.encoded, answer)
+        encoded.warn(stacklevel=2)
+        await _finished(steps.end, turn, encoded)
+        return encoded.answer
 
 
 async def _finished(step: Callable[..., T], *args: Any) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
@@ -17,7 +18,8 @@ from accountant.claims.text import claim_text
 from accountant.errors import BudgetError
 from accountant.records import MechanismRequest, encode
 from accountant.records.outcomes import Outcome, Reason
-from streams.client.answers.codec import decode_answer, encode_answer
+from streams.client.answers.codec import decode_answer, encode_answer, storable_kinds
+from streams.client.answers.runs import check_run
 from streams.client.answers.store import (
     AnswerMissing,
     AnswerStore,
@@ -36,6 +38,7 @@ from streams.client.request_notes import (
     note_request,
 )
 from streams.client.requests import PreparedRequest, Wanted
+from streams.errors import AccountantWarning
 
 LOOK_S: Final = 0.05
 """How often a release looks whether another's run of the same grant has ended."""
@@ -83,6 +86,32 @@ class Codec(NamedTuple):
 
 
 TAGGED_JSON: Final = Codec()
+
+
+class Encoded(NamedTuple):
+    """An answer on its way to the store.
+
+    Attributes:
+        data: its bytes, None where it cannot be stored.
+        warning: what to tell the caller then.
+    """
+
+    data: bytes | None
+    answer: Any
+    warning: str | None = None
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn the caller of what cannot be stored; where that is an error, nobody got it."""
+        if self.warning is not None:
+            warnings.warn(self.warning, AccountantWarning, stacklevel=stacklevel + 1)
+
+
+def check_run_for(run: object, codec: Codec, *, awaited: bool) -> None:
+    """Check, before anything is charged, that a function can be run and its answer stored.
+
+    Raises: RequestInvalid.
+    """
+    check_run(run, awaited=awaited, kinds=storable_kinds() if codec == TAGGED_JSON else None)
 
 
 class Release:
@@ -156,15 +185,25 @@ class Release:
             )
         return None
 
-    def keep(self, turn: Turn, answer: Any) -> Any:
-        """Store an answer; return it as every retry will.
+    def encoded(self, answer: Any) -> Encoded:
+        """Return an answer as every retry will get it, where it can be stored."""
+        try:
+            data = self._codec.encode(answer)
+            return Encoded(data, self._codec.decode(data))
+        except Exception as error:
+            return Encoded(
+                None,
+                answer,
+                f"the answer of request_id {self._call.request_id} is not stored: {error}. It is "
+                "returned this once, and its mechanism never runs again: keep it",
+            )
 
-        Raises: TypeError: it cannot be stored; nobody has seen it, and it may run again.
-        """
-        data = self._codec.encode(answer)
-        kept = self._codec.decode(data)
-        self._store.keep(turn, data)
-        return kept
+    def end(self, turn: Turn, encoded: Encoded) -> None:
+        """Store an answer, or that it cannot be stored, before the caller gets it."""
+        if encoded.data is None:
+            self._store.unstored(turn)
+        else:
+            self._store.keep(turn, encoded.data)
 
     def stored(self, stored: Stored) -> Any:
         """Return a stored answer."""

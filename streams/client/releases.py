@@ -13,9 +13,8 @@ from uuid import UUID
 from accountant.claims import Claim
 from accountant.policy import Neighbours
 from accountant.records import Decision
-from streams.client.answers.runs import check_run
 from streams.client.answers.store import AnswerStore, Stored
-from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, only_granted
+from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, check_run_for, only_granted
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Reply
@@ -89,7 +88,8 @@ class Releases(LedgerMethods[Decision, Reply]):
             run: draws the answer; it is called at most once for a grant, unless it ended
                 without an answer that anybody has seen. What it shows itself is shown.
             store: of answers, or the path of its file; see `AnswerStore`.
-            codec: how answers become bytes, for other types than `encode_answer` takes.
+            codec: how answers become bytes, for other types than `encode_answer` takes; nothing
+                is pickled.
             The others are those of `ask`; `wait` also for another's run of the same grant.
         Returns: the answer as it is stored.
 
@@ -97,9 +97,9 @@ class Releases(LedgerMethods[Decision, Reply]):
             NotGranted: nothing ran. Unanswered: release again with its `request_id`.
             AnswerMissing: granted before, and no answer is stored here: nothing runs again.
             StillRunning: another process runs it.
-            TypeError: the answer cannot be stored. Nobody saw it: release again with the same id.
+        Warns: AccountantWarning: the answer cannot be stored. It is returned, this once.
         """
-        check_run(run, awaited=False)
+        check_run_for(run, codec, awaited=False)
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = self.prepare(asked, wait)
@@ -111,7 +111,10 @@ class Releases(LedgerMethods[Decision, Reply]):
                 time.sleep(LOOK_S)
             if isinstance(turn, Stored):
                 return cast("T", steps.stored(turn))
-            return cast("T", steps.keep(turn, run()))
+            encoded = steps.encoded(run())
+            encoded.warn(stacklevel=2)
+            steps.end(turn, encoded)
+            return cast("T", encoded.answer)
 
     def released(
         self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any

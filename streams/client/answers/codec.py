@@ -1,31 +1,52 @@
 """Answers as bytes and back: the same value with the same types, or an error.
 
-JSON, with a tag where JSON has no such type. Nothing in it is ever executed.
+JSON, with a tag where JSON has no such type. Nothing in it is ever executed or pickled. Types are
+told by what they are, never by their names; what is encoded is decoded and compared at once.
 """
 
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import math
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from streams.client.answers.equality import same
+from streams.client.answers.numbers import decode_numpy, encode_numpy
+from streams.client.answers.tables import decode_pandas, encode_pandas
 
 _TAG: Final = "$"
 _MOST_DEPTH: Final = 50
+_PLAIN_BITS: Final = 64
+"""Larger integers are hexadecimal: Python writes no decimals of thousands of digits."""
 
 
 def encode_answer(value: Any) -> bytes:
-    """Return an answer as bytes.
+    """Return an answer as bytes that decode to an equal one of the same type and shape.
 
-    Takes None, bool, int, float, str, bytes, Decimal, Fraction, complex, lists, tuples, dicts
-    whose keys are text, and numpy's numbers and arrays of numbers.
+    Takes None, bool, int, float, complex, str, bytes, bytearray, Decimal, Fraction; date, time,
+    datetime and timedelta; lists, tuples, sets, frozensets and dicts of what it takes; numpy's
+    scalars, arrays and matrices, but not of objects; pandas' Series, DataFrame, Timestamp and
+    Timedelta.
 
     Raises: TypeError: it is, or holds, something else.
     """
-    return json.dumps(_plain(value, 0), allow_nan=False, separators=(",", ":")).encode()
+    try:
+        data = json.dumps(_plain(value, 0), allow_nan=False, separators=(",", ":")).encode()
+        back = decode_answer(data)
+    except TypeError:
+        raise
+    except Exception as error:
+        raise TypeError(f"{_named(value)} cannot be stored: {error}") from error
+    if not same(value, back):
+        raise TypeError(f"{_named(value)} cannot be stored: it would come back as {back!r:.80}")
+    return data
 
 
 def decode_answer(data: bytes) -> Any:
@@ -33,44 +54,44 @@ def decode_answer(data: bytes) -> Any:
     return _whole(json.loads(data))
 
 
+def _named(value: object) -> str:
+    kind = type(value)
+    return f"an answer of type {kind.__module__}.{kind.__qualname__}"
+
+
 def _plain(value: Any, depth: int) -> Any:
     if depth > _MOST_DEPTH:
         raise TypeError(f"an answer must not nest more than {_MOST_DEPTH} deep")
     kind = type(value)
-    if value is None or kind in {bool, int, str}:
+    if value is None or kind in {bool, str}:
         return value
-    if kind is float:
-        return value if math.isfinite(value) else {_TAG: "float", "is": repr(value)}
+    if kind is int and value.bit_length() <= _PLAIN_BITS:
+        return value
+    if kind is float and math.isfinite(value):
+        return value
     if kind is list:
         return [_plain(each, depth + 1) for each in value]
-    if kind is tuple:
-        return {_TAG: "tuple", "is": [_plain(each, depth + 1) for each in value]}
     if kind is dict:
         return _plain_dict(value, depth)
-    if kind in {bytes, complex, Decimal, Fraction}:
-        text = base64.b64encode(value).decode() if kind is bytes else str(value)
-        return {_TAG: kind.__name__.lower(), "is": text}
-    if kind.__module__ == "numpy" and hasattr(value, "dtype"):
-        return _plain_numpy(value)
+    if kind in _COLLECTIONS:
+        parts = [_plain(each, depth + 1) for each in value]
+        return {_TAG: kind.__name__, "is": parts}
+    if kind in _ENCODERS:
+        return {_TAG: kind.__name__, "is": _ENCODERS[kind](value)}
+    for tag, encode in (("numpy", encode_numpy), ("pandas", encode_pandas)):
+        if tag in sys.modules and (encoded := encode(value, lambda part: _plain(part, depth + 1))):
+            return {_TAG: tag, "is": encoded}
     raise TypeError(
-        f"an answer of type {kind.__module__}.{kind.__qualname__} cannot be stored: return "
-        "numbers, text, lists, dicts or numpy arrays, or pass a `codec`"
+        f"{_named(value)} cannot be stored: return numbers, text, dates, lists, tuples, sets, "
+        "dicts, or numpy's or pandas' values, or pass a `codec`"
     )
 
 
 def _plain_dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
-    if not all(type(key) is str for key in value):
-        raise TypeError("an answer's dicts must have text for keys, or pass a `codec`")
-    plain = {key: _plain(each, depth + 1) for key, each in value.items()}
-    return {_TAG: "dict", "is": plain} if _TAG in plain else plain
-
-
-def _plain_numpy(value: Any) -> dict[str, Any]:
-    if value.dtype.kind not in "biufc":
-        raise TypeError(f"a numpy array of {value.dtype} cannot be stored: pass a `codec`")
-    data = base64.b64encode(value.tobytes()).decode()
-    shape = list(value.shape) if type(value).__name__ == "ndarray" else None
-    return {_TAG: "numpy", "dtype": value.dtype.str, "shape": shape, "is": data}
+    if all(type(key) is str for key in value) and _TAG not in value:
+        return {key: _plain(each, depth + 1) for key, each in value.items()}
+    pairs = [[_plain(key, depth + 1), _plain(each, depth + 1)] for key, each in value.items()]
+    return {_TAG: "dict", "is": pairs}
 
 
 def _whole(plain: Any) -> Any:
@@ -78,29 +99,90 @@ def _whole(plain: Any) -> Any:
         return [_whole(each) for each in plain]
     if not isinstance(plain, dict):
         return plain
-    tag = plain.get(_TAG)
-    if tag is None:
+    if _TAG not in plain:
         return {key: _whole(each) for key, each in plain.items()}
+    tag, inner = plain[_TAG], plain["is"]
     if tag == "dict":
-        return {key: _whole(each) for key, each in plain["is"].items()}
-    if tag == "tuple":
-        return tuple(_whole(each) for each in plain["is"])
-    if tag == "numpy":
-        return _numpy(plain)
-    return _SIMPLE[tag](plain["is"])
+        return {_whole(key): _whole(each) for key, each in inner}
+    if tag in _DECODERS:
+        return _DECODERS[tag](inner)
+    return _COLLECTION_OF[tag](_whole(each) for each in inner)
 
 
-_SIMPLE: Final[dict[str, Callable[[str], Any]]] = {
-    "float": float,
-    "bytes": base64.b64decode,
-    "complex": complex,
-    "decimal": Decimal,
-    "fraction": Fraction,
+def storable_kinds() -> tuple[type, ...]:
+    """Return the types that can be stored, of numpy and pandas where they are in use."""
+    kinds = (type(None), bool, str, list, dict, *_COLLECTIONS, *_ENCODERS)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        kinds += (numpy.ndarray, numpy.matrix)
+        kinds += tuple(kind for kind in numpy.sctypeDict.values() if kind is not numpy.object_)
+    if (pandas := sys.modules.get("pandas")) is not None:
+        kinds += (pandas.Series, pandas.DataFrame, pandas.Timestamp, pandas.Timedelta)
+    return kinds
+
+
+def _bytes(value: bytes | bytearray) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _datetime(value: dt.datetime | dt.time) -> list[Any]:
+    return [value.replace(tzinfo=None).isoformat(), value.fold, plain_zone(value.tzinfo)]
+
+
+def plain_zone(zone: dt.tzinfo | None) -> str | float | None:
+    """Return a time zone as JSON: its key, or its offset in seconds.
+
+    Raises: TypeError: it is of another kind.
+    """
+    if zone is None:
+        return None
+    if type(zone) is dt.timezone:
+        return zone.utcoffset(None).total_seconds()
+    if type(zone) is ZoneInfo and zone.key:
+        return zone.key
+    raise TypeError(f"a time of zone {zone!r} cannot be stored")
+
+
+def whole_zone(plain: str | float | None) -> dt.tzinfo | None:
+    """Return the time zone that `plain_zone` made this of."""
+    if plain is None:
+        return None
+    return ZoneInfo(plain) if isinstance(plain, str) else dt.timezone(dt.timedelta(seconds=plain))
+
+
+def _time(kind: type[dt.datetime] | type[dt.time]) -> Callable[[list[Any]], Any]:
+    def whole(plain: list[Any]) -> Any:
+        return kind.fromisoformat(plain[0]).replace(fold=plain[1], tzinfo=whole_zone(plain[2]))
+
+    return whole
+
+
+_COLLECTIONS: Final = (tuple, set, frozenset)
+_COLLECTION_OF: Final = {kind.__name__: kind for kind in _COLLECTIONS}
+_ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
+    int: hex,
+    float: repr,
+    complex: lambda value: [repr(value.real), repr(value.imag)],
+    bytes: _bytes,
+    bytearray: _bytes,
+    Decimal: str,
+    Fraction: lambda value: [hex(value.numerator), hex(value.denominator)],
+    dt.date: dt.date.isoformat,
+    dt.datetime: _datetime,
+    dt.time: _datetime,
+    dt.timedelta: lambda value: [value.days, value.seconds, value.microseconds],
 }
-
-
-def _numpy(plain: dict[str, Any]) -> Any:
-    import numpy as np
-
-    flat = np.frombuffer(base64.b64decode(plain["is"]), dtype=np.dtype(plain["dtype"]))
-    return flat[0] if plain["shape"] is None else flat.reshape(plain["shape"]).copy()
+_DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "int": lambda text: int(text, 16),
+    "float": float,
+    "complex": lambda parts: complex(*map(float, parts)),
+    "bytes": base64.b64decode,
+    "bytearray": lambda text: bytearray(base64.b64decode(text)),
+    "Decimal": Decimal,
+    "Fraction": lambda parts: Fraction(*(int(part, 16) for part in parts)),
+    "date": dt.date.fromisoformat,
+    "datetime": _time(dt.datetime),
+    "time": _time(dt.time),
+    "timedelta": lambda parts: dt.timedelta(*parts),
+    "numpy": decode_numpy,
+    "pandas": lambda plain: decode_pandas(plain, _whole),
+}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import types
+import typing
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from accountant.errors import RequestInvalid
 
 
-def check_run(run: object, *, awaited: bool) -> None:
+def check_run(run: object, *, awaited: bool, kinds: tuple[type, ...] | None) -> None:
     """Check that a function can be called without arguments, and draws an answer.
 
     Args:
         awaited: the client is the one for event loops, which can await it.
+        kinds: the types of answers that can be stored; None where that is not known.
     Raises: RequestInvalid.
     """
     if not callable(run):
@@ -35,6 +38,33 @@ def check_run(run: object, *, awaited: bool) -> None:
         raise RequestInvalid("run", rule, run)
     if _is(inspect.isgeneratorfunction, run) or _is(inspect.isasyncgenfunction, run):
         raise RequestInvalid("run", "must return its answer, and not yield it", run)
+    declared = _declared(given.func)
+    if kinds is not None and _is_never(declared, kinds):
+        rule = f"must return what can be stored, and not {declared}, or be given a `codec`"
+        raise RequestInvalid("run", rule, run)
+
+
+def _declared(function: object) -> object:
+    """Return the type that a function is declared to return, Any where that is not known."""
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    try:
+        return typing.get_type_hints(called).get("return", Any)
+    except Exception:  # annotations may name anything
+        return Any
+
+
+def _is_never(declared: object, kinds: tuple[type, ...]) -> bool:
+    """Tell whether no value of a declared type is of one of some types."""
+    origin = typing.get_origin(declared)
+    if origin in {typing.Union, types.UnionType}:
+        return all(_is_never(each, kinds) for each in typing.get_args(declared))
+    kind = declared if origin is None else origin
+    if kind is Any or not inspect.isclass(kind) or issubclass(kind, Awaitable):
+        return False
+    try:
+        return not any(issubclass(each, kind) for each in kinds)
+    except TypeError:  # some protocols
+        return False
 
 
 def _is(kind: Callable[[Any], bool], run: object) -> bool:
