@@ -33,6 +33,7 @@ from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
 from accountant.replay.for_ever import Administered, accepted, administered, changed
 from accountant.replay.sealed import Sealed, SealedStart, next_seal
+from accountant.replay.state_comparison import Rows, StateRows, first_difference
 from accountant.replay.sums import Finding, Findings, check_record, same
 from accountant.views.tallies import Counted, add
 
@@ -44,14 +45,17 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """The first record that an audit finds wrong.
 
     Attributes:
-        partition_sequence: the record's place in the log, counted from 0.
-        what: the wrong field, or `record` where no single field can be named.
+        partition_sequence: the record's place in the log, counted from 0; of a row of `state`, the
+            last decision that the rows hold.
+        what: the wrong field, or `record` or `row` where no single field can be named.
+        row: the row of `state` that is wrong while all records are right.
     """
 
     partition_sequence: int
     what: str
     expected: str
     found: str
+    row: str | None = None
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +73,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         rollbacks: those that the log has accepted, among the records.
         key_changes: changes of the key that signs checkpoints, among the records.
         administered: what administrators have said of members, among the records.
+        rows: how many rows of `state` were compared with the log, None where there are none.
     """
 
     ok: bool
@@ -87,6 +92,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     administered: tuple[Administered, ...] = ()
     first_disagreement: Disagreement | None = None
     sealed: int | None = None
+    rows: int | None = None
 
     @property
     def right(self) -> bool:
@@ -139,11 +145,17 @@ class Auditor:
         self._rollbacks: list[Accepted] = []
         self._key_changes: list[Changed] = []
         self._administered: list[Administered] = []
+        self._rows: int | None = None
 
     @property
     def records(self) -> int:
         """Number of right records."""
         return self._outcomes.total()
+
+    @property
+    def reached(self) -> int:
+        """Number of the last record taken, -1 for none."""
+        return -1 if self.partition is None else self.partition.sequence
 
     @property
     def _next(self) -> int:
@@ -161,6 +173,21 @@ class Auditor:
             # A forged record may raise anything in the code that reads it: a disagreement, too.
             self._disagree("record", "a decision", f"{type(error).__name__}: {error}")
         return self.disagreement is None
+
+    def compare(self, rows: Rows) -> None:
+        """Compare the rows of `state` with the records taken so far."""
+        if self.disagreement is not None or self.partition is None:
+            return
+        self._rows = len(rows)
+        difference = first_difference(self.partition, rows)
+        if difference is not None:
+            self.disagreement = Disagreement(
+                partition_sequence=self.partition.sequence,
+                what=difference.field,
+                expected=difference.expected,
+                found=difference.found,
+                row=difference.row,
+            )
 
     def report(self, *, expected_head: tuple[int, str] | None = None) -> AuditReport:
         """Return the report of the records taken so far.
@@ -196,6 +223,7 @@ class Auditor:
             key_changes=tuple(self._key_changes),
             administered=tuple(self._administered),
             first_disagreement=self.disagreement,
+            rows=self._rows,
         )
 
     def _disagree(self, what: str, expected: str, found: str) -> None:
@@ -287,6 +315,7 @@ def audit(
     most_ids: int | None = None,
     progress: Callable[[int], None] | None = None,
     sealed: Sealed | None = None,
+    state: StateRows | None = None,
 ) -> AuditReport:
     """Check one partition's log, given as the bytes of its decisions in order.
 
@@ -297,13 +326,20 @@ def audit(
         most_ids: the most ids that the deciding partition remembered.
         progress: called with the number of records after every 1,000 records.
         sealed: as of `Auditor`.
+        state: rows to compare with the log where they end, at its own end if they name no decision.
     """
     auditor = Auditor(genesis=genesis, most_ids=most_ids, sealed=sealed)
+    end = None if state is None or state.end is None else state.end[0]
     for value in records:
         if not auditor.take(value):
             break
+        if state is not None and auditor.reached == end:
+            auditor.compare(state.rows)
+            state = None
         if progress is not None and auditor.records % _PROGRESS_EVERY == 0:
             progress(auditor.records)
+    if state is not None and (end is None or auditor.reached > end):
+        auditor.compare(state.rows)
     return auditor.report(expected_head=expected_head)
 
 

@@ -2,36 +2,137 @@
 
 from __future__ import annotations
 
-from accountant.ledger.snapshots import rounded_up_wire, totals_wire
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final, NamedTuple
+
+import msgspec
+
+from accountant.errors import LogDamaged
+from accountant.ledger import Ledger
+from accountant.ledger.snapshots import left_wire, rounded_up_wire, snapshot, totals_wire
 from accountant.partition import Partition
-from accountant.records import Decision
-from accountant.replay.divided import differing_level
+from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision
+from accountant.records.outcomes import Outcome, Reason
+from accountant.records.state_rows import decode_row
+from accountant.replay.divided import differing_levels
 from accountant.replay.enrolled import members_set
+from accountant.times import iso
+
+REMAKE_ROWS: Final = (
+    "To make all rows again from the log, delete them (the table `state` of a ledger's file, the "
+    "topic `state` on Kafka) and start"
+)
 
 
-def differing_row(partition: Partition, decision: Decision) -> str | None:
-    """Return which row disagrees with a decision, in words; a newer row is not checked."""
-    if decision.sequence is None or decision.dataset is None:
+class RowContradictsLog(LogDamaged):
+    """A row of `state` whose checksums are right is not what the log has: somebody changed it."""
+
+
+class _Difference(NamedTuple):
+    field: str
+    in_row: object
+    in_log: object
+
+
+def check_row(partition: Partition, decision: Decision) -> bool:
+    """Compare a dataset's rows with a decision; return whether it is the dataset's last one.
+
+    Decisions before the last one are not compared: the row is newer.
+
+    Raises: RowContradictsLog: the rows are older than the decision, or differ from it.
+    """
+    dataset = decision.dataset
+    if decision.sequence is None or dataset is None:
+        return False
+    ledger = partition.ledgers.get(dataset)
+    sequence = 0 if ledger is None else ledger.sequence
+    if ledger is not None and sequence > decision.sequence:
+        return False
+    differences = (
+        _differences(partition, ledger, decision)
+        if ledger is not None and sequence == decision.sequence
+        else iter([_Difference("sequence", sequence, decision.sequence)])
+    )
+    for field, in_row, in_log in differences:
+        raise _contradiction(
+            f"the row of dataset {dataset} in `state` has {field} {in_row}; decision "
+            f"{decision.partition_sequence} of the log has {in_log}"
+        )
+    return True
+
+
+def check_rows_found(
+    partition: Partition,
+    datasets: Iterable[str],
+    found: Iterable[bytes],
+    sealed: Sequence[bytes],
+) -> None:
+    """Compare the rows of some datasets with decisions, or with rows of a seal's snapshot.
+
+    Args:
+        found: decisions, the last one of each dataset among them unless it is archived.
+        sealed: rows of the snapshot.
+    Raises: RowContradictsLog: a row has no such decision, or does not agree with it.
+    """
+    wanted, agreeing = set(datasets), set[str]()
+    for value in found:
+        with suppress(*DECODE_ERRORS):  # damage: the row then has no decision
+            decision = decode_decision(value)
+            if decision.dataset in wanted and check_row(partition, decision):
+                agreeing.add(decision.dataset)
+    missing = wanted - agreeing
+    if missing and sealed:
+        missing -= set(filter(None, map(partial(_as_sealed, partition), sealed[:-1])))
+    for name in sorted(missing):
+        ledger = partition.ledgers[name]
+        raise _contradiction(
+            f"the row of dataset {name} in `state` has sequence {ledger.sequence}, decided at "
+            f"{iso(ledger.changed_at)}; the log has no such decision at that time"
+        )
+
+
+def _as_sealed(partition: Partition, value: bytes) -> str | None:
+    """Return which dataset's row is the one in a seal's snapshot, which has no odometers."""
+    row = decode_row(value)
+    if not isinstance(row, Snapshot) or row.dataset not in partition.ledgers:
         return None
-    ledger = partition.ledgers.get(decision.dataset)
-    if ledger is not None and ledger.sequence > decision.sequence:
-        return None
-    number = f"decision {decision.partition_sequence}"
-    if ledger is None or ledger.sequence < decision.sequence:
-        return f"the row of dataset {decision.dataset} is older than {number}"
-    row = _differing_member(partition, decision) or differing_level(partition, decision)
-    if row is not None:
-        return f"the row of {row} of dataset {decision.dataset} is not as {number} has set it"
-    stated = decision.totals, decision.rounded_up
-    if stated != (totals_wire(ledger), rounded_up_wire(ledger)):
-        return f"the row of dataset {decision.dataset} does not have the totals of {number}"
-    return None
+    now = msgspec.structs.replace(snapshot(partition.ledgers[row.dataset]), odometers={})
+    return row.dataset if row == now else None
 
 
-def _differing_member(partition: Partition, decision: Decision) -> str | None:
-    if not decision.owners and decision.member is None:
-        return None
-    for name, due in members_set(decision):
-        if partition.members.get(str(decision.dataset), name) != due:
-            return f"member {name}"
-    return None
+def _contradiction(what: str) -> RowContradictsLog:
+    return RowContradictsLog(
+        f"{what}. The checksums of the row are right, so it was changed on purpose. Nothing is "
+        f"decided. Keep a copy and run `accountant audit`. {REMAKE_ROWS}"
+    )
+
+
+def _differences(partition: Partition, ledger: Ledger, decision: Decision) -> Iterator[_Difference]:
+    yield from _unequal("generation", ledger.generation, decision.generation)
+    for name, in_row, in_log in (
+        ("totals", totals_wire(ledger), decision.totals),
+        ("rounded_up", rounded_up_wire(ledger), decision.rounded_up),
+        ("left", left_wire(ledger), decision.left),
+    ):
+        yield from _unequal_amounts(name, in_row or {}, in_log or {})
+    if decision.outcome is Outcome.CLOSED or decision.reason is Reason.CLOSED:
+        yield from _unequal("closed", ledger.closed, True)
+    for name, due in [] if not (decision.owners or decision.member) else members_set(decision):
+        found = partition.members.get(ledger.dataset, name)
+        yield from _unequal(f"member {name}", found, due)
+    for difference in differing_levels(partition, decision):
+        yield _Difference(*difference)
+
+
+def _unequal(field: str, in_row: object, in_log: object) -> Iterator[_Difference]:
+    if in_row != in_log:
+        yield _Difference(field, in_row, in_log)
+
+
+def _unequal_amounts(
+    field: str, in_row: Mapping[str, object], in_log: Mapping[str, object]
+) -> Iterator[_Difference]:
+    for name in dict.fromkeys([*in_row, *in_log]):
+        yield from _unequal(f"{field}.{name}", in_row.get(name, "none"), in_log.get(name, "none"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
@@ -96,34 +97,34 @@ def miscounted_levels(partition: Partition) -> str | None:
     return None
 
 
-def differing_level(partition: Partition, decision: Decision) -> str | None:
-    """Return which row is not as the dataset's last decision has left it, in words."""
+def differing_levels(
+    partition: Partition, decision: Decision
+) -> Iterator[tuple[str, object, object]]:
+    """Yield which field of a level's row is not as a decision has left it.
+
+    Yields: the field, what the row has, and what the decision has.
+    """
     told, dataset = decision.limit, str(decision.dataset)
     if told is not None:
         level = partition.levels.get((dataset, told.scope, "", told.name or ""))
-        if level is None or level.rule is None or level.rule.told != told:
-            return _named(told)
+        found = None if level is None or level.rule is None else level.rule.told
+        if found != told:
+            yield f"level {_named(told)}: limit", found, told
     for moved in decision.levels:
         key: Key = dataset, moved.scope, "", moved.name or ""
         if moved.scope == "each":
             analyst = decode_identity(decision.request).analyst
             key = dataset, "each", moved.name or "", analyst
-        level = partition.levels.get(key)
-        if level is None or not _is_as(level, moved):
-            return _named(moved)
-    return None
+        level = partition.levels.get(key) or Level(*key)
+        for field, count, due in (
+            ("counted", level.counted, (moved.totals, moved.rounded_up)),
+            ("paced", level.paced, (moved.paced, moved.paced_rounded_up)),
+            ("used", level.used, (moved.used, moved.used_rounded_up)),
+        ):
+            held = None if count is None else texts_of(count.sums, count.amounts)
+            if due[0] is not None and held != due:
+                yield f"level {_named(moved)}: {field}", held, due
 
 
 def _named(told: LimitTold | LevelMoved) -> str:
     return f"{told.scope} {told.name}" if told.name else told.scope
-
-
-def _is_as(level: Level, moved: LevelMoved) -> bool:
-    return all(
-        told is None or (count is not None and texts_of(count.sums, count.amounts) == (told, over))
-        for count, told, over in (
-            (level.counted, moved.totals, moved.rounded_up),
-            (level.paced, moved.paced, moved.paced_rounded_up),
-            (level.used, moved.used, moved.used_rounded_up),
-        )
-    )

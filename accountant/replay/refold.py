@@ -6,6 +6,7 @@ any later rules. `audit` recomputes them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -32,7 +33,7 @@ from accountant.records.limits.rows import is_level_row_key, level_row_key
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember, source_named
-from accountant.replay.differing import differing_row
+from accountant.replay.differing import check_row, check_rows_found
 from accountant.replay.divided import miscounted_levels, take_level_row
 from accountant.replay.enrolled import miscounted, take_member_row
 from accountant.replay.set_back import SetBack, miscounted_resets
@@ -87,6 +88,7 @@ class Refold:
         self._expected: tuple[int, str] | None = None
         self._unreadable: dict[bytes, Exception] = {}
         self._taken = 0
+        self._agreeing = set[str]()  # datasets whose last decision was taken
         self._witness = None if instead_of is None else instead_of._as_witness()
         self._last: Decision | None = None
         self._next: dict[Source, int] = {}
@@ -172,7 +174,8 @@ class Refold:
         Raises:
             GenesisDiffers: the log began with other settings.
             LogDamaged: the decision cannot be read, or does not continue the chain.
-            StateMismatch: the rows do not agree with the decision.
+            StateMismatch: the log has gone on behind the rows.
+            RowContradictsLog: a row does not agree with the last decision of its dataset.
         """
         after = self._expected[0] - 1 if self._expected else "none"
         try:
@@ -209,9 +212,8 @@ class Refold:
                 f"the log is at decision {number}, state only at {self._row.partition_sequence}"
             )
         else:
-            wrong = differing_row(self._partition, decision)
-            if wrong is not None:
-                raise StateMismatch(wrong)
+            if check_row(self._partition, decision):
+                self._agreeing.add(str(decision.dataset))
             if decision.outcome is Outcome.CLOCK_RESET and self._last is not None:
                 self._partition.ids.forget(from_iso(self._last.floor))  # as `apply` does
             self._last = decision
@@ -231,6 +233,24 @@ class Refold:
         if self._row is not None and self._row.genesis != genesis:
             raise StateMismatch(f"state belongs to {self._row.genesis}, the log to {genesis}")
         self._partition.genesis = genesis
+
+    @property
+    def idle(self) -> dict[str, int]:
+        """The datasets whose last decision was not taken, and when their rows say it was made."""
+        if self._row is None:
+            return {}
+        ledgers = self._partition.ledgers.items()
+        return {name: each.changed_at for name, each in ledgers if name not in self._agreeing}
+
+    def check_idle(self, found: Iterable[bytes], sealed: Sequence[bytes]) -> None:
+        """Compare the rows of idle datasets with decisions from anywhere in the log.
+
+        Args:
+            found: the decisions made when the rows of `idle` say, and perhaps later ones.
+            sealed: the rows that stand for an archived beginning of the log.
+        Raises: RowContradictsLog: a row has no such decision, or does not agree with it.
+        """
+        check_rows_found(self._partition, self.idle, found, sealed)
 
     def finish(self) -> Partition:
         """Return the state, after the last record is taken.

@@ -64,7 +64,8 @@ def audit(
 ) -> None:
     """Check a whole decision log, from its first record.
 
-    Checks the chain of hashes, the sequences and the sums, and decides every request again.
+    Checks the chain of hashes, the sequences and the sums, and decides every request again. Then
+    compares each row of the ledger's state with what the log comes to; an exported log has none.
     A log alone cannot show that its end is missing: the head is taken from the ledger's state
     where there is one, or from --head. Exit code 1 if a record disagrees; the first is named.
     Of a log whose beginning was archived, only what follows the seal is checked unless --archive
@@ -117,11 +118,10 @@ def audited(
 
     reports = []
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
-    seen = source.seen()
     with progress() as bars:
         for part in source.parts():
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
-            held = seen.get(part.number)
+            held = None if part.state is None else part.state.end
             wanted = [at for at in (held, None if part.sealed else part.archived) if at]
             found: dict[int, str | None] = {at[0]: None for at in (head, *wanted) if at}
             if evidence is not None:
@@ -129,7 +129,9 @@ def audited(
             with counted(bars, part.values, task) as counting:
                 watched = _Watched(part, counting, found, evidence)
                 values = iter(watched)
-                report = audit_log(values, expected_head=part.head, sealed=part.sealed)
+                report = audit_log(
+                    values, expected_head=part.head, sealed=part.sealed, state=part.state
+                )
                 # What lies behind a disagreement, to reach the next part: damage there is told
                 # later.
                 with suppress(Refused):
@@ -222,6 +224,7 @@ def _parsed(head: str | None) -> tuple[int, str] | None:
 def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from rich.markup import escape
 
+    from accountant.replay.differing import REMAKE_ROWS
     from streams.cli.printing.output import stdout
 
     wrong = report.first_disagreement
@@ -254,7 +257,8 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     if wrong is None and report.sealed is not None:
         stdout().print(
             f"[yellow]right from the seal on[/] partition {number}: {report.records} decisions "
-            f"from decision {report.sealed} on, {report.decided_again} decided again\n"
+            f"from decision {report.sealed} on, {report.decided_again} decided again"
+            f"{_compared(report)}\n"
             f"   head {report.sequence}:{report.head}\n"
             "   what is before the seal was not decided again: to check the whole log, name each "
             "archive with --archive FILE",
@@ -266,7 +270,7 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         stdout().print(
             f"[green]ok[/] partition {number}: {report.records} decisions of "
             f"{report.datasets} datasets, {report.decided_again} decided again "
-            f"({kinds})\n   head {report.sequence}:{report.head}",
+            f"({kinds}){_compared(report)}\n   head {report.sequence}:{report.head}",
             soft_wrap=True,
         )
         if not head_given:
@@ -277,6 +281,17 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
                 soft_wrap=True,
             )
         return
+    if wrong.row is not None:
+        stdout().print(
+            f"[bold red]disagrees[/] partition {number}, `state`, {escape(wrong.row)}, "
+            f"field {escape(wrong.what)}\n"
+            f"   expected {escape(wrong.expected[:400])}\n"
+            f"   found    {escape(wrong.found[:400])}\n"
+            f"   all {report.records} decisions are right, and this row does not follow from them. "
+            f"Stop the ledger and keep a copy. {REMAKE_ROWS}",
+            soft_wrap=True,
+        )
+        return
     stdout().print(
         f"[bold red]disagrees[/] partition {number}, decision {wrong.partition_sequence}, "
         f"field {escape(wrong.what)}\n"
@@ -286,6 +301,10 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         "passes",
         soft_wrap=True,
     )
+
+
+def _compared(report: AuditReport) -> str:
+    return "" if report.rows is None else f", {report.rows} rows of `state` follow from them"
 
 
 def _right(report: AuditReport, wrong: Disagreement) -> str:

@@ -18,6 +18,7 @@ from streams.embedded.file_lock import FileLock
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.queue import InputQueue
 from streams.errors import Refused
+from streams.index import index_path
 from streams.processing.ledger_id import new_ledger_id
 from streams.settings import Settings
 
@@ -85,6 +86,8 @@ def stopped_ledger(
     file = own_file(path.absolute(), settings.genesis(0, 1), now, private=private)
     try:
         inbox = InputQueue(settings.most_waiting)
-        yield SqliteJournal(file.path, inbox=inbox, file=file.identity), file.genesis
+        index = index_path(file.path, settings)
+        journal = SqliteJournal(file.path, inbox=inbox, file=file.identity, index=index)
+        yield journal, file.genesis
     finally:
         file.lock.release()

@@ -15,6 +15,7 @@ from accountant.replay.sealed import Sealed
 from streams.embedded.archives.sealed_log import first_kept, read_sealed, write_sealed
 from streams.embedded.checkpoints import NO_END, Checkpoints, End
 from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
+from streams.embedded.last_places import last_places
 from streams.embedded.ledger_file import (
     ROWS,
     connect_writer,
@@ -28,6 +29,7 @@ from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, de
 
 _PAGE = 1000  # rows fetched at a time
 _LAST = "SELECT sequence, value FROM decisions"
+_DECIDED_AT = "SELECT CAST(value AS BLOB) FROM decisions WHERE decided_at = ?"
 _DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
 
 
@@ -42,10 +44,19 @@ class SqliteJournal:
         inbox: where the inputs wait.
         file: the only file to own, whatever the path leads to later; None takes the file that
             the path leads to at the first `own`.
+        index: where the log's index is, if there is one.
     """
 
-    def __init__(self, path: Path, *, inbox: InputQueue, file: FileIdentity | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        inbox: InputQueue,
+        file: FileIdentity | None = None,
+        index: Path | None = None,
+    ) -> None:
         self._path = path
+        self._index = index
         self._inbox = inbox
         self._file = file
         self._watched: tuple[WatchedPath, ...] = ()
@@ -173,6 +184,19 @@ class SqliteJournal:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except apsw.Error as error:
             raise _translated(error) from error
+
+    async def last_decisions(self, changed_at: Mapping[str, int]) -> list[bytes]:
+        db, found = self._connection, list[bytes]()
+        try:
+            places = [] if self._index is None else last_places(self._index, db, changed_at)
+            for place in places:
+                found += [value for _, value in numbered_decisions(db, first=place, most=1)]
+            for at in sorted(set(changed_at.values())):
+                rows: Any = db.execute(_DECIDED_AT, (at,))
+                found += [bytes(value) for (value,) in rows]
+        except apsw.Error as error:
+            raise _translated(error) from error
+        return found
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._inbox.seek(offsets)

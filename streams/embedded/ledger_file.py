@@ -130,6 +130,12 @@ def sound_row(key: bytes, kind: str, value: bytes, crc: object) -> bytes:
     return value
 
 
+def sound_rows(db: apsw.Connection) -> Iterator[tuple[bytes, bytes | None]]:
+    """Yield the key and value of each row of `state`, None as the value of a damaged one."""
+    for key, kind, value, crc in db.execute(ROWS):
+        yield key, value if flaw_of_row(key, kind, value, crc) is None else None
+
+
 def partition_row(db: apsw.Connection) -> PartitionRow | None:
     """Return the partition's row of `state`, None if there is none.
 

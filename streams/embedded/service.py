@@ -70,7 +70,8 @@ class EmbeddedService(FileReads):
         )
         self.checkpoint_places = senders_of(settings)
         self._heads = own_heads(file, settings, clock, self.checkpoint_places)
-        journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity)
+        index = index_path(file.path, settings)
+        journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity, index=index)
 
         def make(observer: Observer, entitlement: Entitlement) -> Processor:
             return Processor(

@@ -111,6 +111,9 @@ class KafkaJournal:
     async def sealed(self) -> None:
         """Nothing is archived here."""
 
+    async def last_decisions(self, changed_at: Mapping[str, int]) -> None:
+        """Nothing here finds them without reading the log."""
+
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         reader = self._opened_reader
         await self._check_inputs(reader, offsets)

@@ -91,6 +91,16 @@ class Journal(Protocol):
         """
         ...
 
+    async def last_decisions(self, changed_at: Mapping[str, int]) -> list[bytes] | None:
+        """Return the last decision of each of some datasets, perhaps others with them.
+
+        Args:
+            changed_at: when it was made, milliseconds since 1970, by dataset; as far as rows of
+                `state` can be believed.
+        Returns: None where that would take a reading of the whole log.
+        """
+        ...
+
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         """Continue reading the inputs at the offsets that the log implies."""
         ...

@@ -107,6 +107,9 @@ class MemoryJournal:
     async def sealed(self) -> None:
         """Nothing is archived here."""
 
+    async def last_decisions(self, changed_at: Mapping[str, int]) -> list[bytes]:
+        return list(self.log.decisions)
+
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._next = dict(offsets)
 

@@ -66,7 +66,12 @@ async def _fold(journal: Journal, refold: Refold | SealedRefold, sleep: Sleep) -
         taken += 1
         if taken % _YIELD_EVERY == 0:
             await sleep(0)
-    return refold.finish()
+    partition = refold.finish()
+    if isinstance(refold, Refold) and refold.idle:
+        found, sealed = await journal.last_decisions(refold.idle), await journal.sealed()
+        if found is not None:
+            refold.check_idle(found, () if sealed is None else sealed.state)
+    return partition
 
 
 async def _rewrite(journal: Journal, partition: Partition, keys: Sequence[bytes]) -> None:

@@ -6,12 +6,16 @@ import asyncio
 
 from confluent_kafka import Producer
 
+from accountant.errors import LogDamaged
+from accountant.partition import Partition
 from accountant.replay.audit import AuditReport
 from streams.cli.audit import audited
 from streams.cli.reading.log_reader import KafkaLog
+from streams.processing.observers import Committed
 from streams.testing import LocalBroker
 from tests.faults import oracle
-from tests.faults.ledger import Ledger, request, working
+from tests.faults.forged_rows import forged, replaced
+from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
 
 DATASETS = ["ds-0", "ds-1", "ds-2", "ds-3"]
@@ -70,3 +74,51 @@ async def test_a_log_that_is_written_meanwhile_is_sound(
         await asking
         assert seen > 0
         assert sum(report.granted for report in await reports(ledger)) == 4_000
+
+
+class _Halts:
+    """Notes why partitions were halted."""
+
+    def __init__(self) -> None:
+        self.why: list[BaseException] = []
+
+    def refolded(self, partition: Partition, seconds: float) -> None: ...
+
+    def committed(self, committed: Committed) -> None: ...
+
+    def dropped(self, partition: int, error: BaseException | None) -> None: ...
+
+    def halted(self, partition: int, error: BaseException) -> None:
+        self.why.append(error)
+
+
+async def test_a_forged_row_fails_the_audit_and_halts_the_worker(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        async with working(ledger):
+            await ledger.open(DATASETS[0], filter="basic", epsilon="1")
+            await ledger.send_all(request(DATASETS[0], epsilon="0.3") for _ in range(3))
+            await ledger.settle()
+        (sound,) = await reports(ledger)
+        assert sound.ok
+        assert sound.rows == 3
+
+        (records,) = oracle.read(broker.bootstrap, ledger.topic("state"), 1)
+        rows = {record.key: record.value for record in records if record.value is not None}
+        unspent = replaced(b'"mechanisms":3,"epsilon":"0.9"', b'"mechanisms":0,"epsilon":"0"')
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        for key, value in forged(rows, DATASETS[0].encode(), unspent).items():
+            producer.produce(ledger.topic("state"), value, key, partition=0)
+        assert producer.flush(30) == 0
+
+        (report,) = await reports(ledger)
+        assert not report.ok
+        wrong = report.first_disagreement
+        assert wrong is not None
+        assert (wrong.row, wrong.what) == ("dataset ds-0", "totals.mechanisms")
+        halts = _Halts()
+        async with working(ledger, ready=False, observers=[halts], looks_again=()):
+            await until(lambda: halts.why, "the worker halts")
+        assert isinstance(halts.why[0], LogDamaged)
+        assert "dataset ds-0 in `state` has totals.mechanisms 0" in str(halts.why[0])

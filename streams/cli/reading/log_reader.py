@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count, groupby
@@ -15,8 +15,8 @@ from streams.cli.printing.exits import Exit, fail
 if TYPE_CHECKING:
     from aiokafka import TopicPartition
 
-    from accountant.records import PartitionRow
     from accountant.replay.sealed import Sealed
+    from accountant.replay.state_comparison import StateRows
     from streams.kafka.deployment import Deployment
     from streams.kafka.wire.reader import StableReader
     from streams.kafka.wire.security import Cluster
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _SQLITE: Final = b"SQLite format 3\x00"
 _MOST_LINE: Final = 4 << 20  # far above any decision
 _FETCHED: Final = 1000
-_LOOK_BACK: Final = 1000  # records of `state`
 _OF_DECISIONS: Final = b'"previous":"sha256:'  # nothing else has it
 
 
@@ -38,6 +37,8 @@ class Part(NamedTuple):
         head: number and hash of the last one as `state` has them, if that is known.
         sealed: what stands for decisions that are in an archive which was not given.
         archived: number and hash of the last decision in an archive, as the log's seal has them.
+        state: the rows of `state`, None where there are none. The log holds the decision that
+            they end at, and perhaps later ones.
     """
 
     number: int
@@ -46,6 +47,7 @@ class Part(NamedTuple):
     head: tuple[int, str] | None = None
     sealed: Sealed | None = None
     archived: tuple[int, str] | None = None
+    state: StateRows | None = None
 
     def numbers(self) -> Iterator[int]:
         """Yield the number that each value must have."""
@@ -64,15 +66,6 @@ class LogSource(Protocol):
         """
         ...
 
-    def seen(self) -> Mapping[int, tuple[int, str]]:
-        """Return number and hash of the last decision that `state` has seen, by partition.
-
-        To be asked before `parts`, which then reach as far; empty where nothing is known, or
-        where the parts tell it themselves.
-        Raises: Unavailable, Refused.
-        """
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
 class SqliteLog(LogSource):
@@ -86,21 +79,23 @@ class SqliteLog(LogSource):
     archives: tuple[Path, ...] = ()
 
     def parts(self) -> Iterator[Part]:
+        from accountant.replay.state_comparison import rows_at_one_moment
         from streams.cli.reading.archives import joined
         from streams.embedded.archives.sealed_log import read_seal
-        from streams.embedded.ledger_file import partition_row, read_decisions, reader
+        from streams.embedded.ledger_file import partition_row, read_decisions, reader, sound_rows
 
         with reader(self.path) as db, db:  # one transaction, so one moment: a writer may be at work
             last = db.execute("SELECT max(sequence) FROM decisions").get
-            row = partition_row(db)
+            partition_row(db)  # raises where it is damaged
+            state = rows_at_one_moment(dict(sound_rows(db)), 0)
             found = read_seal(db)
-        head = None if row is None else (row.partition_sequence, row.head)
+        head = None if state is None else state.end
         # What is appended from now on is left out, so that the count is right.
         total = 0 if last is None else int(last) + 1
         if found is None:
             if self.archives:
                 fail(Exit.USAGE, f"nothing of {self.path} was archived: leave --archive out")
-            yield Part(0, read_decisions(self.path, most=total), total, head)
+            yield Part(0, read_decisions(self.path, most=total), total, head, state=state)
             return
         sealed, seal = found
         archived = seal.archived, seal.head
@@ -108,10 +103,10 @@ class SqliteLog(LogSource):
         if self.archives:
             rest = read_decisions(self.path, first=seal.archived + 1, most=there - 1)
             values = joined(self.archives, rest, _MOST_LINE)
-            yield Part(0, values, total, head, archived=archived)
+            yield Part(0, values, total, head, archived=archived, state=state)
         else:
             values = read_decisions(self.path, most=there)
-            yield Part(0, values, there, head, sealed, archived)
+            yield Part(0, values, there, head, sealed, archived, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,49 +155,40 @@ class KafkaLog:
 
         # A missing topic would only ever time out, a partition too few would pass for all. An
         # auditor may not see the others.
-        asyncio.run(check_whole(self.deployment, ["decisions"]))
+        asyncio.run(check_whole(self.deployment, ["decisions", "state"]))
         topic = self.deployment.topics.decisions
         for number in range(self.deployment.partitions):
             place = TopicPartition(topic, number)
             with asyncio.Runner() as runner:
+                # Before the log is opened, which then reaches as far.
+                state = runner.run(_state(self.deployment, number))
                 reader = runner.run(_opened(self.deployment.cluster, place))
                 try:
                     records = reader.read(place, reader.spans[place].begin)
-                    yield Part(number, _values(runner, records))
+                    yield Part(number, _values(runner, records), state=state)
                 finally:
                     runner.run(reader.close())
 
-    def seen(self) -> Mapping[int, tuple[int, str]]:
-        from streams.kafka.topics import check_whole
 
-        asyncio.run(check_whole(self.deployment, ["state"]))
-        found = {}
-        for number in range(self.deployment.partitions):
-            row = asyncio.run(_last_row(self.deployment, number))
-            if row is not None:
-                found[number] = row.partition_sequence, row.head
-        return found
+async def _state(deployment: Deployment, partition: int) -> StateRows | None:
+    """Return the rows of a partition's `state`.
 
-
-async def _last_row(deployment: Deployment, partition: int) -> PartitionRow | None:
-    """Return a partition's own row of `state`; None if there is none that can be read."""
+    Each transaction ends with the partition's own row: what was written after the last of these is
+    not committed yet, and the reader does not show it.
+    """
     from aiokafka import TopicPartition
 
-    from accountant.records import DECODE_ERRORS, decode_partition_row, partition_row_key
+    from accountant.replay.state_comparison import rows_at_one_moment
     from streams.kafka.wire.reader import StableReader
 
-    key, place = partition_row_key(partition), TopicPartition(deployment.topics.state, partition)
+    place, rows = TopicPartition(deployment.topics.state, partition), dict[bytes, bytes | None]()
     async with StableReader(deployment.cluster, [place]) as reader:
-        begin, end = reader.spans[place]
-        # Each commit ends with that row: nearly always it is found at once.
-        for start in (max(begin, end - _LOOK_BACK), begin):
-            rows = [r.value async for r in reader.read(place, start) if r.key == key]
-            if rows:
-                # Damage there is a worker's to tell: it makes the row again.
-                with suppress(*DECODE_ERRORS):
-                    return decode_partition_row(rows[-1] or b"")
-                return None
-    return None
+        async for record in reader.read(place, reader.spans[place].begin):
+            if record.value is None:
+                rows.pop(record.key, None)
+            else:
+                rows[record.key] = record.value
+    return rows_at_one_moment(rows, partition)
 
 
 async def _opened(cluster: Cluster, place: TopicPartition) -> StableReader:

@@ -15,6 +15,7 @@ from accountant.partition.draft import Draft
 from accountant.partition.operate import seal_log
 from accountant.records import decode_decision, encode
 from accountant.replay.audit import Auditor, audit
+from accountant.replay.differing import RowContradictsLog
 from accountant.replay.refold import Refold, StateMismatch, state_rows
 from accountant.replay.sealed import Sealed, SealedRefold, next_seal, sealed_state, sealed_usage
 from accountant.views.tallies import Counted, add
@@ -22,6 +23,7 @@ from tests.accountant.partition.circle import BASIC, enrol
 from tests.accountant.partition.division import asked, days, divide, divided, limit, said
 from tests.accountant.partition.test_pace import set_back
 from tests.accountant.world import World
+from tests.faults.forged_rows import forged, replaced
 
 POLICIES: tuple[dict[str, Any], ...] = (
     BASIC,
@@ -247,12 +249,8 @@ def test_a_row_that_disagrees_with_the_last_decision_is_noticed(told: World) -> 
     assert [each.scope for each in moved] == ["dataset", "team", "each"]
     rows = dict(told.rows())
     key = b'{"dataset":"census","scope":"each","team":"blue","name":"ben"}'
-    row = json.loads(rows[b'{"partition":0}'])
-    row.pop("checksum")
-    changed_row = rows[key].replace(b'"0.1"', b'"0.2"')
-    assert changed_row != rows[key]
-    altered = {**rows, key: changed_row, b'{"partition":0}': encode(row)}
-    with pytest.raises(StateMismatch, match="the row of each blue"):
+    altered = forged(rows, key, replaced(b'"0.1"', b'"0.2"'))
+    with pytest.raises(RowContradictsLog, match="has level each blue: counted"):
         refolded(told, [*altered.items()], told.log)
 
 

@@ -1,0 +1,51 @@
+"""Where an index says that the last decisions of datasets stand in a ledger's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from accountant.partition import hash_of
+from accountant.records import DECODE_ERRORS, decode_decision
+from streams.embedded.ledger_file import numbered_decisions
+
+_LAST: Final = """
+SELECT sequence, place FROM places WHERE dataset = (SELECT number FROM datasets WHERE name = ?)
+ORDER BY sequence DESC LIMIT 1
+"""
+
+
+def last_places(index: Path, log: apsw.Connection, datasets: Iterable[str]) -> list[int]:
+    """Return the numbers of the last decisions of datasets, of those that the index knows.
+
+    The index only helps to find them: what it says of another log, or of decisions that a
+    rollback gave up, is left out, and so is an index that cannot be read.
+    """
+    try:
+        with closing(apsw.Connection(str(index), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+            first = dict(numbered_decisions(log, most=1)).get(0)
+            of_log: Any = db.execute("SELECT log FROM reached WHERE partition = 0").get
+            if first is None or of_log != hash_of(first):
+                return []
+            found = {name: db.execute(_LAST, (name,)).fetchone() for name in datasets}
+    except apsw.Error:
+        return []
+    return [
+        int(there[1])
+        for name, there in found.items()
+        if there is not None and _stands(log, int(there[1]), name, int(there[0]))
+    ]
+
+
+def _stands(log: apsw.Connection, place: int, dataset: str, sequence: int) -> bool:
+    for _, value in numbered_decisions(log, first=place, most=1):
+        try:
+            decision = decode_decision(value)
+        except DECODE_ERRORS:
+            return False
+        return (decision.dataset, decision.sequence) == (dataset, sequence)
+    return False

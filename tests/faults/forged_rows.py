@@ -1,0 +1,55 @@
+"""Rows of `state` that somebody forged: each checksum fits what it covers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+PARTITION = b'{"partition":0}'
+
+Rows = dict[bytes, bytes]
+Change = Callable[[bytes], bytes]
+
+
+def with_right_checksum(rows: Mapping[bytes, bytes], own: bytes = PARTITION) -> Rows:
+    """Return rows of which the partition's own has the checksum of the others."""
+    row = json.loads(rows[own])
+    total = sum(zlib.crc32(value) for key, value in rows.items() if key != own)
+    if row.get("resets"):
+        total += zlib.crc32(b"[%d,%d]" % (row["resets"], row["reset_at"]))
+    row["checksum"] = f"{total % 2**64:016x}"
+    return {**rows, own: json.dumps(row, separators=(",", ":")).encode()}
+
+
+def forged(rows: Mapping[bytes, bytes], key: bytes, change: Change) -> Rows:
+    """Return rows of which one is changed, and what tells of it made to fit."""
+    changed = change(rows[key])
+    assert changed != rows[key]
+    return with_right_checksum({**rows, key: changed})
+
+
+def replaced(old: bytes, new: bytes) -> Change:
+    return lambda value: value.replace(old, new)
+
+
+def rows_of(file: Path) -> Rows:
+    """Return the rows of `state` in a ledger's file."""
+    db = sqlite3.connect(file)
+    found = {bytes(key): bytes(value) for key, value in db.execute("SELECT key, value FROM state")}
+    db.close()
+    return found
+
+
+def put(file: Path, rows: Mapping[bytes, bytes]) -> None:
+    """Put rows in the place of those in a ledger's file, each with its own checksum."""
+    db = sqlite3.connect(file)
+    with db:
+        db.execute("DELETE FROM state")
+        db.executemany(
+            "INSERT INTO state VALUES (?, ?, ?)",
+            [(key, value, zlib.crc32(value, zlib.crc32(key))) for key, value in rows.items()],
+        )
+    db.close()

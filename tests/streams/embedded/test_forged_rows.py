@@ -1,0 +1,148 @@
+"""Rows of `state` in a ledger's file that somebody forged, with every checksum made right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from accountant.errors import LogDamaged
+from streams.cli.root import app
+from streams.client import Accountant
+from streams.embedded.archives.sealed_log import first_kept
+from streams.embedded.ledger_file import reader
+from streams.embedded.service import EmbeddedService
+from streams.settings import Settings
+from tests.faults.forged_rows import forged, put, replaced, rows_of, with_right_checksum
+from tests.streams.embedded.archived import archive_file, fill, latest
+from tests.streams.gateway.door import TestClock
+
+ONE = {"filter": "basic", "epsilon": "1"}
+PAST_WINDOW_AND_SKEW_S = 2 * 3600
+UNSPENT = replaced(b'"mechanisms":3,"epsilon":"0.9"', b'"mechanisms":0,"epsilon":"0"')
+
+
+def opened(file: Path, clock: TestClock) -> Accountant:
+    return Accountant(f"sqlite:///{file}", clock=clock, analyst="ana")
+
+
+def forget_index(file: Path) -> None:
+    for suffix in (".index", ".index-wal", ".index-shm"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+
+
+@pytest.fixture(params=["with an index", "without an index"])
+def spent(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Path:
+    """A ledger whose `census` has 0.9 of 1 spent, and was left alone since."""
+    with opened(file, clock) as ledger:
+        ledger.open("census", ONE, by="owner")
+        ledger.open("other", ONE, by="owner")
+        for _ in range(3):
+            clock.pass_(seconds=1)
+            assert ledger.ask("census", "pure:0.3").granted
+        clock.pass_(seconds=PAST_WINDOW_AND_SKEW_S)
+        assert ledger.ask("other", "pure:0.01").granted
+        ledger.usage("census")  # waits for the index
+    if request.param == "without an index":
+        forget_index(file)
+    return file
+
+
+def audit(file: Path) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["audit", str(file)])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def test_a_sound_ledger_starts_and_passes_audit(spent: Path, clock: TestClock) -> None:
+    code, said = audit(spent)
+    assert code == 0, said
+    assert "5 rows of `state` follow from them" in said
+    with opened(spent, clock) as ledger:
+        assert not ledger.ask("census", "pure:0.3").granted
+
+
+def test_a_start_refuses_a_forged_total_of_an_idle_dataset(spent: Path, clock: TestClock) -> None:
+    put(spent, forged(rows_of(spent), b"census", UNSPENT))
+    with pytest.raises(LogDamaged, match=r"census in `state` has totals\.mechanisms 0.* has 3"):
+        EmbeddedService.open(spent, Settings(), clock=clock)
+
+
+def test_an_audit_names_the_forged_total_and_exits_with_1(spent: Path) -> None:
+    put(spent, forged(rows_of(spent), b"census", UNSPENT))
+    code, said = audit(spent)
+    assert code == 1
+    assert "dataset census, field totals.mechanisms expected 3 found 0" in said
+    assert "all 7 decisions are right, and this row does not follow from them" in said
+
+
+def test_rows_made_again_from_the_log_pass(spent: Path, clock: TestClock) -> None:
+    put(spent, {})  # as the message of the start and of the audit says
+    with opened(spent, clock) as ledger:
+        assert not ledger.ask("census", "pure:0.3").granted
+    assert audit(spent)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        replaced(b'"budget":{"epsilon":"1"', b'"budget":{"epsilon":"9"'),
+        replaced(b'"sequence":4', b'"sequence":9'),
+        replaced(b'"sequence":4', b'"sequence":3'),
+    ],
+)
+def test_a_start_refuses_a_forged_budget_or_number(
+    spent: Path, clock: TestClock, change: Callable[[bytes], bytes]
+) -> None:
+    put(spent, forged(rows_of(spent), b"census", change))
+    with pytest.raises(LogDamaged, match="the row of dataset census"):
+        EmbeddedService.open(spent, Settings(), clock=clock)
+    assert audit(spent)[0] == 1
+
+
+def test_with_an_index_a_start_refuses_an_older_row(file: Path, clock: TestClock) -> None:
+    with opened(file, clock) as ledger:
+        ledger.open("census", ONE, by="owner")
+        ledger.open("other", ONE, by="owner")
+        ledger.ask("census", "pure:0.3")
+    early = rows_of(file)
+    with opened(file, clock) as ledger:
+        clock.pass_(seconds=1)
+        ledger.ask("census", "pure:0.3")
+        clock.pass_(seconds=PAST_WINDOW_AND_SKEW_S)
+        ledger.ask("other", "pure:0.01")
+        ledger.usage("census")
+    put(file, with_right_checksum({**rows_of(file), b"census": early[b"census"]}))
+    with pytest.raises(LogDamaged, match="has sequence 2; decision 4 of the log has 3"):
+        EmbeddedService.open(file, Settings(), clock=clock)
+
+
+def test_an_archive_of_a_ledger_with_a_forged_row_is_refused(
+    file: Path, clock: TestClock, tmp_path: Path
+) -> None:
+    fill(file, clock)
+    put(file, forged(rows_of(file), b"survey", replaced(b'"generation":1', b'"generation":2')))
+    with pytest.raises(LogDamaged, match="survey"):
+        archive_file(file, clock, tmp_path / "old.jsonl.gz")
+    assert not (tmp_path / "old.jsonl.gz").exists()
+
+
+def test_a_dataset_whose_last_decision_is_archived_starts_and_its_forged_row_does_not(
+    file: Path, clock: TestClock, tmp_path: Path
+) -> None:
+    with opened(file, clock) as ledger:
+        ledger.open("old", ONE, by="owner")
+        ledger.ask("old", "pure:0.3")
+        clock.pass_(seconds=PAST_WINDOW_AND_SKEW_S)
+    fill(file, clock)
+    archive_file(file, clock, tmp_path / "old.jsonl.gz", before=latest(file))
+    with reader(file) as db:
+        assert first_kept(db) > 2
+    sound = rows_of(file)
+    with opened(file, clock) as ledger:
+        assert ledger.dataset("old").totals["epsilon"] == "0.3"
+    put(file, forged(sound, b"old", replaced(b'"epsilon":"0.3"', b'"epsilon":"0"')))
+    with pytest.raises(LogDamaged, match="dataset old"):
+        EmbeddedService.open(file, Settings(), clock=clock)
+    assert audit(file)[0] == 1
