@@ -74,6 +74,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         key_changes: changes of the key that signs checkpoints, among the records.
         administered: what administrators have said of members, among the records.
         rows: how many rows of `state` were compared with the log, None where there are none.
+        ledger: the id of the ledger as the partition's genesis names it; of one without an id, the
+            hash of decision 0. None without a genesis.
     """
 
     ok: bool
@@ -93,6 +95,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     first_disagreement: Disagreement | None = None
     sealed: int | None = None
     rows: int | None = None
+    ledger: str | None = None
 
     @property
     def right(self) -> bool:
@@ -224,7 +227,11 @@ class Auditor:
             administered=tuple(self._administered),
             first_disagreement=self.disagreement,
             rows=self._rows,
+            ledger=None if partition is None else self._ledger(partition.genesis),
         )
+
+    def _ledger(self, genesis: Genesis) -> str:
+        return self.first if genesis.ledger is msgspec.UNSET else genesis.ledger
 
     def _disagree(self, what: str, expected: str, found: str) -> None:
         self.disagreement = Disagreement(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -56,6 +58,22 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     under: int | None = None
 
 
+class OtherLedger(msgspec.Struct, frozen=True, kw_only=True):
+    """Another ledger of which the place holds checkpoints that a believed key has signed.
+
+    Attributes:
+        checkpoints: how many.
+        last: number of the last decision that they name, in any partition.
+        at, key: when that was signed, and by which key.
+    """
+
+    ledger: str
+    checkpoints: int
+    last: int
+    at: str
+    key: str
+
+
 class _Note(NamedTuple):
     name: str
     note: bytes
@@ -83,6 +101,7 @@ class Evidence:
         self._found: dict[int, dict[int, str]] = {}
         self._ends: dict[int, int] = {}
         self._ledger: str | None = None
+        self._keys: dict[str, Verifier] = {each.text: each for each in self._known}
         self.unread: list[str] = []
         for name, note in notes:
             try:
@@ -121,6 +140,19 @@ class Evidence:
         """Whether any checkpoint is of the ledger that was looked at; after `compared`."""
         return any(self._ours.values())
 
+    def others(self) -> list[OtherLedger]:
+        """Return other ledgers of which believed keys have signed checkpoints; after `compared`.
+
+        A ledger that was replaced by one of the same name is only known by them.
+        """
+        found = defaultdict[str, list[tuple[Checkpoint, Verifier]]](list)
+        for note in chain.from_iterable(self._kept.values()):
+            if note.checkpoint.ledger != self._ledger:
+                with suppress(NoteInvalid):
+                    signature = signed_by(note.note, self._keys.values())
+                    found[note.checkpoint.ledger].append(signature)
+        return [_other(ledger, found[ledger]) for ledger in sorted(found)]
+
     def receipts(self, reports: Mapping[int, AuditReport]) -> list[Found]:
         """Return what became of each receipt; after `compared`.
 
@@ -158,6 +190,7 @@ class Evidence:
         agree, not_seen, given_up, last = 0, 0, 0, None
         changes = report.key_changes
         keys, wrong = believed_keys(self._ledger or "", partition, self._known, changes)
+        self._keys |= {each.verifier.text: each.verifier for each in keys}
         self._ours[partition] = self._signed(partition, keys, wrong)
         accepted = self._accepted(partition, report, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
@@ -243,6 +276,17 @@ class Evidence:
             f"truncated: {ends}, but decision {each.sequence} was signed at {iso(each.at)}: its "
             "end was cut off, or an older copy put back"
         )
+
+
+def _other(ledger: str, signed: list[tuple[Checkpoint, Verifier]]) -> OtherLedger:
+    newest, key = max(signed, key=lambda each: (each[0].sequence, each[0].at))
+    return OtherLedger(
+        ledger=ledger,
+        checkpoints=len(signed),
+        last=newest.sequence,
+        at=iso(newest.at),
+        key=key.text,
+    )
 
 
 def _is_given_up(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> bool:

@@ -12,7 +12,7 @@ an older checkpoint, never one of a decision that was not made.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from accountant.partition import Partition
@@ -61,6 +61,8 @@ class Heads:
     Attributes:
         notes: what a person should know, for `/readyz`.
         newest: the note that was kept last by this object, None before the first.
+        key_differs: the key that signs is not the log's.
+        others: how many ledgers of which checkpoints are there this one has replaced.
     """
 
     def __init__(
@@ -82,6 +84,8 @@ class Heads:
         self._required = required
         self._send = send
         self.newest: bytes | None = None
+        self.key_differs = False
+        self.others = 0
         self._kept: Kept | None = None
         self._compared = False
         self._head: Head | None = None
@@ -92,11 +96,11 @@ class Heads:
         self._lost: Refused | None = None
         self._found_late = False  # by the thread, behind the start
         self._trouble: str | None = None
-        self._told: str | None = None
+        self._told: list[str] = []
 
     @property
     def notes(self) -> list[str]:
-        return [each for each in (self._trouble, self._told) if each is not None]
+        return ([] if self._trouble is None else [self._trouble]) + self._told
 
     @property
     def refused(self) -> str | None:
@@ -154,10 +158,19 @@ class Heads:
         except Refused as error:  # such as a key that others may read
             raise Unavailable(str(error)) from error
         seen = kept.seen(head.key)
-        self._told = _told(seen, kept)
+        self._tell_seen(seen, kept)
         self._check(lost_of(head.sequence, head.branch, seen.kept, digest), head)
         self._kept = kept
         return kept
+
+    def _tell_seen(self, seen: Seen, kept: Kept) -> None:
+        """Say what a person should know of the place, loudly what may be an attack."""
+        self.key_differs, self.others = seen.key_before is not None, len(seen.others)
+        told = [*_other_key(seen, kept), *_other_ledgers(seen, kept)]
+        for event, note in told:
+            if note not in self._told:
+                _log.error(event, ledger=kept.ledger, why=note, then="decisions go on")
+        self._told = [*_told(seen, kept), *(note for _, note in told)]
 
     def _check(self, lost: Lost | None, head: Head) -> None:
         """Raises: Refused: the log has lost decisions, or another one is signed, too."""
@@ -229,15 +242,36 @@ class Heads:
         self._trouble = trouble
 
 
-def _told(seen: Seen, kept: Kept) -> str | None:
+def _told(seen: Seen, kept: Kept) -> list[str]:
     if seen.copy_of is not None:
-        return f"this file is a copy of {seen.copy_of}: neither knows what the other decides"
+        return [f"this file is a copy of {seen.copy_of}: neither knows what the other decides"]
     if kept.unread:
-        return (
+        unread = (
             f"{kept.unread} checkpoints of this ledger cannot be read, or are signed by another "
-            f"key than {kept.key.verifier.text}: the log was not compared with them"
         )
-    return None
+        return [f"{unread}key than {kept.key.verifier.text}: the log was not compared with them"]
+    return []
+
+
+def _other_key(seen: Seen, kept: Kept) -> Iterator[tuple[str, str]]:
+    if seen.key_before is not None:
+        why = (
+            f"the log's key is {seen.key_before}, the key file holds {kept.key.verifier.text}: "
+            "auditors believe no checkpoint that this one signs. Set ACCOUNTANT_CHECKPOINT_KEY to "
+            "the file of the log's key, or change the key: `accountant key rotate`"
+        )
+        yield "checkpoint_key_differs", why
+
+
+def _other_ledgers(seen: Seen, kept: Kept) -> Iterator[tuple[str, str]]:
+    for newest, folder in seen.others:
+        why = (
+            f"this is ledger {kept.ledger}, but checkpoints of ledger {newest.ledger}, up to its "
+            f"decision {newest.sequence} at {iso(newest.at)}, lie in {folder}: the ledger was "
+            "replaced by a new one, with all budgets new. Put the old one back; or, if it is given "
+            "up for ever, remove that folder"
+        )
+        yield "ledger_replaced", why
 
 
 def explained(lost: Lost, head: Head) -> str:

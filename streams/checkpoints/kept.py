@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from streams.checkpoints.directory import SUFFIX, put_note
 from streams.checkpoints.keys import SigningKey, Verifier
+from streams.checkpoints.names import ledgers_named
 from streams.checkpoints.note import Checkpoint, NoteInvalid, opened, signed
 from streams.errors import Refused, Unavailable
 
@@ -40,16 +41,31 @@ def default_directory() -> Path | None:
     return base / "streaming-privacy-accountant" / "checkpoints"
 
 
+class OtherNotes(NamedTuple):
+    """Checkpoints of another ledger that lay where this one is.
+
+    Attributes:
+        folder: where they are.
+    """
+
+    newest: Checkpoint
+    folder: Path
+
+
 class Seen(NamedTuple):
     """What was found of a ledger.
 
     Attributes:
         kept: its checkpoints, by branch and number; its log must go on from the last one.
         copy_of: the file that this one is a copy of, if that is still there.
+        others: what is left of ledgers that this one has replaced.
+        key_before: the key that the log's checkpoints were signed by, where this one is another.
     """
 
     kept: tuple[Checkpoint, ...]
     copy_of: Path | None = None
+    others: tuple[OtherNotes, ...] = ()
+    key_before: str | None = None
 
 
 class Kept:
@@ -88,7 +104,8 @@ class Kept:
         self.unread = 0
         try:
             self._known = self._known_keys(named)
-            return self._seen()
+            found = self._seen()
+            return found._replace(others=self._others(), key_before=self._key_before(named))
         except (OSError, UnicodeDecodeError) as error:
             raise Unavailable(f"checkpoints cannot be read: {error}") from error
 
@@ -144,6 +161,34 @@ class Kept:
             with contextlib.suppress(Refused):
                 keys.setdefault(line, Verifier.parse(line))
         return list(keys.values())
+
+    def _key_before(self, named: str | None) -> str | None:
+        """Return the log's key, None if it is this one.
+
+        It is the one that the log names; while it names none, the first one that has signed here.
+        """
+        lines = [named] if named else []
+        for path in self._own.glob(_KEYS):
+            lines += path.read_text("ascii").split()
+        return lines[0] if lines and lines[0] != self.key.verifier.text else None
+
+    def _others(self) -> tuple[OtherNotes, ...]:
+        """Return the newest checkpoint of each other ledger that known keys have signed here."""
+        found = []
+        for folder in sorted({*self._of_others()} - {self._own}):
+            checkpoints = list[Checkpoint]()
+            for note in (folder / str(self._partition)).glob(f"*{SUFFIX}"):
+                with contextlib.suppress(NoteInvalid, FileNotFoundError):
+                    checkpoints.append(opened(note.read_bytes(), self._known))
+            others = [each for each in checkpoints if each.ledger != self.ledger]
+            if others:
+                found.append(OtherNotes(_ordered(others)[-1], folder))
+        return tuple(found)
+
+    def _of_others(self) -> Iterator[Path]:
+        """Yield where ledgers are that lay under this name: none that has another name now."""
+        named = {folder_of(Path(), each).name for each in ledgers_named(self._own.parent)}
+        return (each for each in self._own.parent.glob("*") if each.name not in named)
 
     def _of_keys(self) -> Iterator[Path]:
         return self._own.glob(_KEYS)
@@ -224,6 +269,9 @@ class KeptOfFile(Kept):
                 elsewhere.update(self._checkpoints(folder))
         # Of a copy nothing is asked: the original knows more.
         return Seen(() if copy_of is not None else _ordered(elsewhere), copy_of)
+
+    def _of_others(self) -> Iterator[Path]:
+        return self._of_ledger.parent.glob(f"*/{self._own.name}")
 
     def _of_keys(self) -> Iterator[Path]:
         return self._of_ledger.glob(f"*/{_KEYS}")

@@ -50,6 +50,14 @@ def check_name(directory: Path, name: str, ledger: str, *, begins: bool = False)
     )
 
 
+def ledgers_named(directory: Path) -> set[str]:
+    """Return the ids of the ledgers that lie under any name.
+
+    Raises: OSError.
+    """
+    return {found for file in (directory / _NAMES).glob("*") if (found := _read(file)) is not None}
+
+
 def _read(file: Path) -> str | None:
     """Return the ledger that lies under a name, None where the file is missing or damaged."""
     if not file.exists():

@@ -45,6 +45,10 @@ def audit(
         list[str] | None,
         typer.Option(help="A public key that signs them (`accountant key show`), or its file."),
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="The id that the log's ledger must have, kept with the key."),
+    ] = None,
     receipt: Annotated[
         list[Path] | None,
         typer.Option(
@@ -79,7 +83,10 @@ def audit(
         evidence = evidence_of(checkpoints, key, receipt)
         reports = audited(log_source(target or url, archive or ()), wanted, evidence)
         looked = checkpoints is not None
-        told = None if evidence is None else tell(evidence, reports, looked=looked)
+        reports = [(number, _of_ledger(report, ledger)) for number, report in reports]
+        told = None
+        if evidence is not None:
+            told = tell(evidence, reports, looked=looked, is_meant=ledger is not None)
     right = bool(reports) and all(report.right for _, report in reports)
     right = right and (told is None or told.ok)
     whole = right and all(report.ok for _, report in reports)
@@ -210,6 +217,20 @@ def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> A
     return msgspec.structs.replace(report, ok=False, first_disagreement=missing)
 
 
+def _of_ledger(report: AuditReport, ledger: str | None) -> AuditReport:
+    """Return the report, which disagrees where the log is of another ledger than was asked for."""
+    import msgspec
+
+    from accountant.replay.audit import Disagreement
+
+    if ledger is None or report.ledger == ledger or not report.right:
+        return report
+    other = Disagreement(
+        partition_sequence=0, what="ledger", expected=ledger, found=str(report.ledger)
+    )
+    return msgspec.structs.replace(report, ok=False, first_disagreement=other)
+
+
 def _parsed(head: str | None) -> tuple[int, str] | None:
     if head is None:
         return None
@@ -259,7 +280,7 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             f"[yellow]right from the seal on[/] partition {number}: {report.records} decisions "
             f"from decision {report.sealed} on, {report.decided_again} decided again"
             f"{_compared(report)}\n"
-            f"   head {report.sequence}:{report.head}\n"
+            f"   ledger {report.ledger}\n   head {report.sequence}:{report.head}\n"
             "   what is before the seal was not decided again: to check the whole log, name each "
             "archive with --archive FILE",
             soft_wrap=True,
@@ -270,7 +291,8 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         stdout().print(
             f"[green]ok[/] partition {number}: {report.records} decisions of "
             f"{report.datasets} datasets, {report.decided_again} decided again "
-            f"({kinds}){_compared(report)}\n   head {report.sequence}:{report.head}",
+            f"({kinds}){_compared(report)}\n   ledger {report.ledger}\n"
+            f"   head {report.sequence}:{report.head}",
             soft_wrap=True,
         )
         if not head_given:
@@ -310,6 +332,8 @@ def _compared(report: AuditReport) -> str:
 def _right(report: AuditReport, wrong: Disagreement) -> str:
     """Return how much of a log that disagrees can be believed."""
     number, records = wrong.partition_sequence, report.records
+    if wrong.what == "ledger":
+        return "this log is another ledger's than the one that was asked for"
     if number >= records:
         return f"the {records} decisions before it are right"
     # Found by its hash alone: a log that was written anew is sound in itself.

@@ -31,7 +31,7 @@ def head(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print the number and hash of each partition's last decision.
+    """Print the ledger's id, and the number and hash of each partition's last decision.
 
     The hash covers the whole log up to there. Kept where whoever runs the ledger cannot change it,
     it shows later that nothing was cut off or written anew: `accountant audit --head`, or of a
@@ -49,12 +49,19 @@ def head(
         if key is not None:
             _sign(found, key, place, json=json)
             return
+    if not json:
+        _show_ledger(found)
     for each in found:
         if json:
             fields = {"ledger": each.ledger, "partition": each.partition, "branch": each.branch}
             print_json(fields | {"partition_sequence": each.sequence, "head": each.head})
         else:
             typer.echo(f"partition {each.partition}: {each.sequence}:{each.head}")
+
+
+def _show_ledger(found: list[Head]) -> None:
+    for ledger in dict.fromkeys(each.ledger for each in found):
+        typer.echo(f"ledger {ledger}")
 
 
 def _place(address: str) -> Place:
@@ -71,6 +78,8 @@ def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> N
     from streams.clock import SystemClock
 
     secret, at = SigningKey.load(key), SystemClock().now()
+    if place is not None and not json:
+        _show_ledger(found)
     for each in found:
         checkpoint = Checkpoint(
             each.ledger, each.partition, each.branch, each.sequence, each.head, at

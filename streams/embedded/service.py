@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
@@ -33,6 +33,9 @@ from streams.processing.observers import Committed, Entitlement, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Appended, Readiness, heads_of
 from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
@@ -214,6 +217,19 @@ class EmbeddedService(FileReads):
         if self.checkpoint_places is not None:
             notes += self.checkpoint_places.notes
         return Readiness(ready=not reasons, reasons=reasons, notes=notes)
+
+    @property
+    def checkpoint_collectors(self) -> list[Collector]:
+        """What tells a scrape how checkpoints are kept and sent."""
+        found: list[Collector] = []
+        if self._heads is not None:
+            from streams.checkpoints.troubles import CheckpointTroubles
+
+            heads = self._heads
+            found.append(CheckpointTroubles(lambda: [heads]))
+        if self.checkpoint_places is not None:
+            found.append(self.checkpoint_places)
+        return found
 
     def publish_address(self, address: str) -> None:
         """Write into the lock's file at which address this process answers HTTP."""

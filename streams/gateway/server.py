@@ -223,8 +223,9 @@ async def _serve(
         service.publish_address(address)
         listening(address)
 
-    more = [] if service.checkpoint_places is None else [service.checkpoint_places]
-    registry = make_registry(service.live_ledgers, service.alert_counts, *more)
+    registry = make_registry(
+        service.live_ledgers, service.alert_counts, *service.checkpoint_collectors
+    )
     await run_gateway(service, settings, registry=registry, listening=publish, made=made)
     return ended[0] if ended else None
 

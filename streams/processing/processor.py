@@ -148,7 +148,10 @@ class Processor:
         seconds = time.perf_counter() - started
         counts = {"datasets": len(partition.ledgers), "ids": len(partition.ids)}
         decisions, took = partition.sequence + 1, round(seconds, 3)
-        self._log.info("partition_refolded", decisions=decisions, **counts, seconds=took)
+        ledger = partition.genesis.ledger
+        self._log.info(
+            "partition_refolded", ledger=ledger or None, decisions=decisions, **counts, seconds=took
+        )
         self._observer.refolded(partition, seconds)
         return partition
 

@@ -14,6 +14,7 @@ from accountant.partition import Partition, hash_of
 from streams.checkpoints.heads import Heads
 from streams.checkpoints.kept import Kept, folder_of, key_of
 from streams.checkpoints.names import check_name
+from streams.checkpoints.troubles import CheckpointTroubles
 from streams.clock import SystemClock
 from streams.errors import Unavailable
 from streams.kafka.checkpoints.places import senders_to
@@ -51,8 +52,9 @@ class PartitionHeads:
 
     @property
     def collectors(self) -> list[Collector]:
-        """What tells a scrape how late other places are."""
-        return [] if self.senders is None else [self.senders]
+        """What tells a scrape how late other places are, and what is wrong with this one."""
+        troubles = CheckpointTroubles(lambda: [*self._heads.values()])
+        return [troubles] if self.senders is None else [troubles, self.senders]
 
     @property
     def refused(self) -> list[str]:

@@ -13,7 +13,7 @@ from streams.cli.printing.exits import Exit, fail
 if TYPE_CHECKING:
     from accountant.records.receipts import Receipt
     from accountant.replay.audit import AuditReport
-    from streams.checkpoints.comparison import Compared, Evidence, Found
+    from streams.checkpoints.comparison import Compared, Evidence, Found, OtherLedger
 
 _MOST_SHOWN: Final = 20
 _SQLITE: Final = b"SQLite format 3\x00"
@@ -25,6 +25,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         ok: the log agrees with all checkpoints, and there is one, and has every receipt.
         looked: whether a place of checkpoints was given.
+        others: ledgers that are not this one, and whether it is the one that was meant is not said.
         unread: notes that are no checkpoint, or that no known key has signed, each with why.
     """
 
@@ -32,6 +33,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     looked: bool
     of_this_ledger: bool
     partitions: list[Compared]
+    others: list[OtherLedger]
     unread: list[str]
     receipts: list[Found]
 
@@ -83,15 +85,23 @@ def _lines(path: Path) -> list[bytes]:
     return [line for line in path.read_bytes().split(b"\n") if line.strip()]
 
 
-def tell(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]], *, looked: bool) -> Told:
+def tell(
+    evidence: Evidence,
+    reports: Iterable[tuple[int, AuditReport]],
+    *,
+    looked: bool,
+    is_meant: bool,
+) -> Told:
     """Return what the checkpoints and receipts say of a log that was read.
 
     Args:
         looked: whether a place of checkpoints was given.
+        is_meant: the log is of the ledger that was asked for by its id, so others may be there.
     """
     by_partition = dict(reports)
     partitions = evidence.compared(by_partition)
-    right = not evidence.unread and not any(each.wrong for each in partitions)
+    others = [] if is_meant else evidence.others()
+    right = not evidence.unread and not others and not any(each.wrong for each in partitions)
     receipts = evidence.receipts(by_partition)
     right = right and all(each.there for each in receipts)
     return Told(
@@ -99,6 +109,7 @@ def tell(evidence: Evidence, reports: Iterable[tuple[int, AuditReport]], *, look
         looked=looked,
         of_this_ledger=evidence.of_this_ledger,
         partitions=partitions,
+        others=others,
         unread=evidence.unread,
         receipts=receipts,
     )
@@ -129,6 +140,17 @@ def show_told(told: Told) -> None:
                 f"last of decision {each.last}{behind}",
                 soft_wrap=True,
             )
+    for other in told.others[:_MOST_SHOWN]:
+        out.print(
+            f"[bold red]another ledger[/] {escape(other.ledger)}: {other.checkpoints} checkpoints "
+            f"of it are there, the last of decision {other.last} at {other.at}, signed by "
+            f"{escape(other.key)}\n"
+            "   If you kept that id, this log was put in the place of the ledger: restore it. If "
+            "you mean this log, name its id: --ledger ID",
+            soft_wrap=True,
+        )
+    if len(told.others) > _MOST_SHOWN:
+        out.print(f"   and {len(told.others) - _MOST_SHOWN} more ledgers")
     for found in told.receipts:
         out.print(_of_receipt(found, looked=told.looked), soft_wrap=True)
     for unread in told.unread[:_MOST_SHOWN]:

@@ -68,14 +68,63 @@ def test_a_log_agrees_with_its_checkpoints(opened, kept, tmp_path):
 
 
 def test_a_head_is_printed_and_signed(opened, key):
-    line = opened("head").out
-    number, digest = line.split(maxsplit=2)[-1].strip().split(":", 1)
+    line = opened("head").out.splitlines()[-1]
+    number, digest = line.split()[-1].split(":", 1)
     assert opened("audit", "--head", f"{number}:{digest}").code == 0
     as_json = opened("head", "--json").json
     assert as_json["head"] == digest
     note = opened("head", "--key", "key").out
     assert note.startswith(f"accountant/{as_json['ledger']}/0\n{int(number) + 1}\n")
     assert "— census.example.org " in note
+
+
+def test_a_ledger_that_was_replaced_fails_the_audit(opened, accountant, kept, tmp_path):
+    old = opened("head", "--json").json["ledger"]
+    assert opened("head").out.splitlines()[0] == f"ledger {old}"
+    for name in ("accountant.db", "accountant.db-wal", "accountant.db-shm", "accountant.db.index"):
+        (tmp_path / name).unlink(missing_ok=True)
+    done = accountant(
+        "dataset", "open", "census", "--epsilon", "1", "--filter", "basic", "--by", "owner"
+    )
+    assert done.code == 0, done.err
+    ask(opened, 1)
+    assert opened("head", "--key", "key", "--to", "kept").code == 0
+    new = opened("head", "--json").json["ledger"]
+
+    done = audited(opened, kept)
+    assert done.code == 1
+    said = " ".join(done.out.split())
+    assert f"another ledger {old}: 3 checkpoints of it are there, the last of decision 7" in said
+    assert f"ledger {new}" in said
+    (other,) = audited(opened, kept, "--json").json["checkpoints"]["others"]
+    assert (other["ledger"], other["checkpoints"], other["key"]) == (old, 3, kept)
+
+    meant = audited(opened, kept, "--ledger", new)
+    assert meant.code == 0, meant.out
+    assert audited(opened, kept, "--ledger", old).code == 1
+    wrong = opened("audit", "--ledger", old)
+    assert wrong.code == 1
+    assert f"expected {old} found {new}" in " ".join(wrong.out.split())
+
+
+def test_what_another_key_signs_of_another_ledger_fails_nothing(opened, accountant, kept, tmp_path):
+    assert accountant("key", "create", "theirs").code == 0
+    other = f"sqlite:///{tmp_path}/other.db"
+    accountant(
+        "dataset",
+        "open",
+        "x",
+        "--epsilon",
+        "1",
+        "--filter",
+        "basic",
+        "--by",
+        "owner",
+        "--url",
+        other,
+    )
+    assert accountant("head", "--url", other, "--key", "theirs", "--to", "kept").code == 0
+    assert audited(opened, kept).code == 0
 
 
 def rewritten(log: Log) -> Log:

@@ -122,8 +122,9 @@ def test_an_archive_of_a_ledger_with_a_forged_row_is_refused(
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     fill(file, clock)
-    put(file, forged(rows_of(file), b"survey", replaced(b'"generation":1', b'"generation":2')))
-    with pytest.raises(LogDamaged, match="survey"):
+    # Which no decision but the first has: a start does not look there.
+    put(file, forged(rows_of(file), b"survey", replaced(b'"opened_at":1', b'"opened_at":2')))
+    with pytest.raises(LogDamaged, match="dataset survey, field opened_at"):
         archive_file(file, clock, tmp_path / "old.jsonl.gz")
     assert not (tmp_path / "old.jsonl.gz").exists()
 

@@ -264,6 +264,72 @@ def test_a_key_that_was_lost_is_made_anew_and_the_log_still_compared(
         EmbeddedService.open(file, Settings())
 
 
+def told(service: EmbeddedService) -> tuple[list[str], dict[str, float]]:
+    """Return the notes of `/readyz`, and what a scrape reads of checkpoints."""
+    found = {
+        sample.name: sample.value
+        for collector in service.checkpoint_collectors
+        for metric in collector.collect()
+        for sample in metric.samples
+    }
+    return service.readiness().notes, found
+
+
+def test_a_key_file_that_is_not_the_logs_is_told_at_each_start(
+    file: Path, kept: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked(file, 1)
+    first = SigningKey.load(kept / "key").verifier.text
+    (kept / "key").unlink()
+    for number in (2, 3):
+        service = opened(file)
+        why, gauges = told(service)
+        assert any(f"the log's key is {first}, the key file holds" in note for note in why)
+        assert gauges["privacy_checkpoint_key_differs"] == 1
+        ask(service, number)  # decisions go on
+        service.close_sync()
+        assert "checkpoint_key_differs" in caplog.text
+        caplog.clear()
+
+
+def test_a_ledger_that_was_replaced_is_told_at_each_start(
+    file: Path, kept: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked(file, 1)
+    ledger = notes(kept)[-1].ledger
+    service = opened(file)
+    assert told(service) == (
+        [],
+        {"privacy_checkpoint_key_differs": 0, "privacy_ledgers_replaced": 0},
+    )
+    service.close_sync()
+    assert "ledger_replaced" not in caplog.text
+    file.unlink()
+    for number in (2, 3):
+        asked(file, number)
+        service = opened(file)
+        why, gauges = told(service)
+        assert any(f"checkpoints of ledger {ledger}, up to its decision 2" in note for note in why)
+        assert gauges["privacy_ledgers_replaced"] == 1
+        service.close_sync()
+        assert "ledger_replaced" in caplog.text
+        caplog.clear()
+    shutil.rmtree(kept / ledger)  # given up for ever
+    service = opened(file)
+    assert told(service)[0] == []
+    service.close_sync()
+
+
+def test_ledgers_at_other_paths_of_one_place_are_none_that_were_replaced(
+    file: Path, kept: Path, tmp_path: Path
+) -> None:
+    asked(tmp_path / "other.db", 1)
+    asked(file, 1)
+    service = opened(file)
+    assert told(service)[0] == []
+    service.close_sync()
+
+
 def test_a_note_that_was_edited_is_told(file: Path, kept: Path) -> None:
     asked(file, 1)
     (note,) = kept.rglob("*.note")
