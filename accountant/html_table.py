@@ -7,6 +7,8 @@ from html import escape
 
 import msgspec
 
+from accountant.foreign_text import escaped
+
 
 def table_of(record: msgspec.Struct, *fields: str) -> str:
     """Return a table of a record's fields; what is empty is left out."""
@@ -17,21 +19,24 @@ def table_of(record: msgspec.Struct, *fields: str) -> str:
 def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
     """Return an HTML table of names and texts, both escaped."""
     cells = [
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>'
-        for name, text in rows
+        f'<tr><th scope="row">{_html(name)}</th><td>{_html(text)}</td></tr>' for name, text in rows
     ]
-    return f"<table><caption>{escape(caption)}</caption><tbody>{''.join(cells)}</tbody></table>"
+    return f"<table><caption>{_html(caption)}</caption><tbody>{''.join(cells)}</tbody></table>"
 
 
 def grid(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return an HTML table with a name above each column, all escaped."""
-    named = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    cells = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in rows]
+    named = "".join(f'<th scope="col">{_html(name)}</th>' for name in head)
+    cells = ["".join(f"<td>{_html(text)}</td>" for text in row) for row in rows]
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     return (
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{named}</tr></thead>"
+        f"<table><caption>{_html(caption)}</caption><thead><tr>{named}</tr></thead>"
         f"<tbody>{body}</tbody></table>"
     )
+
+
+def _html(text: str) -> str:
+    return escape(escaped(text))
 
 
 def _text(value: object) -> str:

@@ -8,15 +8,17 @@ nothing on its standard output.
 
 from __future__ import annotations
 
+import io
 import logging.config
 import os
 import sys
 import time
 from collections.abc import MutableMapping
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import structlog
 
+from accountant.foreign_text import escaped, escaped_lines
 from streams.errors import Refused
 from streams.settings import Settings, unknown_now
 
@@ -41,6 +43,23 @@ def without_secrets(
     return event
 
 
+def without_controls(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Write control characters as escapes: an event is one line, and acts nowhere."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = escaped(value)
+    return event
+
+
+def _plain_traceback(out: TextIO, error: Any) -> None:
+    """Write a traceback, whose messages may repeat what others wrote."""
+    lines = io.StringIO()
+    structlog.dev.plain_traceback(lines, error)
+    out.write(escaped_lines(lines.getvalue()))
+
+
 def without_known_traceback(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
@@ -59,6 +78,7 @@ def first_steps() -> list[Any]:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         without_secrets,
+        without_controls,
         without_known_traceback,
     ]
 
@@ -123,7 +143,7 @@ def logging_config(settings: Settings) -> dict[str, Any]:
         else structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
             # Rich's would show every frame's variables: hundreds of lines for one error.
-            exception_formatter=structlog.dev.plain_traceback,
+            exception_formatter=_plain_traceback,
         )
     )
     return {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def accept_rollback(
     if json:
         write_lines([done.value])
         return
-    typer.echo(
+    say(
         f"decision {done.partition_sequence}: the decisions {lost} are given up\n"
         "start the ledger again"
     )

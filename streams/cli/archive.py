@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def archive(
         print_json(_fields(file, done) | ({} if trouble is None else {"size_kept": trouble}))
         return
     earlier = "--archive EACH-EARLIER-ONE " if done.first else ""
-    typer.echo(
+    say(
         f"decisions {done.first} to {done.last} are in {file}, {done.bytes:,} bytes\n"
         f"   head {done.last}:{done.head}\n"
         f"the seal is decision {done.seal.partition_sequence}; {done.kept} decisions stay in the "
@@ -63,7 +64,7 @@ def archive(
         f"to check the whole log: accountant audit --url {url} {earlier}--archive {file}"
     )
     if trouble is not None:
-        typer.echo(f"the ledger's file keeps its size for now: {trouble}", err=True)
+        say(f"the ledger's file keeps its size for now: {trouble}", err=True)
 
 
 def _fields(file: Path, done: Archived) -> dict[str, Any]:

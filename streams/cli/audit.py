@@ -12,6 +12,7 @@ import typer
 
 from streams.cli.printing.checkpoints import evidence_of, show_told, tell
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 from streams.errors import Refused
 
@@ -103,7 +104,7 @@ def audit(
         if told is not None:
             show_told(told)
         if not reports:
-            typer.echo("the log is empty: there is not even a genesis")
+            say("the log is empty: there is not even a genesis")
     if not whole and not (right and from_seal):
         raise typer.Exit(Exit.FAILED)
 

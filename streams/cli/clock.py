@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ def reset_clock(
         if json:
             write_lines([] if done is None else [done.value])
         elif done is not None:
-            typer.echo(where + _told(done, settings.skew_ms))
+            say(where + _told(done, settings.skew_ms))
         elif where:
-            typer.echo(f"{where}not ahead, nothing was written")
+            say(f"{where}not ahead, nothing was written")
 
     with explained():
         settings = load_command(url=url)

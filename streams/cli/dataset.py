@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.print_decision import tell_record
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
 from streams.cli.reading.policy_options import (
     PROPOSED_CAP,
@@ -116,13 +117,13 @@ def open_(
             )
     if closes and known is not None and not json and decision.outcome == "opened":
         owners = " or ".join(owner or [by or known.name or "its owner"])
-        typer.echo(_ACCESS_EXPLAINED.format(name=name, owners=owners))
+        say(_ACCESS_EXPLAINED.format(name=name, owners=owners))
     if policy is None and proposes_cap and not json and decision.outcome == "opened":
-        typer.echo(_CAP_EXPLAINED)
+        say(_CAP_EXPLAINED)
     if not json and decision.outcome == "opened" and _keeps_no_delta(plan):
-        typer.echo(_DELTA_EXPLAINED)
+        say(_DELTA_EXPLAINED)
     if not json and decision.outcome == "opened" and plan.policy.beside is not UNSET:
-        typer.echo(_BESIDE_EXPLAINED)
+        say(_BESIDE_EXPLAINED)
     tell_record(decision, as_json=json)
 
 
@@ -271,7 +272,7 @@ def show(
         if limits:
             stdout().print(limit_table(limits))
     for partition, count in rollbacks.items():
-        typer.echo(
+        say(
             f"the log of partition {partition} has accepted {count} times that decisions are lost, "
             "whose grants are charged nowhere: `accountant audit` names them",
             err=True,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import explained
+from streams.cli.printing.exits import check_whole, explained
+from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 from streams.cli.reading.policy_options import policy_in
 
@@ -48,10 +49,11 @@ def decide(
         lines = read_lines(sys.stdin.buffer, MOST_BYTES)
         write_lines(_decided(lines, wanted, application, counts))
     if json:
-        sys.stderr.write(msgspec.json.encode(counts).decode() + "\n")
+        say(msgspec.json.encode(counts).decode(), err=True)
     else:
         text = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         stderr().print(f"decided {sum(counts.values())} records: {text or 'none'}")
+    check_whole()
 
 
 def _decided(

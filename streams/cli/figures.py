@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail, fail_word
+from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 
 _FORMATS = ("png", "svg", "pdf")
@@ -54,4 +55,4 @@ def figures(
                     if json:
                         print_json({"figure": name, "file": str(path)})
                     else:
-                        typer.echo(path)
+                        say(path)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
     excluded,
@@ -198,9 +199,9 @@ def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
     if not choice.fit.accepted:
         _fail_not_taken(choice, claim)
     count = "unlimited" if choice.fit.count is None else str(choice.fit.count)
-    typer.echo(count + (f" at {_at(choice)}" if choice.chosen else ""))
+    say(count + (f" at {_at(choice)}" if choice.chosen else ""))
     if choice.fit.ends is not None:
-        typer.echo(
+        say(
             f"ends {choice.fit.ends}: after {choice.fit.ends_after} of them basic composition "
             "alone lets the next one in",
             err=True,
@@ -254,7 +255,7 @@ def _explain_cap(choice: FilterChoice, claim: Claim) -> None:
     assert choice.plan is not None
     cap = choice.plan.cap
     if cap is not None and not cap.admits(price(checked(claim), choice.plan.priced)):
-        typer.echo(
+        say(
             f"each takes more than {choice.policy.most_per_request} of the budget, the most that "
             "one request may: --most-per-request 1 lifts it",
             err=True,
@@ -279,7 +280,7 @@ def _explain_delta(choice: FilterChoice, claim: Claim) -> None:
     at = needs.index("delta")
     cost = price(checked(claim), needs)
     if cost.amounts[at] and not choice.plan.capacity[at]:
-        typer.echo(
+        say(
             f"the claim has delta {format_units(cost.amounts[at])}, and no part of the "
             "budget's delta is for claims: add --delta-for-claims, a part of --delta",
             err=True,

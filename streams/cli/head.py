@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def head(
             fields = {"ledger": each.ledger, "partition": each.partition, "branch": each.branch}
             print_json(fields | {"partition_sequence": each.sequence, "head": each.head})
         else:
-            typer.echo(f"partition {each.partition}: {each.sequence}:{each.head}")
+            say(f"partition {each.partition}: {each.sequence}:{each.head}")
 
 
 def _show_ledger(found: list[Head]) -> None:
@@ -89,9 +90,9 @@ def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> N
         if json:
             print_json(_fields(checkpoint, note, where))
         elif where is None:
-            typer.echo(note.decode(), nl=False)
+            say(note.decode(), end="")
         else:
-            typer.echo(f"partition {each.partition}: {each.sequence}:{each.head} in {where}")
+            say(f"partition {each.partition}: {each.sequence}:{each.head} in {where}")
 
 
 def _fields(checkpoint: Checkpoint, note: bytes, where: str | None) -> dict[str, object]:

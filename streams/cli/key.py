@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def create(
     from streams.checkpoints.keys import SigningKey
 
     with explained():
-        typer.echo(SigningKey.create(file, name).verifier.text)
+        say(SigningKey.create(file, name).verifier.text)
 
 
 @app.command("show")
@@ -42,7 +43,7 @@ def show(file: Annotated[Path, typer.Argument(help="A file that `key create` mad
     from streams.checkpoints.keys import SigningKey
 
     with explained():
-        typer.echo(SigningKey.load(file).verifier.text)
+        say(SigningKey.load(file).verifier.text)
 
 
 @app.command("rotate")
@@ -80,9 +81,9 @@ def rotate(
         if json:
             write_lines([] if done is None else [done.value])
         elif done is None:
-            typer.echo(f"partition {partition}: it has this key, nothing was written")
+            say(f"partition {partition}: it has this key, nothing was written")
         else:
-            typer.echo(f"partition {partition}: decision {done.partition_sequence} names the key")
+            say(f"partition {partition}: decision {done.partition_sequence} names the key")
 
     if (old is None) == (lost is None):
         fail(Exit.USAGE, "give the key before it", hint="--old FILE, or --lost PUBLIC without it")

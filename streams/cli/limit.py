@@ -9,6 +9,7 @@ import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.print_decision import tell_record
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def set_(
     if decision.outcome == "limit_set":
         given = {"part": part or policy, "pace": pace, "reserved": reserved}
         for note in _notes(*standing, scope, name, given):
-            typer.echo(f"note: {note}", err=True)
+            say(f"note: {note}", err=True)
     tell_record(decision, as_json=json)
 
 
@@ -148,7 +149,7 @@ def list_(
     elif found:
         stdout().print(limit_table(found))
     else:
-        typer.echo(f"{dataset} has no limits that you may see: what is left of it is for all")
+        say(f"{dataset} has no limits that you may see: what is left of it is for all")
 
 
 def _standing(ledger: Accountant, dataset: str) -> tuple[list[LevelView], list[Member]]:

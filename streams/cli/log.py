@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.archive import archive
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, check_whole, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def export(
     an export. On Kafka the partitions follow one another. Exit code 1 if --id finds nothing.
     A log whose beginning was archived is exported together with its archives.
     """
+    from streams.cli.printing.lasting_streams import nobody_reads
     from streams.cli.printing.output import counted, progress, stdout, write_lines
     from streams.cli.reading.log_reader import log_source
 
@@ -60,6 +62,9 @@ def export(
                 ):
                     write_lines([value])
                     found += 1
+                    if nobody_reads():
+                        return
+        check_whole()
     if request_id is not None and not found:
         hint = "--archive FILE looks into an archive, too" if is_cut else None
         fail(Exit.FAILED, f"no decision on request {request_id} is in this log", hint=hint)
@@ -105,7 +110,7 @@ def restore(
         print_json({"partitions": done})
         return
     for each in done:
-        typer.echo(
+        say(
             f"partition {each.partition}: {each.found} decisions were there, {each.written} "
             f"written\n   head {each.sequence}:{each.head}"
         )

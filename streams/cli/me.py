@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from streams.cli.printing.exits import explained
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
@@ -36,17 +35,17 @@ def _show(found: Me, url: str) -> None:
     from streams.cli.printing.output import stdout
 
     if found.name is None:
-        typer.echo(f"nobody is known at {url}: there is no authentication there")
+        say(f"nobody is known at {url}: there is no authentication there")
         return
     kind = {"token": "a token of the door", "oidc": "a token of the provider"}.get(
         found.kind or "", "a token"
     )
     administrator = ", administrator" if found.administrator else ""
-    typer.echo(f"{found.name}{administrator}, by {kind}")
+    say(f"{found.name}{administrator}, by {kind}")
     if not found.datasets:
-        typer.echo("no roles on any dataset: an owner gives them, by `accountant member set`")
+        say("no roles on any dataset: an owner gives them, by `accountant member set`")
         if not found.administrator:
-            typer.echo("where anyone may ask, so may you: `accountant dataset list` shows those")
+            say("where anyone may ask, so may you: `accountant dataset list` shows those")
         return
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     for column in ("dataset", "roles", "team", "until"):

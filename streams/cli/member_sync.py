@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import typer
-
 from accountant.errors import BudgetError
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
@@ -16,6 +14,7 @@ from accountant.views.member_changes import Change, member_changes
 from streams.cli.printing.exits import Exit, fail
 from streams.cli.printing.members import change_table, count_words
 from streams.cli.printing.output import print_json, progress, stdout
+from streams.cli.printing.say import say
 from streams.cli.printing.tables import explain, verdict
 from streams.cli.reading.connected import settings_for
 from streams.cli.reading.dataset_reader import fail_unopened
@@ -47,9 +46,7 @@ class Sync(NamedTuple):
         listed = members_in(self.file)
         wanted = [each for each in listed if each.until is None or from_iso(each.until) > now]
         if len(wanted) < len(listed) and not self.json:
-            typer.echo(
-                f"{len(listed) - len(wanted):,} of the file are left out: their time is over"
-            )
+            say(f"{len(listed) - len(wanted):,} of the file are left out: their time is over")
         how = {"as_administrator": as_administrator, "reason": reason, "wait": self.wait}
         asyncio.run(self._run(wanted, by, how, dry_run=dry_run))
 
@@ -66,7 +63,7 @@ class Sync(NamedTuple):
             changes = [change for step in steps for change in step]
             self._show(changes, dry_run=dry_run)
             if not self.json and any(_leaves(change, own) for change in changes):
-                typer.echo(f"{own}, who runs this, is no owner of {self.dataset} from then on")
+                say(f"{own}, who runs this, is no owner of {self.dataset} from then on")
             if dry_run or not steps:
                 return
             sent = _Sent(sum(map(len, steps)))
@@ -84,11 +81,11 @@ class Sync(NamedTuple):
                 print_json({"change": change.kind, "before": change.before, "after": change.after})
             return
         if not changes:
-            typer.echo(f"the members of {self.dataset} are those of {self.file}: nothing to change")
+            say(f"the members of {self.dataset} are those of {self.file}: nothing to change")
             return
         stdout().print(change_table(changes))
         more = "; a dry run, nothing is written" if dry_run else ""
-        typer.echo(f"{self.dataset}: {count_words(changes)}{more}")
+        say(f"{self.dataset}: {count_words(changes)}{more}")
 
     async def _send(
         self,
@@ -130,7 +127,7 @@ class Sync(NamedTuple):
 
     def _end(self, sent: _Sent) -> None:
         if sent.error is not None:
-            typer.echo(
+            say(
                 f"stopped after {sent.made:,} of {sent.all:,} changes; the same command goes on "
                 "from there",
                 err=True,
@@ -138,7 +135,7 @@ class Sync(NamedTuple):
             raise sent.error
         if sent.refused is None:
             if not self.json:
-                typer.echo(f"done: {sent.made:,} of {sent.all:,}")
+                say(f"done: {sent.made:,} of {sent.all:,}")
             return
         change, decision = sent.refused
         for line in explain(decision):

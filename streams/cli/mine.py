@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from streams.cli.printing.exits import explained
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 
@@ -46,9 +47,7 @@ def mine(
     for budget in found:
         stdout().print(budget_lines(budget))
     if not found:
-        typer.echo(
-            "no dataset lets you ask: an owner makes you a member, by `accountant member set`"
-        )
+        say("no dataset lets you ask: an owner makes you a member, by `accountant member set`")
 
 
 def _tell_unanswered(url: str, token_file: Path | None, analyst: str | None, *, json: bool) -> None:
@@ -64,7 +63,7 @@ def _tell_unanswered(url: str, token_file: Path | None, analyst: str | None, *, 
             print_json(each)
         return
     if not found:
-        typer.echo("every release that was charged has its answer")
+        say("every release that was charged has its answer")
         return
     stdout().print(unanswered_table(found))
-    typer.echo("release again with its request_id: that is not charged again")
+    say("release again with its request_id: that is not charged again")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+from streams.cli.printing.say import say
 
 
 def new() -> None:
@@ -13,4 +13,4 @@ def new() -> None:
     from streams.client.requests import new_id
     from streams.clock import SystemClock
 
-    typer.echo(new_id(SystemClock()))
+    say(new_id(SystemClock()))

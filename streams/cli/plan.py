@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
     excluded,
@@ -86,7 +87,7 @@ def plan(
     else:
         _print_table(rows, error, confidence, proportion_of)
         if budget is not None and budget.closed:
-            typer.echo("The dataset is closed: nothing more is granted.")
+            say("The dataset is closed: nothing more is granted.")
     tried = [fits for _, fits in rows if fits is not None]
     if tried and all(fits.count == 0 for fits in tried):
         raise typer.Exit(Exit.FAILED)

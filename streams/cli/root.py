@@ -36,8 +36,9 @@ from streams.cli import (
     worker,
 )
 from streams.cli.demo import command as demo
-from streams.cli.printing.closed_streams import replace_closed
-from streams.cli.printing.exits import explained
+from streams.cli.printing.exits import complain, explained, plain_usage
+from streams.cli.printing.lasting_streams import nobody_reads, output_error, take_over
+from streams.cli.printing.say import say
 
 _HELP = """Decide differentially private requests exactly once, and keep the ledger.
 
@@ -46,15 +47,19 @@ grant is its own charge in the decision log.
 
 Exit codes: 0 done or granted; 1 refused, does not fit, or an audit that disagrees; 2 wrong
 usage; 3 the ledger does not answer; 4 an operator must act; 5 the id was granted before; 130
-interrupted; 141 nobody reads the output.
+interrupted. They say what was decided, also where nobody can read the output.
 """
 
 
 class _Explained(TyperGroup):
-    """Whatever a command does, also printing its result, can only fail with a message."""
+    """Whatever a command does can only fail with a message."""
+
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        with plain_usage():
+            return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        with explained():
+        with explained(), plain_usage():
             return super().invoke(ctx)
 
 
@@ -73,7 +78,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"accountant {version('streaming-privacy-accountant')}")
+        say(f"accountant {version('streaming-privacy-accountant')}")
         raise typer.Exit
 
 
@@ -131,5 +136,10 @@ app.command("accept-rollback", rich_help_panel=_RUN)(accept_rollback.accept_roll
 
 def main() -> None:
     """Run the command that the arguments name."""
-    replace_closed()
-    app()
+    take_over()
+    try:
+        app()
+    finally:
+        error = output_error()
+        if error is not None and not nobody_reads():
+            complain(f"the output cannot be written: {error.strerror}")

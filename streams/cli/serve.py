@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL
 
 if TYPE_CHECKING:
@@ -69,4 +70,4 @@ def settings_of_door(url: str, bind: str | None, port: int | None) -> Settings:
 
 def say_where(address: str) -> None:
     """Print where the door is, for people and for scripts that wait for it."""
-    typer.echo(f"listening at {address}")
+    say(f"listening at {address}")

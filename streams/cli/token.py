@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ def create(
         if json:
             print_json({"token": made.token, **_fields(made.row, now)})
             return
-        typer.echo(made.token)
+        say(made.token)
         ends = "does not expire" if made.row.expires is None else f"expires {made.row.expires}"
-        typer.echo(
+        say(
             f"token {made.row.id} of {name}, {ends}. It is shown this once: give it to {name}, "
             "who sets ACCOUNTANT_TOKEN, or keeps it in a file (mode 0600) that "
             "ACCOUNTANT_TOKEN_FILE names.",
@@ -109,7 +110,7 @@ def revoke(
         if json:
             print_json(_fields(row, now))
         else:
-            typer.echo(f"revoked {row.id} of {row.name}")
+            say(f"revoked {row.id} of {row.name}")
     if not revoked:
         fail(Exit.FAILED, f"no token of {which[:100]} holds", hint="accountant token list")
 

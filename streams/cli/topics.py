@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail, fail_word
+from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def create(
         print_json({"done": done})
         return
     for line in done:
-        typer.echo(line)
-    typer.echo("topics are ready" if done else "topics were ready already")
+        say(line)
+    say("topics are ready" if done else "topics were ready already")
 
 
 @app.command("check")
@@ -99,12 +100,12 @@ def check(
             )
         else:
             for warning in seen.warnings:
-                typer.echo(f"warning: {warning}", err=True)
+                say(f"warning: {warning}", err=True)
             if problems:
                 raise Refused("; ".join(problems))
-            typer.echo("topics are as they must be")
+            say("topics are as they must be")
             for role, names in seen.roles.items():
-                typer.echo(f"{role}: {', '.join(names)}")
+                say(f"{role}: {', '.join(names)}")
     if problems:
         raise typer.Exit(Exit.OPERATOR)
 
@@ -154,9 +155,9 @@ def acls(
             print_json({"principal": name, "role": role, "commands": lines, "applied": apply})
     elif apply:
         for name, role in roles.items():
-            typer.echo(f"{name} is {role}: {len(rules[name])} ACLs")
+            say(f"{name} is {role}: {len(rules[name])} ACLs")
     else:
-        typer.echo(script(where, roles), nl=False)
+        say(script(where, roles), end="")
 
 
 def _roles(given: list[str] | None) -> dict[str, str]:
@@ -216,7 +217,7 @@ def accept_lost_inputs(
     if json:
         print_json({"done": [done]})
     else:
-        typer.echo(done)
+        say(done)
 
 
 def deployment(url: str, partitions: int | None, replication: int | None) -> Deployment:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -45,7 +44,7 @@ def usage(
     Reads the index that `accountant serve` keeps behind the log, and of the log only what that
     lacks; without an index, the whole log. Exit code 1 if the dataset was never opened.
     """
-    from streams.cli.printing.output import stdout
+    from streams.cli.printing.output import print_csv, print_json, stdout
     from streams.cli.reading.usage_rows import usage_rows
 
     if csv + json + (parquet is not None) > 1:
@@ -57,32 +56,16 @@ def usage(
         if parquet is not None:
             _write_parquet(parquet, by.value, rows)
         elif csv:
-            _print_csv(by.value, rows)
+            print_csv(_columns(by.value), rows)
         elif json:
-            _print_json(rows)
+            for row in rows:
+                print_json(row)
         else:
             stdout().print(_table(name, by.value, rows))
 
 
-def _print_json(rows: Sequence[dict[str, Any]]) -> None:
-    import msgspec
-
-    from streams.cli.printing.output import write_lines
-
-    write_lines([msgspec.json.encode(row) for row in rows])
-
-
 def _columns(by: str) -> tuple[str, ...]:
     return "dataset", by, *_SHOWN
-
-
-def _print_csv(by: str, rows: Sequence[dict[str, Any]]) -> None:
-    import csv
-
-    writer = csv.DictWriter(sys.stdout, _columns(by), extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    sys.stdout.flush()
 
 
 def _check_parquet() -> None:

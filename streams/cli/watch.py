@@ -42,6 +42,7 @@ def watch(
     from rich.console import Group
     from rich.live import Live
 
+    from streams.cli.printing.lasting_streams import output_error
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_table
     from streams.cli.reading.dataset_reader import open_views
@@ -62,7 +63,7 @@ def watch(
                         print_json(alert)
                     else:
                         stdout().print(_line(alert))
-                if once:
+                if once or output_error() is not None:
                     return
                 time.sleep(every)
         latest: list[Text] = []

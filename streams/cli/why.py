@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
-    from accountant.views.why import Why, WhyBy
+    from accountant.views.why import WhyBy
 
 
 class _By(StrEnum):
@@ -48,7 +47,8 @@ def why(
     gives. A forecast promises nothing. Reads what `accountant usage` reads. Exit code 1 if the
     dataset was never opened.
     """
-    from streams.cli.printing.output import print_json, stdout
+    from accountant.views.why import columns, rows
+    from streams.cli.printing.output import print_csv, print_json, stdout
     from streams.cli.printing.why import overview, sentences, table_by
     from streams.cli.reading.why_of import why_at
 
@@ -59,7 +59,8 @@ def why(
     if json:
         print_json(found)
     elif csv:
-        _print_csv(found, _By.ANALYST.value if by is None else by.value)
+        chosen: WhyBy = _By.ANALYST.value if by is None else by.value
+        print_csv(columns(chosen), rows(found, chosen))
     else:
         out = stdout()
         for line in sentences(found, me):
@@ -67,14 +68,3 @@ def why(
         tables = overview(found, me) if by is None else [table_by(found, by.value, me)]
         for table in tables:
             out.print(table)
-
-
-def _print_csv(found: Why, by: WhyBy) -> None:
-    import csv
-
-    from accountant.views.why import columns, rows
-
-    writer = csv.DictWriter(sys.stdout, columns(by), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows(found, by))
-    sys.stdout.flush()

@@ -9,6 +9,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from accountant.errors import LedgerFault, PortableError, RequestInvalid
+from accountant.foreign_text import escaped_json
 from accountant.records import encode
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
@@ -66,7 +67,9 @@ def problem(
         message=message,
         **more,
     )
-    return Response(encode(told), status_code=status, media_type=PROBLEM_JSON, headers=headers)
+    # It repeats what was asked, and is shown as it comes.
+    body = escaped_json(encode(told))
+    return Response(body, status_code=status, media_type=PROBLEM_JSON, headers=headers)
 
 
 def never_opened(dataset: str) -> Response[bytes]:

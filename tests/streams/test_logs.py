@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from accountant.foreign_text import escaped_lines
+
 _LOG = """
 import logging
 import structlog
@@ -29,6 +31,33 @@ def test_logs_are_one_object_a_line_on_stderr_without_bodies() -> None:
     ]
     assert lines[0]["partition"] == 3
     assert "SECRET" not in done.stderr
+
+
+_HOSTILE = """
+import logging
+from streams import logs
+from streams.logs import get_logger
+from streams.settings import Settings
+for form in ("console", "json"):
+    logs.configure(Settings(log_format=form, log_level="info"))
+    text = "a\\x1b[2J\\nb\\u202e\\u2028"
+    get_logger("ours").info(text, name=text, names=[text])
+    logging.getLogger("theirs").warning("old %s", text)
+    try:
+        raise ValueError(text)
+    except ValueError:
+        get_logger("ours").exception("failed")
+"""
+
+
+def test_nothing_that_others_wrote_acts_in_a_log_or_begins_a_line_of_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _HOSTILE], capture_output=True, text=True, check=True
+    )
+    assert escaped_lines(done.stderr) == done.stderr
+    assert "old a\\u001b[2J\\u000ab\\u202e\\u2028" in done.stderr
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if line.startswith("b")] == ["b\\u202e\\u2028"]  # a traceback's
 
 
 _REFUSED = """

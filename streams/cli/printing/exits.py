@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from contextlib import contextmanager
@@ -14,10 +13,12 @@ import typer
 from pydantic import ValidationError
 
 from accountant.errors import BudgetError, LogDamaged, RequestInvalid
+from accountant.foreign_text import escaped_lines
 from accountant.records.inputs import Undecodable
 from accountant.replay.refold import GenesisDiffers
 from accountant.spelling import did_you_mean
 from streams.address import AddressInvalid
+from streams.cli.printing.lasting_streams import nobody_reads, output_error
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused, extras_named
 from streams.settings import PREFIX
@@ -43,11 +44,8 @@ class Exit(IntEnum):
     WOULD_GRANT = 6
     """A dry run would be granted; nothing was, so the mechanism must not run."""
     INTERRUPTED = 130
-    PIPE = 141
-    """Who read the output went away, as in `accountant log export | head`."""
 
 
-_UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _CLOCK: Final = "check the clock of the machine that decides, for example by NTP"
 _ADDRESS: Final = (
     "is the address right (--url, ACCOUNTANT_URL)? Requests may be retried as they are"
@@ -57,12 +55,23 @@ _OPTIONS: Final = {"unauthenticated_bind": "--bind"}
 
 def fail(code: Exit, message: str, *, hint: str | None = None) -> NoReturn:
     """End the command with a message on stderr, and what to do next."""
+    complain(message, hint=hint)
+    raise typer.Exit(code)
+
+
+def complain(message: str, *, hint: str | None = None) -> None:
+    """Say on stderr what went wrong, and what to do next."""
     from streams.cli.printing.output import stderr
 
     stderr().print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)
     if hint:
         stderr().print(f"[bold]try:[/]   {_plain(hint)}", soft_wrap=True)
-    raise typer.Exit(code)
+
+
+def check_whole() -> None:
+    """End the command if a part of what it wrote is missing, and somebody still reads."""
+    if output_error() is not None and not nobody_reads():
+        raise typer.Exit(Exit.OPERATOR)
 
 
 def fail_word(option: str, rule: str, word: str, known: Iterable[str]) -> NoReturn:
@@ -85,6 +94,18 @@ def fail_unanswered(message: str, *, again: str | None = None) -> NoReturn:
 
 def _plain(text: str) -> str:
     return text.replace("[", r"\[")
+
+
+@contextmanager
+def plain_usage() -> Iterator[None]:
+    """Have the message about a wrong command line, which repeats its words, act nowhere."""
+    try:
+        yield
+    except Exception as error:
+        message = getattr(error, "message", None)
+        if isinstance(message, str):
+            error.message = escaped_lines(message)  # type: ignore[attr-defined]
+        raise
 
 
 @contextmanager
@@ -129,9 +150,8 @@ def _explain_refused(error: Refused) -> NoReturn:
 
 def _explain_system(error: OSError) -> NoReturn:
     """End the command for what the operating system refused."""
-    if isinstance(error, BrokenPipeError):
-        discard_output()
-        raise typer.Exit(Exit.PIPE) from None
+    if isinstance(error, ConnectionError):
+        fail_unanswered(str(error))
     if isinstance(error, FileNotFoundError):
         fail(Exit.USAGE, f"no such file: {error.filename}")
     if isinstance(error, IsADirectoryError):
@@ -141,17 +161,7 @@ def _explain_system(error: OSError) -> NoReturn:
     what = error.strerror or str(error)
     if error.filename is not None:
         fail(Exit.OPERATOR, f"{error.filename}: {what}")
-    if error.errno in _UNWRITABLE:
-        discard_output()
-        fail(Exit.OPERATOR, f"the output cannot be written: {what}")
     fail(Exit.OPERATOR, what)
-
-
-def discard_output() -> None:
-    """Send what is left of the output nowhere, so that the end of the process is quiet."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _wrong_setting(error: ValidationError) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,7 +19,10 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.segment import Segment
 from rich.text import Text
+
+from accountant.foreign_text import csv_text, escaped_json, escaped_lines
 
 T = TypeVar("T")
 
@@ -41,36 +43,50 @@ OUTCOME_STYLE = {
 }
 
 
-class _Results(Console):
-    """A console that lets its command say that nobody reads any more."""
+class _Console(Console):
+    """A console on which no text acts: what others wrote is shown with escapes."""
 
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError(errno.EPIPE, "nobody reads the output")
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else escaped_lines(text), style, control)
+
+
+def _console(**options: Any) -> Console:
+    # Without emoji: a name such as `a:cat:b` is to stay as it is.
+    return _Console(highlight=False, emoji=False, **options)
 
 
 @lru_cache(maxsize=1)
 def stdout() -> Console:
     """Return the console of results."""
-    return _Results(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    return _console(width=None if sys.stdout.isatty() else _WIDE)
 
 
 @lru_cache(maxsize=1)
 def stderr() -> Console:
     """Return the console of progress and errors."""
-    return Console(stderr=True, highlight=False)
+    return _console(stderr=True)
 
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    write_lines([escaped_json(msgspec.json.encode(value))])
+
+
+def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
+    """Print a table as CSV, in UTF-8 as everywhere."""
+    sys.stdout.buffer.write(csv_text(columns, rows).encode())
     sys.stdout.flush()
 
 
 def write_lines(lines: Iterable[bytes]) -> None:
-    """Write each as a line, byte for byte."""
+    """Write each as a line, byte for byte; on a terminal with escapes."""
     out = sys.stdout.buffer
+    shown = escaped_json if sys.stdout.isatty() else bytes
     for line in lines:
-        out.write(line + b"\n")
+        out.write(shown(line) + b"\n")
     out.flush()
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from streams.cli.printing.exits import Exit, discard_output, fail
+from streams.cli.printing.exits import Exit, complain
 
 if TYPE_CHECKING:
     from accountant.records import Decision
@@ -31,23 +31,18 @@ def tell(decision: Decision, *, as_json: bool, then: str | None = None) -> None:
     """
     from accountant.records import encode
     from accountant.records.served import served
+    from streams.cli.printing.lasting_streams import output_error
     from streams.cli.printing.output import stdout, write_lines
     from streams.cli.printing.tables import explain, id_of
 
-    try:
-        if as_json:
-            write_lines([served(encode(decision))])
-        else:
-            for line in explain(decision):
-                stdout().print(line, soft_wrap=True)
-            if then is not None:
-                stdout().print(f"  then  {then}", soft_wrap=True)
-    except OSError as error:
-        discard_output()
+    if as_json:
+        write_lines([served(encode(decision))])
+    else:
+        for line in explain(decision):
+            stdout().print(line, soft_wrap=True)
+        if then is not None:
+            stdout().print(f"  then  {then}", soft_wrap=True)
+    if output_error() is not None:
         name = id_of(decision)
-        fail(
-            Exit.PIPE if isinstance(error, BrokenPipeError) else Exit.OPERATOR,
-            f"request {name} was decided ({decision.outcome}), but the output cannot be "
-            f"written: {error.strerror}",
-            hint=f"`accountant log export --id {name}` shows the decision",
-        )
+        hint = f"`accountant log export --id {name}` shows the decision"
+        complain(f"request {name} was decided ({decision.outcome}), and nobody was told", hint=hint)

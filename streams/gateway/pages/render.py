@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Request, Response
 from litestar.datastructures import Cookie
 
+from accountant.foreign_text import escaped_lines
 from accountant.times import iso
 from streams.gateway.access.principal import authenticates, known
 from streams.gateway.pages.assets import address_of
@@ -40,9 +41,16 @@ _TITLES: Final = {
     503: "Not ready",
 }
 
+
+def _shown(value: object) -> object:
+    """Return what a page shows of a value: no text of it acts, beside HTML's own escapes."""
+    return escaped_lines(value) if type(value) is str else value
+
+
 environment: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
+    finalize=_shown,
     undefined=StrictUndefined,
     auto_reload=False,
     trim_blocks=True,

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
-from typing import Annotated
+from typing import Annotated, Final
 
 from litestar import Response, get
 from litestar.params import FromPath, QueryParameter
 
 from accountant.errors import RequestInvalid
+from accountant.foreign_text import csv_text
 from accountant.records import encode
 from accountant.records.names import is_name
-from accountant.views.why import WHY_BYS, Why, WhyBy, columns, own_alone, rows, without_members
+from accountant.views.why import WHY_BYS, Why, columns, own_alone, rows, without_members
 from streams.gateway.access.pages import note_reading
 from streams.gateway.access.sight import Standing, sight_of
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.problems import JSON, never_opened
 
-CSV = "text/csv"
+CSV: Final = "text/csv"
+
+
+def csv_file(name: str, text: str) -> Response[bytes]:
+    """Return CSV as a file to save: a browser shows none of it, and takes it for nothing else."""
+    # A dataset's name may hold `:`, which no file's name may everywhere.
+    file = f"{name.replace(':', '_')}.csv"
+    headers = {
+        "Content-Disposition": f'attachment; filename="{file}"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(text.encode(), media_type=CSV, headers=headers)
 
 
 @get("/datasets/{dataset:str}/why", tags=["datasets"])
@@ -74,8 +84,8 @@ async def show_why(
     seen = seen_of(why, standing)
     if form == "json":
         return Response(encode(seen), media_type=JSON)
-    body = await asyncio.to_thread(_csv, seen, table)
-    return Response(body, media_type=CSV)
+    body = await asyncio.to_thread(csv_text, columns(table), rows(seen, table))
+    return csv_file(f"{dataset}-{table}", body)
 
 
 def seen_of(why: Why, standing: Standing) -> Why:
@@ -85,11 +95,3 @@ def seen_of(why: Why, standing: Standing) -> Why:
     if standing.sees_requests:
         return without_members(why, standing.name)
     return own_alone(why, standing.name)
-
-
-def _csv(why: Why, by: WhyBy) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns(by), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows(why, by))
-    return text.getvalue().encode()

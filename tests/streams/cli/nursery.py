@@ -3,6 +3,7 @@
 Starting Python and importing takes most of a command's time; a fork has done both and
 nothing else. Reads one JSON object a line from the file descriptor that is its argument:
 `arguments`, `cwd`, `env`, and the files `stdin`, `out` and `err`; writes exit codes to stdout.
+Where `out` is `|`, it is a pipe that nobody reads.
 """
 
 from __future__ import annotations
@@ -30,15 +31,25 @@ _WARM = (
 )
 
 
+def unread() -> int:
+    """Return the end of a pipe to write to, whose other end is closed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
 def run(order: dict[str, Any]) -> NoReturn:
     """Become the command."""
     modes = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
     for number, (name, mode) in enumerate(zip(("stdin", "out", "err"), modes, strict=True)):
-        os.dup2(os.open(order[name], mode, 0o600), number)
+        os.dup2(unread() if order[name] == "|" else os.open(order[name], mode, 0o600), number)
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])
     sys.argv = ["accountant", *order["arguments"]]
+    if encoding := order["env"].get("PYTHONIOENCODING"):
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding=encoding, errors="strict")
     code = 70
     try:
         main()

@@ -117,6 +117,10 @@ def test_a_table_is_csv(furnished: RolesDoor, dataset: str) -> None:
     for by, table in tables.items():
         answer = furnished.see("olga", f"/datasets/{dataset}/why", format="csv", by=by)
         assert answer.headers["content-type"].startswith("text/csv")
+        # A browser saves it: what others wrote is no page of this door.
+        file = f'attachment; filename="{dataset}-{by}.csv"'
+        assert answer.headers["content-disposition"] == file
+        assert answer.headers["x-content-type-options"] == "nosniff"
         rows = list(csv.DictReader(io.StringIO(answer.text)))
         field = "cost" if by == "grants" else "spent"
         assert [row[field] for row in rows] == [row[field] for row in whole[table]]

@@ -138,6 +138,18 @@ def test_every_operation_states_each_status_and_its_body(door: Door) -> None:
                 assert all(content["schema"] for content in answer["content"].values())
 
 
+def test_one_route_answers_csv(door: Door) -> None:
+    """Another one would have to be sent by `csv_file`, too: as an attachment, never sniffed."""
+    answers = {
+        path: str(method.get("responses", {}))
+        for path, methods in document(door)["paths"].items()
+        for method in methods.values()
+    }
+    assert [path for path, told in answers.items() if "text/csv" in told] == [
+        "/datasets/{dataset}/why"
+    ]
+
+
 def test_every_route_of_the_door_is_in_the_document(door: Door) -> None:
     described = set(document(door)["paths"])
     of_the_app = {"/requests", "/datasets", "/events", "/healthz", "/readyz", "/metrics"}

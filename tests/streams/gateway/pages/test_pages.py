@@ -55,6 +55,14 @@ def test_what_is_open_to_strangers_is_no_secret(anybody: Person) -> None:
     assert anybody.look("/pages/static/../render.py").status_code in {303, 404}
 
 
+def test_no_value_of_any_template_acts() -> None:
+    made = environment.from_string("{{ text }}<b title='{{ text }}'>{{ text|upper }}</b>")
+    shown = made.render(text="<i>a\x1b\u202e\u2028</i>")
+    told = "&lt;i&gt;a\\u001b\\u202e\\u2028&lt;/i&gt;"
+    assert shown.startswith(f"{told}<b title='{told}'>")
+    assert shown.isprintable()
+
+
 def test_a_name_leads_to_the_dataset_s_page(door: Door) -> None:
     door.open("a:b@c")
     page = door.http.get("/").text

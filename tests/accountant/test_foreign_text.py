@@ -1,0 +1,88 @@
+"""What others wrote cannot act where it is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.errors import BudgetError, RequestInvalid
+from accountant.foreign_text import csv_cell, csv_text, escaped, escaped_json, escaped_lines
+from accountant.html_table import grid, table
+
+HOSTILE = "a\x1b[2J\r\n\t\x00\x7f\x9b\u061c\u200e\u202e\u2028\u2029\u2066\ud800é"
+
+
+def test_a_control_character_is_shown_as_its_escape() -> None:
+    assert escaped("a\x1b[2J\n\u202eé") == "a\\u001b[2J\\u000a\\u202eé"
+    assert escaped_lines("a\x1b\nb\t") == "a\\u001b\nb\\u0009"
+
+
+@given(st.text())
+def test_what_is_shown_is_in_one_line_and_shown_once_more_the_same(text: str) -> None:
+    shown = escaped(text + HOSTILE)
+    assert escaped(shown) == escaped_lines(shown) == shown
+    assert len(shown.splitlines()) == 1
+    shown.encode()
+    categories = {unicodedata.category(each) for each in shown}
+    assert not categories & {"Cc", "Zl", "Zp", "Cs"}
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_json_with_escapes_means_the_same(text: str) -> None:
+    value = {"a": [text, HOSTILE[:-2]], text: 1}
+    shown = escaped_json(b"\t" + json.dumps(value, ensure_ascii=False).encode() + b"\n")
+    assert json.loads(shown) == value
+    assert escaped_lines(shown.decode().replace("\t", "")) == shown.decode().replace("\t", "")
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "\uff1d", "\x00="])
+def test_a_cell_is_no_formula(begin: str) -> None:
+    text = csv_text(["a"], [{"a": f"{begin}1+1"}])
+    ((cell,),) = list(csv.reader(io.StringIO(text)))[1:]
+    assert cell.startswith("'")
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        (1, "1"),
+        (-1, "-1"),
+        (0.5, "0.5"),
+        (None, ""),
+        ("", ""),
+        ("0.0001", "0.0001"),
+        ("2026-11-23T10:00:00.000Z", "2026-11-23T10:00:00.000Z"),
+        ("ana@example.org", "ana@example.org"),
+        ("-1", '"\'-1"'),
+        ('a "b", c;d', '"a ""b"", c;d"'),
+        ("(others)", '"(others)"'),
+    ],
+)
+def test_numbers_and_names_stay_and_all_else_is_quoted(value: object, cell: str) -> None:
+    assert csv_cell(value) == cell
+
+
+@given(st.lists(st.text(), min_size=1))
+def test_a_table_of_any_texts_has_their_rows_and_cells(texts: list[str]) -> None:
+    table = csv_text(["a", "b"], [{"a": text, "b": 7} for text in texts])
+    rows = list(csv.reader(io.StringIO(table)))
+    assert [row[1] for row in rows] == ["b", *["7"] * len(texts)]
+    for text, (cell, _) in zip(texts, rows[1:], strict=True):
+        assert cell in (escaped(text), f"'{escaped(text)}")
+        assert cell[:1] not in tuple("=+-@")
+
+
+def test_html_of_notebooks_and_messages_of_errors_show_escapes() -> None:
+    for text in (
+        table(HOSTILE, [(HOSTILE, HOSTILE)]),
+        grid(HOSTILE, [HOSTILE], [[HOSTILE]]),
+        str(RequestInvalid(HOSTILE, HOSTILE, HOSTILE)),
+        str(BudgetError(HOSTILE)).replace("\n", ""),
+    ):
+        assert escaped(text) == text
