@@ -29,4 +29,5 @@ claim = event_claim(dpa.SelfComposedDpEvent(step, STEPS), unit="patient")
 with Accountant(analyst="ana") as ledger:
     policy = {"filter": "renyi", "order": "6", "epsilon": "6", "delta": "1e-6", "unit": "patient"}
     ledger.open("tumours", policy, by="hospital")  # opened once, however often this runs
-    print(f"trained: {ledger.release('tumours', claim, train)[:3]} ...")
+    weights = ledger.release("tumours", claim, train, once="first-training")
+    print(f"trained: {weights[:3]} ...")

@@ -18,5 +18,5 @@ with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "1", "delta": "1e-6", "unit": "patient"}
     ledger.open("tumours", policy, by="hospital")  # opened once, however often this runs
     claim = opendp_claim(count, unit="patient")
-    answer = ledger.release("tumours", claim, lambda: count(malignant))
+    answer = ledger.release("tumours", claim, lambda: count(malignant), once="malignant")
 print(f"about {answer} malignant tumours, noise of scale 20")

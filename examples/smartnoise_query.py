@@ -22,5 +22,6 @@ with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "2", "delta": "1e-6", "delta_for_claims": "5e-7", "unit": "patient"}
     ledger.open("tumours", policy, by="hospital")  # opened once, however often this runs
     claim = query_claim(reader, QUERY, unit="patient")
-    for benign, mean in ledger.release("tumours", claim, lambda: reader.execute(QUERY)[1:]):
+    means = ledger.release("tumours", claim, lambda: reader.execute(QUERY)[1:], once="radius")
+    for benign, mean in means:
         print(f"{'benign' if benign else 'malignant'}: a mean radius of about {mean:.1f}")

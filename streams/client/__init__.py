@@ -11,7 +11,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
 from streams.client.accountant import Accountant
-from streams.client.answers.store import AnswerMissing, AnswerStore, StillRunning
+from streams.client.answers.store import AnswerMissing, AnswerStore, NameTaken, StillRunning
 from streams.client.async_accountant import AsyncAccountant
 from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
@@ -41,6 +41,7 @@ __all__ = [
     "Me",
     "Member",
     "Membership",
+    "NameTaken",
     "NoSuchLedger",
     "NotGranted",
     "NotPermitted",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import os
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -15,13 +16,24 @@ from accountant.claims import Claim
 from accountant.policy import Neighbours
 from accountant.records import Decision
 from streams.client.answers.store import AnswerStore, Stored
-from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, check_run_for, only_granted
+from streams.client.grants import (
+    LOOK_S,
+    OF_EACH_CALL,
+    TAGGED_JSON,
+    Codec,
+    Release,
+    check_of_each_call,
+    check_run_for,
+    given_once,
+    only_granted,
+)
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Call, Reply, must_be_awaited
 from streams.client.request_notes import GRANTED, noted
 from streams.client.requests import PreparedRequest, Wanted
 from streams.client.stated import StatedClaim
+from streams.errors import AccountantWarning
 
 T = TypeVar("T")
 Given = ParamSpec("Given")
@@ -74,16 +86,21 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         wait: float = WAIT_S,
         store: AnswerStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
+        once: str | None = None,
     ) -> T:
         """As `Accountant.release`; `run` may also be asynchronous, else a thread runs it."""
         check_run_for(run, codec, awaited=True)
+        name = given_once(once, request_id)
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = await self.prepare(asked, wait)
-        steps = Release(kept_in, call, codec, self.url, wait)
+        steps = Release(kept_in, call, codec, self.url, wait, name)
         with steps.under_way():
-            await _finished(steps.begin)
-            reply = await self.reply_to(call, wait)
+            if (repeats := await _finished(steps.repeats)) is not None:
+                warnings.warn(repeats, AccountantWarning, stacklevel=2)
+            if (kept := await _finished(steps.begin)) is not None:
+                return cast("T", steps.stored(kept))
+            reply = await self.reply_to(steps.call, wait)
             # A thread cannot be cancelled: who is, waits for it, so that the store knows what ran.
             running = asyncio.ensure_future(_run(steps, reply, run))
             try:
@@ -98,16 +115,17 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any
     ) -> Callable[[Callable[Given, Awaitable[T]]], Callable[Given, Call[T]]]:
         """As `Accountant.released`, for asynchronous functions."""
+        check_of_each_call(how)
 
         def decorate(function: Callable[Given, Awaitable[T]]) -> Callable[Given, Call[T]]:
             @wraps(function)
             def call(*args: Given.args, **kwargs: Given.kwargs) -> Call[T]:
-                request_id = cast("str | None", kwargs.pop("request_id", None))
+                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in OF_EACH_CALL}
 
                 async def run() -> T:
                     return await function(*args, **kwargs)
 
-                return self.release(dataset, claim, run, request_id=request_id, **how)
+                return self.release(dataset, claim, run, **own, **how)
 
             return call
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -15,8 +15,9 @@ from msgspec import UNSET
 
 from accountant.advice.refused import refused_at, when_more
 from accountant.claims.text import claim_text
-from accountant.errors import BudgetError
+from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
+from accountant.records.given import given_text
 from accountant.records.outcomes import Outcome, Reason
 from streams.client.answers.codec import decode_answer, encode_answer, storable_kinds
 from streams.client.answers.runs import check_run
@@ -37,7 +38,7 @@ from streams.client.request_notes import (
     RELEASED,
     note_request,
 )
-from streams.client.requests import PreparedRequest, Wanted
+from streams.client.requests import PreparedRequest, Wanted, prepared
 from streams.errors import AccountantWarning
 
 LOOK_S: Final = 0.05
@@ -45,6 +46,10 @@ LOOK_S: Final = 0.05
 
 
 _decode_request = msgspec.json.Decoder(MechanismRequest).decode
+
+
+_LONGEST_NAME: Final = 200
+OF_EACH_CALL: Final = ("once", "request_id")
 
 
 class NotGranted(BudgetError):
@@ -106,6 +111,32 @@ class Encoded(NamedTuple):
             warnings.warn(self.warning, AccountantWarning, stacklevel=stacklevel + 1)
 
 
+def given_once(once: object, request_id: object) -> str | None:
+    """Return the name of an answer, None for one without.
+
+    Raises: RequestInvalid.
+    """
+    if once is None:
+        return None
+    name = given_text("once", once)
+    if not 0 < len(name) <= _LONGEST_NAME:
+        raise RequestInvalid("once", f"must be a name of 1 to {_LONGEST_NAME} characters", once)
+    if request_id is not None:
+        raise RequestInvalid("once", "excludes `request_id`: a name has an id of its own", once)
+    return name
+
+
+def check_of_each_call(how: Mapping[str, object]) -> None:
+    """Check that what all calls of a function share names no single answer.
+
+    Raises: RequestInvalid.
+    """
+    for key in OF_EACH_CALL:
+        if how.get(key) is not None:
+            rule = "must be given to each call of the function: each draws an answer of its own"
+            raise RequestInvalid(key, rule, how[key])
+
+
 def check_run_for(run: object, codec: Codec, *, awaited: bool) -> None:
     """Check, before anything is charged, that a function can be run and its answer stored.
 
@@ -118,18 +149,30 @@ class Release:
     """One call of `release`: the steps around the asking and the running.
 
     Args:
-        call: the request as it is sent.
+        call: the request as it is sent, unless its name is bound to another id.
         ledger: the address of the ledger that it is sent to.
         wait: seconds to wait for another's run of the same grant.
+        once: the name of the answer, None for one without.
+
+    Attributes:
+        call: the request to send.
     """
 
     def __init__(
-        self, store: AnswerStore, call: PreparedRequest, codec: Codec, ledger: str, wait: float
+        self,
+        store: AnswerStore,
+        call: PreparedRequest,
+        codec: Codec,
+        ledger: str,
+        wait: float,
+        once: str | None = None,
     ) -> None:
+        self.call = call
         self._store = store
-        self._call = call
         self._codec = codec
+        self._ledger = ledger
         self._until = time.monotonic() + wait
+        self._once = once
         self._asked = asked_of(call, ledger)
         self._run = uuid4().hex
         self._known = NOT_SENT
@@ -141,37 +184,53 @@ class Release:
             yield
         except BaseException as error:
             missing = isinstance(error, AnswerMissing)
-            note_request(error, self._call, GRANTED if missing else self._known)
+            note_request(error, self.call, GRANTED if missing else self._known)
             if self._known is RELEASED:
                 # The error says what happened; what the store says of it comes second.
                 with contextlib.suppress(BudgetError):
                     self._store.failed(self._asked.request, self._run)
             raise
 
-    def begin(self) -> None:
-        """Note the request before it is sent."""
-        self._store.asking(self._asked, own=self._call.fresh)
+    def repeats(self) -> str | None:
+        """Return what to warn of where this asks anew what was released before, else None."""
+        if self._once is not None or not self.call.fresh:
+            return None
+        if not self._store.is_repeated(self._asked):
+            return None
+        return (
+            f"{self._asked.dataset} was released before with {self._asked.claim} and the same "
+            "purpose: this call draws new noise and is charged again. To get one answer however "
+            'often the program runs, write release(..., once="NAME"), with a name for each answer'
+        )
+
+    def begin(self) -> Stored | None:
+        """Note the request before it is sent; return the answer that its name has already.
+
+        Raises: NameTaken: the name stands for another claim. AnswerMissing: its answer could not
+            be stored.
+        """
+        if self._once is None:
+            self._store.asking(self._asked, own=self.call.fresh)
+        else:
+            body = self._store.bind(self._once, self._asked, self.call.body)
+            if body != self.call.body:
+                self.call = prepared(body)
+                self._asked = asked_of(self.call, self._ledger)
+                if (stored := self._store.found(self._asked.request)) is not None:
+                    self._known = RELEASED
+                    return stored
         self._known = IN_DOUBT
+        return None
 
     def turn(self, reply: Reply) -> Turn | Stored | None:
         """Return the right to run, or the stored answer; None to look again after `LOOK_S`.
 
         Raises: NotGranted. AnswerMissing. StillRunning: and the wait is over.
         """
-        first = reply.first if reply.repeated else None
-        if not reply.granted and not (first is not None and first.granted):
-            stored = None
-            if reply.outcome is Outcome.EXPIRED:  # the ledger has forgotten it, this store has not
-                stored = self._store.found(self._asked.request)
-            else:
-                self._known = NOT_SENT
-                self._store.refused(self._asked.request)
-            if stored is not None:
-                return stored
-            raise NotGranted(reply)
+        decision = self._granting(reply)
         self._known = RELEASED
         taken = self._store.take(
-            Turn(reply.hash, self._asked.request, self._run),
+            Turn(decision, self._asked.request, self._run),
             granted=reply.granted,
             receipt=encode(reply.receipt).decode(),
         )
@@ -179,11 +238,35 @@ class Release:
             return taken
         if time.monotonic() >= self._until:
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(taken.since))
+            again = (
+                f"with request_id {reply.request_id}" if self._once is None else "by the same name"
+            )
             raise StillRunning(
                 f"this grant's mechanism runs already, since {since}, in {taken.process}: release "
-                f"again with request_id {reply.request_id} to get its answer"
+                f"again {again} to get its answer"
             )
         return None
+
+    def _granting(self, reply: Reply) -> str:
+        """Return the hash of the decision that has granted the request.
+
+        Raises: NotGranted.
+        """
+        first = reply.first if reply.repeated else None
+        if reply.granted or (first is not None and first.granted):
+            return reply.hash
+        if reply.outcome is not Outcome.EXPIRED:
+            self._known = NOT_SENT
+            self._store.refused(self._asked.request)
+            raise NotGranted(reply)
+        # The ledger has forgotten the id. Where it was granted here, this store has not.
+        granted = self._store.granted_by(self._asked.request)
+        if granted is not None:
+            return granted
+        if self._once is None:
+            raise NotGranted(reply)
+        self._store.unbind(self._asked.request)
+        raise NotGranted(reply, then=f"the name {self._once!r} is free: release again to ask anew")
 
     def encoded(self, answer: Any) -> Encoded:
         """Return an answer as every retry will get it, where it can be stored."""
@@ -194,7 +277,7 @@ class Release:
             return Encoded(
                 None,
                 answer,
-                f"the answer of request_id {self._call.request_id} is not stored: {error}. It is "
+                f"the answer of request_id {self.call.request_id} is not stored: {error}. It is "
                 "returned this once, and its mechanism never runs again: keep it",
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -14,13 +15,24 @@ from accountant.claims import Claim
 from accountant.policy import Neighbours
 from accountant.records import Decision
 from streams.client.answers.store import AnswerStore, Stored
-from streams.client.grants import LOOK_S, TAGGED_JSON, Codec, Release, check_run_for, only_granted
+from streams.client.grants import (
+    LOOK_S,
+    OF_EACH_CALL,
+    TAGGED_JSON,
+    Codec,
+    Release,
+    check_of_each_call,
+    check_run_for,
+    given_once,
+    only_granted,
+)
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Reply
 from streams.client.request_notes import GRANTED, noted
 from streams.client.requests import PreparedRequest, Wanted
 from streams.client.stated import StatedClaim
+from streams.errors import AccountantWarning
 
 T = TypeVar("T")
 Given = ParamSpec("Given")
@@ -78,13 +90,18 @@ class Releases(LedgerMethods[Decision, Reply]):
         wait: float = WAIT_S,
         store: AnswerStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
+        once: str | None = None,
     ) -> T:
         """Ask, run the mechanism once, and return its answer, to every retry the same.
 
-        The answer is stored before it is returned. Called again with the same `request_id`, it
-        returns the stored answer and charges nothing. Two calls without one are two requests.
+        The answer is stored before it is returned. Called again with the same name (`once`) or
+        the same `request_id`, it returns the stored answer and charges nothing. Two calls without
+        either are two requests.
 
         Args:
+            once: a name for the answer, such as "age-by-district", for programs that run again:
+                in this store it stands for this claim on this dataset, of this analyst and
+                ledger. It excludes `request_id`.
             run: draws the answer; it is called at most once for a grant, unless it ended
                 without an answer that anybody has seen. What it shows itself is shown.
             store: of answers, or the path of its file; see `AnswerStore`.
@@ -97,16 +114,21 @@ class Releases(LedgerMethods[Decision, Reply]):
             NotGranted: nothing ran. Unanswered: release again with its `request_id`.
             AnswerMissing: granted before, and no answer is stored here: nothing runs again.
             StillRunning: another process runs it.
+            NameTaken: `once` stands for another claim; nothing was asked or charged.
         Warns: AccountantWarning: the answer cannot be stored. It is returned, this once.
         """
         check_run_for(run, codec, awaited=False)
+        name = given_once(once, request_id)
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = self.prepare(asked, wait)
-        steps = Release(kept_in, call, codec, self.url, wait)
+        steps = Release(kept_in, call, codec, self.url, wait, name)
         with steps.under_way():
-            steps.begin()
-            reply = self.reply_to(call, wait)
+            if (repeats := steps.repeats()) is not None:
+                warnings.warn(repeats, AccountantWarning, stacklevel=2)
+            if (kept := steps.begin()) is not None:
+                return cast("T", steps.stored(kept))
+            reply = self.reply_to(steps.call, wait)
             while (turn := steps.turn(reply)) is None:
                 time.sleep(LOOK_S)
             if isinstance(turn, Stored):
@@ -122,16 +144,18 @@ class Releases(LedgerMethods[Decision, Reply]):
         """Return a decorator: each call of the function is a `release` of its own.
 
         Args:
-            how: further arguments of `release`, but for `request_id`: a call of the function
-                takes that, to be a retry.
+            how: further arguments of `release`, but for `once` and `request_id`: a call of the
+                function takes those, since its answer is one of its own.
+        Raises: RequestInvalid: `how` has one of these.
         """
+        check_of_each_call(how)
 
         def decorate(function: Callable[Given, T]) -> Callable[Given, T]:
             @wraps(function)
             def call(*args: Given.args, **kwargs: Given.kwargs) -> T:
-                request_id = cast("str | None", kwargs.pop("request_id", None))
+                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in OF_EACH_CALL}
                 run = partial(function, *args, **kwargs)
-                return self.release(dataset, claim, run, request_id=request_id, **how)
+                return self.release(dataset, claim, run, **own, **how)
 
             return call
 

@@ -12,6 +12,9 @@ answer before anybody sees the answer. What a crash leaves:
 3. after it is `done`: every retry gets that answer.
 4. after it is `unstored`: the caller got an answer that no bytes could hold. It never runs again.
 
+A name of `once` is bound to a request's bytes in the transaction that notes the request. Whoever
+comes with the same name sends the same bytes, which are charged once. A refusal frees the name.
+
 A copy or an old backup of the file does not know what was shown since: never put one back.
 """
 
@@ -32,7 +35,7 @@ from streams.errors import Refused
 
 VARIABLE: Final = "ACCOUNTANT_ANSWERS"
 _BUSY_S: Final = 10.0
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _SCHEMA: Final = f"""
 CREATE TABLE IF NOT EXISTS answers (
     decision TEXT NOT NULL,
@@ -56,12 +59,26 @@ CREATE TABLE IF NOT EXISTS requests (
     since REAL NOT NULL,
     own INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS names (
+    ledger TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    analyst TEXT NOT NULL,
+    name TEXT NOT NULL,
+    claim TEXT NOT NULL,
+    request TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (ledger, dataset, analyst, name)
+) STRICT, WITHOUT ROWID;
 PRAGMA user_version = {_FORMAT};
 """
 
 
 class AnswerMissing(BudgetError):
     """The request was granted before, and no answer is stored here: nothing runs again."""
+
+
+class NameTaken(BudgetError):
+    """The name of a release stands for another claim: nothing was asked or charged."""
 
 
 class StillRunning(BudgetError):
@@ -142,14 +159,57 @@ class AnswerStore:
         Args:
             own: it has made the id itself, so that a grant of it is for its own run.
         """
-        row = (*asked, time.time(), own)
         with self._changing() as db:
-            db.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            _note(db, asked, own=own)
+
+    def bind(self, name: str, asked: Asked, body: bytes) -> bytes:
+        """Bind a name to a request that is about to be asked, unless it is bound already.
+
+        The name is of one ledger, dataset and analyst.
+
+        Returns: the body of the request that it is bound to.
+        Raises: NameTaken: that one has another claim.
+        """
+        key = (asked.ledger, asked.dataset, asked.analyst, name)
+        with self._changing() as db:
+            row = db.execute(
+                "SELECT claim, body FROM names"
+                " WHERE ledger = ? AND dataset = ? AND analyst = ? AND name = ?",
+                key,
+            ).fetchone()
+            if row is None:
+                _note(db, asked, own=True)
+                bound = (*key, asked.claim, asked.request, body)
+                db.execute("INSERT INTO names VALUES (?, ?, ?, ?, ?, ?, ?)", bound)
+                return body
+            claim, bound_body = row
+        if claim != asked.claim:
+            raise NameTaken(
+                f"the name {name!r} stands for {claim}, of dataset {asked.dataset}, and this call "
+                f"asks {asked.claim}: nothing was asked or charged. Give this answer another name"
+            )
+        return bytes(bound_body)
+
+    def unbind(self, request: str) -> None:
+        """Free the name of a request: its next release asks anew."""
+        with self._changing() as db:
+            db.execute("DELETE FROM names WHERE request = ?", (request,))
 
     def refused(self, request: str) -> None:
         """Note that nothing was granted."""
         with self._changing() as db:
             db.execute("DELETE FROM requests WHERE request = ?", (request,))
+            db.execute("DELETE FROM names WHERE request = ?", (request,))
+
+    def is_repeated(self, asked: Asked) -> bool:
+        """Tell whether the same claim was released before on the dataset, for the same purpose."""
+        with self._changing() as db:
+            row = db.execute(
+                "SELECT 1 FROM requests"
+                " WHERE dataset = ? AND claim = ? AND purpose = ? AND request <> ?",
+                (asked.dataset, asked.claim, asked.purpose, asked.request),
+            ).fetchone()
+        return row is not None
 
     def unanswered(self) -> list[OpenRequest]:
         """Return the requests that may be charged and have no answer here, oldest first."""
@@ -162,12 +222,31 @@ class AnswerStore:
         return [OpenRequest(Asked(*row[:7]), row[7], bool(row[9])) for row in rows]
 
     def found(self, request: str) -> Stored | None:
-        """Return the stored answer of a request that the ledger remembers no more, if any."""
+        """Return the stored answer of a request, if any.
+
+        Raises: AnswerMissing: it was returned once, and could not be stored.
+        """
         with self._changing() as db:
             row = db.execute(
-                "SELECT answer FROM answers WHERE request = ? AND state = 'done'", (request,)
+                "SELECT state, answer FROM answers"
+                " WHERE request = ? AND state IN ('done', 'unstored')",
+                (request,),
             ).fetchone()
-        return None if row is None else Stored(row[0])
+        if row is None:
+            return None
+        state, answer = row
+        if state == "unstored":
+            raise AnswerMissing(_UNSTORED)
+        return Stored(answer)
+
+    def granted_by(self, request: str) -> str | None:
+        """Return the hash of the decision that has granted a request here, None without one."""
+        with self._changing() as db:
+            row = db.execute(
+                "SELECT decision FROM answers WHERE request = ? ORDER BY state = 'done' DESC",
+                (request,),
+            ).fetchone()
+        return None if row is None else str(row[0])
 
     def take(self, turn: Turn, *, granted: bool, receipt: str = "") -> Turn | Stored | Busy:
         """Take the turn to run the mechanism of a grant, unless it has run or runs already.
@@ -268,9 +347,9 @@ class AnswerStore:
         db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
         try:
             db.execute("PRAGMA synchronous = FULL")
-            self._prepare(db)
             db.execute("BEGIN IMMEDIATE")
             try:
+                self._prepare(db)
                 yield db
             except BaseException:
                 db.execute("ROLLBACK")
@@ -290,7 +369,8 @@ class AnswerStore:
             if tables:
                 what = "is of an earlier development version, or a database of something else"
                 raise Refused(f"{self.path} {what}: name another file")
-            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+            for statement in _SCHEMA.split(";"):
+                db.execute(statement)
 
     def _make(self) -> None:
         """Make the file if it is missing, and check whose it is.
@@ -336,6 +416,11 @@ _UNSTORED: Final = (
     "this request was granted before, and its answer was returned then but could not be stored: "
     "it does not run again. Ask with a new id; that is charged again"
 )
+
+
+def _note(db: sqlite3.Connection, asked: Asked, *, own: bool) -> None:
+    row = (*asked, time.time(), own)
+    db.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _missing(path: Path) -> str:

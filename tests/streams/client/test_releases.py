@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -322,6 +323,13 @@ def test_a_store_that_others_can_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.db").chmod(0o600)
     with pytest.raises(Refused, match="cannot be used"):
         AnswerStore(tmp_path / "text.db").refused("x")
+
+
+def test_a_store_is_made_once_by_whoever_comes_first(tmp_path: Path) -> None:
+    for number in range(20):
+        store = AnswerStore(tmp_path / f"{number}.db")
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(lambda _: store.unanswered(), range(8))) == [[]] * 8  # noqa: B023
 
 
 def test_a_process_is_told_from_another_that_has_its_number() -> None:

@@ -1,0 +1,269 @@
+"""A program that runs again gets its named answers again, and is charged once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accountant.errors import RequestInvalid
+from streams.client import (
+    Accountant,
+    AccountantWarning,
+    AnswerMissing,
+    AnswerStore,
+    AsyncAccountant,
+    NameTaken,
+    NotGranted,
+)
+from streams.client.answers.codec import encode_answer
+from streams.clock import SystemClock
+from tests.streams.gateway.door import Door, TestClock
+
+ONE = {"filter": "basic", "epsilon": "1"}
+CLAIM = "pure:0.01"
+NAME = "age-by-district"
+
+
+class Draws:
+    """A mechanism that never draws the same number twice, and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> int:
+        self.count += 1
+        return 1000 + self.count
+
+
+@pytest.fixture
+def draws() -> Draws:
+    return Draws()
+
+
+@pytest.fixture(autouse=True)
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerStore:
+    monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
+    return AnswerStore()
+
+
+@pytest.fixture(params=["in process", "http"])
+def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
+    if request.param == "in process":
+        with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
+            client.open("census", ONE, by="owner")
+            yield client
+        return
+    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as client:
+        client.open("census", ONE, by="owner")
+        yield client
+
+
+def spent(ledger: Accountant, dataset: str = "census") -> str:
+    view = ledger.dataset(dataset)
+    assert view is not None
+    return str(view.totals["epsilon"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_named_release_is_charged_once_however_often_it_is_called(
+    ledger: Accountant, clock: TestClock, draws: Draws
+) -> None:
+    first = ledger.release("census", CLAIM, draws, once=NAME)
+    clock.pass_(seconds=7200)  # the ledger has forgotten the id
+    assert ledger.release("census", CLAIM, draws, once=NAME, purpose="again") == first
+    assert ledger.release("census", CLAIM, draws, once=NAME, wait=1) == first
+    assert (draws.count, spent(ledger)) == (1, "0.01")
+    assert ledger.release("census", CLAIM, draws, once="another") == 1002
+    assert spent(ledger) == "0.02"
+
+
+def test_another_claim_under_a_name_is_refused_uncharged(ledger: Accountant, draws: Draws) -> None:
+    ledger.release("census", CLAIM, draws, once=NAME)
+    for other, how in (
+        ("pure:0.02", {}),
+        ("zcdp:0.01", {}),
+        (CLAIM, {"unit": "household"}),
+        (CLAIM, {"neighbours": "replace"}),
+        (CLAIM, {"via": "engine"}),
+    ):
+        with pytest.raises(NameTaken, match=r"stands for pure:0\.01, unit.*this call"):
+            ledger.release("census", other, draws, once=NAME, **how)  # type: ignore[arg-type]
+    assert (draws.count, spent(ledger)) == (1, "0.01")
+
+
+def test_a_name_is_of_one_dataset_analyst_ledger_and_store(
+    ledger: Accountant, draws: Draws, tmp_path: Path
+) -> None:
+    ledger.open("survey", ONE, by="owner")
+    found = {
+        ledger.release("census", CLAIM, draws, once=NAME),
+        ledger.release("survey", "pure:0.02", draws, once=NAME),
+        ledger.release("census", CLAIM, draws, once=NAME, analyst="ben"),
+        ledger.release("census", CLAIM, draws, once=NAME, store=tmp_path / "other.db"),
+    }
+    with Accountant(f"sqlite:///{tmp_path / 'second.db'}", analyst="ana") as second:
+        second.open("census", ONE, by="owner")
+        found.add(second.release("census", CLAIM, draws, once=NAME))
+    assert len(found) == 5
+    assert (spent(ledger), spent(ledger, "survey")) == ("0.03", "0.02")
+
+
+def test_a_refusal_leaves_the_name_free(ledger: Accountant, draws: Draws) -> None:
+    with pytest.raises(NotGranted):
+        ledger.release("census", "pure:3", draws, once=NAME)
+    assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+    assert spent(ledger) == "0.01"
+
+
+def test_a_named_release_that_failed_runs_again_uncharged(
+    ledger: Accountant, clock: TestClock, draws: Draws
+) -> None:
+    def fails() -> int:
+        raise ZeroDivisionError
+
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            ledger.release("census", CLAIM, fails, once=NAME)
+        clock.pass_(seconds=7200)  # the ledger has forgotten the id, the store has not
+    assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+    assert spent(ledger) == "0.01"
+
+
+def test_a_named_answer_that_could_not_be_stored_is_not_drawn_again(ledger: Accountant) -> None:
+    with pytest.warns(AccountantWarning, match="is not stored"):
+        ledger.release("census", CLAIM, object, once=NAME)
+    with pytest.raises(AnswerMissing, match="could not be stored"):
+        ledger.release("census", CLAIM, object, once=NAME)
+    assert spent(ledger) == "0.01"
+
+
+def test_a_name_that_was_never_decided_is_free_once_its_id_is_too_old(
+    ledger: Accountant, clock: TestClock, draws: Draws, answers: AnswerStore
+) -> None:
+    call = ledger.prepare(ledger.wanted("census", CLAIM), 5)
+    from streams.client.grants import TAGGED_JSON, Release
+
+    Release(answers, call, TAGGED_JSON, ledger.url, 5, NAME).begin()  # and the process ends
+    clock.pass_(seconds=7200)
+    with pytest.raises(NotGranted, match=f"expired.*the name '{NAME}' is free"):
+        ledger.release("census", CLAIM, draws, once=NAME)
+    assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+    assert spent(ledger) == "0.01"
+
+
+@pytest.mark.parametrize("once", ["", "x" * 201, 5, b"name"])
+def test_a_name_is_some_text(ledger: Accountant, draws: Draws, once: str) -> None:
+    with pytest.raises(RequestInvalid, match="once must be"):
+        ledger.release("census", CLAIM, draws, once=once)
+    mine = ledger.new_request_id()
+    with pytest.raises(RequestInvalid, match="excludes `request_id`"):
+        ledger.release("census", CLAIM, draws, once=NAME, request_id=mine)
+    assert draws.count == 0
+
+
+def test_a_released_function_names_the_answer_of_each_call(ledger: Accountant) -> None:
+    @ledger.released("census", CLAIM)
+    def count(least: int) -> int:
+        return least
+
+    assert count(1, once="one") == count(5, once="one") == 1  # type: ignore[call-arg]
+    assert count(5, once="five") == 5  # type: ignore[call-arg]
+    assert spent(ledger) == "0.02"
+    with pytest.raises(RequestInvalid, match="each call of the function"):
+        ledger.released("census", CLAIM, once=NAME)
+
+
+async def test_the_same_for_event_loops(file: Path, clock: TestClock, draws: Draws) -> None:
+    async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        await ledger.open("census", ONE, by="owner")
+        for _ in range(3):
+            assert await ledger.release("census", CLAIM, draws, once=NAME) == 1001
+        with pytest.raises(NameTaken):
+            await ledger.release("census", "pure:0.02", draws, once=NAME)
+        with pytest.warns(AccountantWarning, match="once=") as told:
+            await ledger.release("census", CLAIM, draws)
+        assert told[0].filename == __file__
+
+
+def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws) -> None:
+    ledger.open("survey", ONE, by="owner")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mine = ledger.new_request_id()
+        for _ in range(2):  # a retry is no second release
+            ledger.release("census", CLAIM, draws, request_id=mine)
+        ledger.release("census", CLAIM, draws, purpose="a mean")
+        ledger.release("census", "pure:0.02", draws)
+        ledger.release("survey", CLAIM, draws)
+        with pytest.raises(NotGranted):
+            ledger.release("survey", "pure:3", draws)
+        with pytest.raises(NotGranted):
+            ledger.release("survey", "pure:3", draws)
+    before = spent(ledger)
+    with pytest.warns(AccountantWarning, match=r'release\(\.\.\., once="NAME"') as told:
+        ledger.release("census", CLAIM, draws)
+    assert told[0].filename == __file__
+    assert (before, spent(ledger)) == ("0.04", "0.05")
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_the_warning_is_an_error_nothing_is_charged(
+    ledger: Accountant, draws: Draws, answers: AnswerStore
+) -> None:
+    ledger.release("census", CLAIM, draws)
+    with pytest.raises(AccountantWarning) as raised:
+        ledger.release("census", CLAIM, draws)
+    assert raised.value.__notes__[0].endswith("not charged")
+    assert spent(ledger) == "0.01"
+    assert answers.unanswered() == []
+
+
+_PROGRAM = """
+import os, sys, time
+from pathlib import Path
+from streams.client import Accountant
+
+directory = Path(sys.argv[2])
+
+def draw():
+    (directory / f"drawn-{os.getpid()}").touch()
+    time.sleep(0.5)
+    return os.getpid()
+
+with Accountant(sys.argv[1], analyst="ana") as ledger:
+    (directory / f"ready-{os.getpid()}").touch()
+    while len(list(directory.glob("ready-*"))) < int(sys.argv[3]):
+        time.sleep(0.005)
+    print(ledger.release("census", "pure:0.01", draw, once="age-by-district", wait=30))
+"""
+
+
+def test_processes_at_once_draw_and_charge_once(file: Path, tmp_path: Path) -> None:
+    with Door(file, SystemClock()) as door, Accountant(door.url) as ledger:
+        ledger.open("census", ONE, by="owner")
+
+        def started(count: int) -> list[str]:
+            arguments = [sys.executable, "-c", _PROGRAM, door.url, str(tmp_path), str(count)]
+            running = [
+                subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(count)
+            ]
+            return [each.communicate(timeout=120)[0] for each in running]
+
+        found = started(2)
+        assert len(set(found)) == 1
+        assert started(1) == found[:1]  # and a later process gets the same
+        assert len(list(tmp_path.glob("drawn-*"))) == 1
+        assert spent(ledger) == "0.01"
+
+
+def test_a_stored_name_needs_no_decision(ledger: Accountant, answers: AnswerStore) -> None:
+    ledger.release("census", CLAIM, lambda: 7, once=NAME)
+    view = ledger.dataset("census")
+    ledger.release("census", CLAIM, lambda: 8, once=NAME)
+    assert ledger.dataset("census") == view
+    assert encode_answer(7) == b"7"
