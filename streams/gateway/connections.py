@@ -7,6 +7,7 @@ import resource
 import ssl
 import time
 from asyncio.sslproto import SSLProtocol
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, cast
 
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from streams.gateway.problems import PROBLEM_JSON, problem
+from streams.gateway.shares import Network, Pool, Wait, host_of
 from streams.gateway.strict_http import StrictConnection
 from streams.logs import get_logger
 
@@ -62,19 +64,22 @@ def room(files: int) -> Room:
 class _State(ServerState):
     """What the server and its connections share."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, pool: Pool) -> None:
         super().__init__()
-        self.most = most
-        self.turned_away = 0
-        self.encrypted = set[_Encrypted]()
+        self.pool = pool
 
 
 class _Connection(H11Protocol):
-    """A connection that ends as it begins where there are too many, and at what is no request."""
+    """A connection that has a place among all, and ends at what is no request.
+
+    Attributes:
+        since: when its request could begin, in seconds of the monotonic clock.
+    """
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
         self.conn: StrictConnection = StrictConnection(h11.SERVER, MOST_HEAD)
+        self.since = time.monotonic()
 
     def data_received(self, data: bytes) -> None:
         # What comes behind a refused request is never read.
@@ -96,10 +101,36 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        state = cast("_State", self.server_state)
-        if len(self.connections) > state.most:
-            state.turned_away += 1
-            transport.abort()
+        if self.scheme == "http":  # else its TLS has the place
+            self._pool.enter(self, host_of(transport.get_extra_info("peername")))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._pool.leave(self)
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for another request."""
+        self.since = time.monotonic()
+        super().on_response_complete()
+
+    def wait(self) -> Wait | None:
+        """Return how it waits for its client, None while it is being answered."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if self.transport.get_write_buffer_size():
+            return None
+        if cycle is None:
+            return Wait(False, self.since)
+        if cycle.response_complete:
+            return Wait(not self.conn.trailing_data[0], self.since)
+        return Wait(False, self.since) if cycle.more_body and not cycle.response_started else None
+
+    def give_way(self) -> None:
+        """End at once."""
+        self.transport.abort()
+
+    @property
+    def _pool(self) -> Pool:
+        return cast("_State", self.server_state).pool
 
 
 def _refusal(connection: StrictConnection) -> bytes:
@@ -132,18 +163,28 @@ class _Encrypted(SSLProtocol):
             ssl_handshake_timeout=int(REQUEST_S),
             ssl_shutdown_timeout=_SHUTDOWN_S,
         )
-        self._shared = cast("_State", inner.server_state)
+        self._inner = inner
+        self._below: asyncio.Transport | None = None
+        self._pool = cast("_State", inner.server_state).pool
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._shared.encrypted.add(self)
+        self._below = cast("asyncio.Transport", transport)
         super().connection_made(transport)
-        if len(self._shared.encrypted) > self._shared.most:
-            self._shared.turned_away += 1
-            cast("asyncio.Transport", transport).abort()
+        self._pool.enter(self, host_of(transport.get_extra_info("peername")))
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._shared.encrypted.discard(self)
+        self._pool.leave(self)
         super().connection_lost(exc)
+
+    def wait(self) -> Wait | None:
+        """Return how it waits for its client, also for the end of the handshake."""
+        has_begun = cast("asyncio.Transport | None", self._inner.transport) is not None
+        return self._inner.wait() if has_begun else Wait(False, self._inner.since)
+
+    def give_way(self) -> None:
+        """End at once."""
+        if self._below is not None:
+            self._below.abort()
 
 
 class _Waiting(NamedTuple):
@@ -177,6 +218,7 @@ class BoundedServer(uvicorn.Server):
         app: what answers.
         tls: what connections are encrypted with, None if they are not.
         most: connections to keep open; what the process has room for if not given.
+        proxies: peers that have no share of their own.
         request_s, unread_s: see `REQUEST_S`, `UNREAD_S`.
         options: as of `uvicorn.Config`.
     """
@@ -187,6 +229,7 @@ class BoundedServer(uvicorn.Server):
         *,
         tls: ssl.SSLContext | None = None,
         most: int | None = None,
+        proxies: Sequence[Network] = (),
         request_s: float = REQUEST_S,
         unread_s: float = UNREAD_S,
         **options: Any,
@@ -207,10 +250,14 @@ class BoundedServer(uvicorn.Server):
             access_log=False,
             lifespan="off",
             backlog=found.backlog,
+            timeout_keep_alive=max(1, int(request_s)),
+            # A second less, so that the client ends it first and loses no request.
+            headers=[("Keep-Alive", f"timeout={max(1, int(request_s) - 1)}")],
             **options,
         )
         super().__init__(config)
-        self._state = self.server_state = _State(most or found.connections)
+        pool = Pool(most or found.connections, proxies)
+        self._state = self.server_state = _State(pool)
         self._request_s, self._unread_s = request_s, unread_s
         self._waiting: dict[_Connection, _Waiting] = {}
 
@@ -240,7 +287,7 @@ class BoundedServer(uvicorn.Server):
             else:
                 connection.transport.close()
         self._waiting = waiting
-        turned_away, self._state.turned_away = self._state.turned_away, 0
+        pool = self._state.pool
+        turned_away, pool.turned_away = pool.turned_away, 0
         if turned_away:
-            most = self._state.most
-            _log.warning("connections_turned_away", count=turned_away, most_open=most)
+            _log.warning("connections_turned_away", count=turned_away, most_open=pool.most)

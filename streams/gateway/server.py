@@ -19,7 +19,7 @@ from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import explained
 from streams.errors import Refused
-from streams.gateway.access import believes_headers, check_access, tls_of
+from streams.gateway.access import believes_headers, check_access, proxies_of, tls_of
 from streams.gateway.access.open_datasets import say_what_is_open
 from streams.gateway.app import create_app
 from streams.gateway.connections import BoundedServer
@@ -57,6 +57,7 @@ class GatewayServer(BoundedServer):
         super().__init__(
             app,
             tls=tls_of(settings),
+            proxies=proxies_of(settings),
             proxy_headers=believes_headers(settings),
             server_header=False,
             timeout_graceful_shutdown=_GRACE_S,

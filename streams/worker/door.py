@@ -112,6 +112,7 @@ class WorkerDoor:
         self._server = _Server(
             answer_head(app),
             tls=tls_of(settings),
+            proxies=proxies_of(settings),
             proxy_headers=believes_headers(settings),
             host=host,
             port=port,

@@ -30,6 +30,8 @@ MOST_STREAMS: Final = 500
 have by default, and requests need theirs."""
 MOST_STREAMS_OF_ONE: Final = 50
 """Of those, streams of one name where the door knows who asks: the others need theirs."""
+FOR_NEW_NAMES: Final = MOST_STREAMS // 10
+"""The last of all streams, which are for names that have none."""
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
 _MEDIA_TYPE: Final = "text/event-stream"
@@ -112,8 +114,10 @@ def _not_ours(text: str, why: str) -> Told:
     return Told(answer)
 
 
-def _too_many(name: str) -> Told:
-    what = f"{name} has {MOST_STREAMS_OF_ONE} streams of events open, which is the most of one name"
+def _too_many(name: str, open_: int) -> Told:
+    what = f"{name} has {open_} streams of events open, which is the most of one name"
+    if open_ < MOST_STREAMS_OF_ONE:
+        what += f" while {MOST_STREAMS - FOR_NEW_NAMES} are open in all"
     headers = {"Retry-After": str(_AGAIN_S)}
     return Told(
         problem(429, "too_many_streams", f"{what}: end one, or connect again", headers=headers)
@@ -165,8 +169,10 @@ class Streams:
             name: whose it is; None where the door knows nobody.
         Raises: Unavailable: there are `MOST_STREAMS` already. Told: this name has too many (429).
         """
-        if name is not None and sum(each.name == name for each in self.open) >= MOST_STREAMS_OF_ONE:
-            raise _too_many(name)
+        own = 0 if name is None else sum(each.name == name for each in self.open)
+        is_nearly_full = len(self.open) >= MOST_STREAMS - FOR_NEW_NAMES
+        if name is not None and own >= (1 if is_nearly_full else MOST_STREAMS_OF_ONE):
+            raise _too_many(name, own)
         if len(self.open) >= MOST_STREAMS:
             what = f"{MOST_STREAMS} streams of events are open already"
             raise Unavailable(f"{what}: end one, or connect again later")

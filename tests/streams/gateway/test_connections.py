@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import os
 import resource
 import socket
@@ -20,6 +21,7 @@ from litestar import Litestar, Request, get, post
 from litestar.response import Stream
 
 from streams.gateway.connections import REQUEST_S, BoundedServer, Room, room
+from tests.streams.gateway.door import eventually
 
 pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
 
@@ -178,7 +180,9 @@ async def test_a_body_that_comes_in_pieces_in_time_is_answered() -> None:
 
 
 async def test_connections_beyond_the_most_end_at_once_and_the_others_stay() -> None:
-    async with served(most=3, request_s=30.0) as port, contextlib.AsyncExitStack() as opened:
+    proxies = [ipaddress.ip_network("127.0.0.1")]  # which has no share, so that all count alike
+    bounds = {"most": 3, "proxies": proxies, "request_s": 30.0}
+    async with served(**bounds) as port, contextlib.AsyncExitStack() as opened:
         kept = [await opened.enter_async_context(connected(port)) for _ in range(3)]
         for connection in kept:
             assert await answered(connection) == b"done"
@@ -190,6 +194,32 @@ async def test_connections_beyond_the_most_end_at_once_and_the_others_stay() -> 
         kept[0][1].close()
         await kept[0][1].wait_closed()
         await another_is_answered(port)
+
+
+async def test_half_sent_headers_of_one_peer_keep_nobody_out() -> None:
+    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+        # One that is being answered, from the same address as what follows.
+        stream = await opened.enter_async_context(connected(port))
+        stream[1].write(HEAD % b"GET /events" + b"\r\n")
+        halves = []
+        for _ in range(150):
+            half = await opened.enter_async_context(connected(port))
+            half[1].write(b"GET /at-")
+            halves.append(half)
+        async with connected(port) as honest:
+            assert await answered(honest) == b"done"
+            assert await answered(honest) == b"done"
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await stream[0].readuntil(b"0\r\n\r\n")).count(b"beat") == 5
+        ends = [reader.at_eof() or reader.exception() is not None for reader, _ in halves]
+        assert ends[0]
+        assert 0 < ends.count(False) <= 30  # the newest of them
+
+
+async def test_connections_are_told_how_long_they_may_be_idle() -> None:
+    async with served(request_s=10.0) as port, connected(port) as (reader, writer):
+        writer.write(REQUEST)
+        assert b"keep-alive: timeout=9" in (await reader.readuntil(b"\r\n\r\n")).lower()
 
 
 @pytest.mark.parametrize("asked", [1, 3])
@@ -275,7 +305,7 @@ def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -
                     break
             assert time.monotonic() < until
             time.sleep(0.5)
+        eventually(lambda: "connections_turned_away" in (tmp_path / "log").read_text())
     log = (tmp_path / "log").read_text()
-    assert "connections_turned_away" in log
     assert "out of system resource" not in log
     assert len(log) < 10_000

@@ -7,10 +7,44 @@ from pathlib import Path
 
 import httpx
 import jsonschema_rs
+import pytest
 
-from streams.gateway.events.route import MOST_STREAMS_OF_ONE
+from streams.clock import SystemClock
+from streams.embedded.service import EmbeddedService
+from streams.errors import Unavailable
+from streams.gateway.context import Context
+from streams.gateway.events.route import (
+    FOR_NEW_NAMES,
+    MOST_STREAMS,
+    MOST_STREAMS_OF_ONE,
+    Streams,
+)
+from streams.gateway.problems import Told
+from streams.settings import Settings
 from tests.streams.gateway.access.roles_door import RolesDoor
 from tests.streams.gateway.door import eventually
+
+
+async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> None:
+    service = EmbeddedService.open(tmp_path / "ledger.db", Settings())
+    try:
+        context, streams = Context(service, Settings(), SystemClock()), Streams()
+        for number in range(MOST_STREAMS - FOR_NEW_NAMES):
+            streams.begin(context, f"name{number % 10}")
+        with pytest.raises(Told):
+            streams.begin(context, "name3")
+        for number in range(FOR_NEW_NAMES):
+            new = streams.begin(context, f"new{number}")
+            with pytest.raises(Told):
+                streams.begin(context, f"new{number}")
+        with pytest.raises(Unavailable):
+            streams.begin(context, "newest")
+        new.close()
+        streams.begin(context, "newest")
+        for reading in list(streams.open):
+            reading.close()
+    finally:
+        await service.close()
 
 
 def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
