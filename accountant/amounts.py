@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.errors import RequestInvalid
-from accountant.fractional import PARTS, Fractional, whole_parts
+from accountant.fractional import whole_parts
 
 Units = int | float
 """A non-negative amount in units of 1e-40, a `Fractional` where it is no whole number of them, or
@@ -99,13 +99,6 @@ def exact_cost(value: Decimal | Fraction) -> int:
         return scaled.numerator
     exact = whole_parts(scaled)
     return cost_up(value) if exact is None else exact
-
-
-def decimal_cost(units: Units) -> Units:
-    """Return what `cost_up` makes of an amount: whole units, and 20 digits where it was none."""
-    if type(units) is not Fractional:
-        return units
-    return cost_up(Fraction(units.parts, PARTS * UNIT))
 
 
 def budget_down(value: Decimal | Fraction) -> int:

@@ -1,10 +1,12 @@
 """Errors of the accountant, by what the caller must do.
 
 BudgetError
-|- RequestInvalid     decide it `invalid`; the ledger is untouched
-`- LedgerFault        stop using this state and refold the partition
-   `- LogDamaged      refolding cannot help: an operator must look
-      `- MadeByNewer  run the newer version
+|- RequestInvalid          decide it `invalid`; the ledger is untouched
+`- LedgerFault             stop using this state and refold the partition
+   `- LogDamaged           refolding cannot help: an operator must look
+      `- MadeByAnother        nothing is damaged: it is not this version that can read it
+         |- MadeByNewer       run the newer version
+         `- MadeByUnreleased  start a new ledger
 """
 
 from __future__ import annotations
@@ -111,11 +113,34 @@ class LogDamaged(LedgerFault):
     """The decision log itself contradicts its own rules."""
 
 
-class MadeByNewer(LogDamaged):
+class MadeByAnother(LogDamaged):
+    """Another version of this program made the record: this one must not go on with the log."""
+
+
+class MadeByNewer(MadeByAnother):
     """A newer version of this program made the record: this one must not go on with the log."""
 
     def __init__(self, what: str, made_by: int, known: int) -> None:
         super().__init__(
             f"the record was made by {what} {made_by}, this version knows {what} up to {known}: "
             "run the newer version"
+        )
+
+
+class MadeByUnreleased(MadeByAnother):
+    """A version before the first release made this: its format is no longer read.
+
+    Args:
+        what: what was made so: a file, a record.
+    """
+
+    def __init__(self, what: str = "the record") -> None:
+        self.what = what
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} was written by a version before the first release, whose format is no "
+            "longer read. Start a new ledger in another place (docs/upgrading.md), and keep this "
+            "one as it is"
         )

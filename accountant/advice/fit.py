@@ -61,7 +61,7 @@ def budget_of(view: DatasetView) -> Budget:
 
     Raises: LogDamaged: the view does not fit its own policy.
     """
-    plan = stored_plan(view.policy, tuple(view.budget.values()), view.exact)
+    plan = stored_plan(view.policy, tuple(view.budget.values()))
     _, totals = totals_from(plan, view.totals, view.rounded_up)
     return Budget(plan, totals[: plan.width], view.closed or view.halted)
 
@@ -70,7 +70,7 @@ def fit(claim: Claim, budget: Budget) -> Fit:
     """Return how often a claim fits the rest of a budget."""
     kind, capacity = budget.plan.kind, budget.plan.capacity
     asked = checked(claim)
-    cost = price(asked, kind.needs, budget.plan.exact)
+    cost = price(asked, kind.needs)
     unit = kind.sums[0]
     cap = budget.plan.cap
     of_others = asked.only_for and asked.only_for != budget.plan.policy.neighbours

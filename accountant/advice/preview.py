@@ -119,9 +119,9 @@ def _more(standing: Standing | None, ledger: Ledger, claim: CheckedClaim) -> int
     """Return how many such claims fit at every level, one after another."""
     if standing is None:
         plan = ledger.plan
-        return plan.kind.count(plan.capacity, ledger.spent, price(claim, plan.priced, plan.exact))
+        return plan.kind.count(plan.capacity, ledger.spent, price(claim, plan.priced))
     kind = together(standing, ledger)
-    return kind.count((), (), price(claim, kind.needs, ledger.plan.exact))
+    return kind.count((), (), price(claim, kind.needs))
 
 
 def more_like(claim: Claim, view: DatasetView, *, decision: Decision | None = None) -> int | None:

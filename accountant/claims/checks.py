@@ -28,11 +28,10 @@ class CheckedClaim:
         mechanisms: how many mechanisms it holds.
         keys: how many JSON keys its fields took on the wire.
         only_for: the one neighbouring relation that the claim is valid for, "" for any.
-        prices, prices_before: its prices by the names of their sums, the latter for datasets that
-            were opened before fractions were kept; `price.price` fills them.
+        prices: its prices by the names of their sums; `price.price` fills them.
     """
 
-    __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices", "prices_before")
+    __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices")
 
     def __init__(self, claim: Claim) -> None:
         if depth(claim) > MOST_DEPTH:
@@ -45,7 +44,6 @@ class CheckedClaim:
         self.keys = _keys(claim)
         self.only_for = max((plain(atom).only_for for atom, _ in atoms(claim)), default="")
         self.prices: dict[tuple[str, ...], Any] = {}
-        self.prices_before: dict[tuple[str, ...], Any] = {}
 
 
 def _keys(claim: Claim) -> int:

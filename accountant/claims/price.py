@@ -7,7 +7,7 @@ needs. A claim that has no finite amount in a sum adds `INFINITE` to it, never z
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -20,13 +20,11 @@ from accountant.amounts import (
     INFINITE,
     UNIT,
     Units,
-    cost_up,
-    decimal_cost,
     exact_cost,
     format_units,
 )
 from accountant.claims import CheckedClaim, Claim, SubsampledGaussian, atoms, plain
-from accountant.claims.promises import Amount, Promise, promise, promise_before
+from accountant.claims.promises import Amount, Promise, promise
 from accountant.conversions.mean_loss import mean_loss
 from accountant.conversions.renyi_subsampled import terms
 from accountant.conversions.residue_step import MOST_EPSILON_IN_DOUBLES
@@ -155,51 +153,44 @@ class Price:
     fractional: bool = False
 
 
-def price(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) -> Price:
-    """Return what a claim adds to `sums`; the same object for the same arguments.
-
-    Args:
-        exact: False for a dataset that was opened by rules before 3: what is no whole number of
-            units is then rounded up to 20 digits, and promises are `promise_before`.
-    """
-    prices = claim.prices if exact else claim.prices_before
-    known: Price | None = prices.get(sums)
+def price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
+    """Return what a claim adds to `sums`; the same object for the same arguments."""
+    known: Price | None = claim.prices.get(sums)
     if known is None:
-        known = prices[sums] = _price(claim, sums, exact)
+        known = claim.prices[sums] = _price(claim, sums)
     return known
 
 
-def is_too_much(claim: CheckedClaim, sums: tuple[str, ...], exact: bool = True) -> bool:
+def is_too_much(claim: CheckedClaim, sums: tuple[str, ...]) -> bool:
     """Tell whether a batch is refused because its price takes too long to compute."""
     if claim.mechanisms == 1:
         return False
     kinds = {atom for atom, _ in atoms(claim.claim)}
-    return sum(_work(atom, sums, exact) for atom in kinds) > MOST_WORK
+    return sum(_work(atom, sums) for atom in kinds) > MOST_WORK
 
 
-def _work(atom: Claim, sums: tuple[str, ...], exact: bool) -> int:
+def _work(atom: Claim, sums: tuple[str, ...]) -> int:
     if isinstance(plain(atom), SubsampledGaussian):
         orders = [name.removeprefix("renyi_") for name in sums if name.startswith("renyi_")]
-        return sum(terms(Decimal(order), below_two=exact) for order in orders)
+        return sum(terms(Decimal(order)) for order in orders)
     if "pure_epsilon" in sums:
-        epsilon = _promise(atom, exact).pure_epsilon
+        epsilon = promise(atom).pure_epsilon
         return _EXACT_ROOT if epsilon is not None and epsilon > MOST_EPSILON_IN_DOUBLES else 0
     return 0
 
 
-def _price(claim: CheckedClaim, sums: tuple[str, ...], exact: bool) -> Price:
-    if is_too_much(claim, sums, exact):
+def _price(claim: CheckedClaim, sums: tuple[str, ...]) -> Price:
+    if is_too_much(claim, sums):
         return _as_price(claim, sums, [INFINITE] * len(sums), [])
     amounts: list[Units] = [0] * len(sums)
     parts: list[tuple[Promise, int]] = []
     for atom, times in atoms(claim.claim):
         # Each mechanism is rounded up by itself, so a batch costs as much as its parts.
-        for i, more in enumerate(_amounts(atom, sums, exact)):
+        for i, more in enumerate(_amounts(atom, sums)):
             # Python cannot add inf to an integer beyond every float: it raises OverflowError.
             unbounded = INFINITE in (amounts[i], more)
             amounts[i] = INFINITE if unbounded else amounts[i] + more * times
-        worth = _promise(atom, exact)
-        parts.append((worth if exact else _in_decimals(worth), times))
+        parts.append((promise(atom), times))
     return _as_price(claim, sums, amounts, parts)
 
 
@@ -215,25 +206,7 @@ def _as_price(
     return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts), text, fractional)
 
 
-def _promise(atom: Claim, exact: bool) -> Promise:
-    return promise(atom) if exact else promise_before(atom)
-
-
-def _in_decimals(worth: Promise) -> Promise:
-    """Return a promise with what filters read of the parts of a batch rounded up to 20 digits."""
-    return replace(
-        worth,
-        mu_squared=_decimal_up(worth.mu_squared),
-        pure_epsilon=_decimal_up(worth.pure_epsilon),
-    )
-
-
-def _decimal_up(amount: Amount | None) -> Amount | None:
-    return None if amount is None else Fraction(cost_up(amount), UNIT)
-
-
 @lru_cache(maxsize=16_384)
-def _amounts(atom: Claim, sums: tuple[str, ...], exact: bool) -> tuple[Units, ...]:
-    worth = _promise(atom, exact)
-    own = [amount(name, worth) for name in sums]
-    return tuple(own if exact else map(decimal_cost, own))
+def _amounts(atom: Claim, sums: tuple[str, ...]) -> tuple[Units, ...]:
+    worth = promise(atom)
+    return tuple([amount(name, worth) for name in sums])

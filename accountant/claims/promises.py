@@ -123,19 +123,6 @@ def _interactive(whole: Promise) -> Promise:
     return replace(whole, loss=None) if whole.delta else whole
 
 
-def promise_before(claim: c.Claim) -> Promise:
-    """Return the promise as rules before 3 counted it.
-
-    What has a bound was pure DP alone, and a sample below order 2 had the chord from order 1.
-    """
-    worth, within = promise(claim), c.plain(claim)
-    if isinstance(within, c.SubsampledGaussian):
-        return _subsampled(within, below_two=False)
-    if worth.pure_epsilon == worth.epsilon:
-        return worth
-    return replace(worth, pure_epsilon=worth.epsilon)
-
-
 def _pure(epsilon: Fraction) -> Promise:
     rho = Fraction(pure_rho(epsilon))
     return Promise(
@@ -181,14 +168,14 @@ def _gaussian(rho: Fraction) -> Promise:
     return replace(_zcdp(rho), mu_squared=2 * rho)
 
 
-def _subsampled(claim: c.SubsampledGaussian, *, below_two: bool = True) -> Promise:
+def _subsampled(claim: c.SubsampledGaussian) -> Promise:
     # The same mechanism at rate 1, a plain Gaussian, dominates it.
     plain = _gaussian(_rho_of(claim))
     if not plain.rho:
         return plain
     noise = Fraction(claim.sigma) / Fraction(claim.sensitivity)
     curve = partial(subsampled_gaussian_renyi, rate=Fraction(claim.rate), noise=noise)
-    return replace(plain, renyi=curve if below_two else partial(curve, below_two=False))
+    return replace(plain, renyi=curve)
 
 
 def _ex_post(claim: c.ExPost) -> Promise:

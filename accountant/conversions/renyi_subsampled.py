@@ -25,19 +25,17 @@ _PARTS: Final = 8  # of the way from order 1 to 2, at each of which a bound is c
 _BELOW_TWO: Final = 1536  # terms that take as long as those bounds
 
 
-def terms(order: Decimal, *, below_two: bool = True) -> int:
+def terms(order: Decimal) -> int:
     """Return how many terms `subsampled_gaussian_renyi` sums, half a microsecond each."""
     below = int(order)
-    if below_two and below == 1:
+    if below == 1:
         return _BELOW_TWO
     if order > MOST_TERMS - 1:
         return 0
     return below if order == below else 2 * below + 1
 
 
-def subsampled_gaussian_renyi(
-    order: Real, *, rate: Fraction, noise: Fraction, below_two: bool = True
-) -> Real:
+def subsampled_gaussian_renyi(order: Real, *, rate: Fraction, noise: Fraction) -> Real:
     """Return D_alpha of a Gaussian on a Poisson sample, for neighbours by add or remove.
 
     An order between integers gets the chord of (alpha - 1) D_alpha, which is convex (the
@@ -49,7 +47,6 @@ def subsampled_gaussian_renyi(
         order: alpha > 1.
         rate: q, the probability that a unit is in the sample, independently, 0 to 1.
         noise: s, standard deviation over l2 sensitivity, > 0.
-        below_two: False charges orders below 2 by the chord from 1 to 2 alone, as rules before 3.
     Source: Mironov, Talwar and Zhang 2019 Thm 5 (the direction that dominates) and section
     3.3 (integer orders); below order 2 docs/theory.md, section 1.
     """
@@ -61,7 +58,7 @@ def subsampled_gaussian_renyi(
         alpha = exact_or_up(order)
         if exact_or_up(rate) >= 1 or alpha > MOST_TERMS - 1 or alpha * exact_or_up(plain) > _MOST:
             return plain
-        if below_two and below == 1:
+        if below == 1:
             log_moment = _below_two(alpha, rate, noise)
             sampled = up(log_moment / (alpha - 1))
             return sampled if Fraction(sampled) <= plain else plain

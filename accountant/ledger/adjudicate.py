@@ -91,7 +91,7 @@ def adjudicate(
         return _refuse(ledger, Reason.UNIT_MISMATCH, at, None)
     if claim.only_for and claim.only_for != policy.neighbours:
         return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, None)
-    asked = price(claim, plan.priced, plan.exact)
+    asked = price(claim, plan.priced)
     totals = ledger.totals
     width = plan.width
     spent = plan.kind.charge(plan.capacity, totals[:width], asked)
@@ -234,7 +234,7 @@ def _refuse_exhausted(
 def _offer(ledger: Ledger, claim: CheckedClaim, standing: Standing | None) -> str | None:
     plan = ledger.plan
     kind = plan.offered if standing is None else together(standing, ledger)
-    return largest(claim.claim, kind, plan.capacity, ledger.spent, plan.exact)
+    return largest(claim.claim, kind, plan.capacity, ledger.spent)
 
 
 def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) -> str | None:
@@ -246,7 +246,7 @@ def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) 
     kind = plan.kind
     if fits is None or not isinstance(kind, BesideBasic) or kind.has_ended(spent):
         return None
-    asked = price(CheckedClaim(parse_claim(fits)), kind.needs, plan.exact)
+    asked = price(CheckedClaim(parse_claim(fits)), kind.needs)
     return None if kind.filter_fits(plan.capacity, spent, asked) else kind.name
 
 

@@ -11,13 +11,12 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled import CompiledPolicy, open_plan
-from accountant.records import Amend, Close, Open, keeps_fractions
-from accountant.records.members import MEMBERS_SINCE
+from accountant.records import Amend, Close, Open
 from accountant.records.outcomes import Outcome, Reason
 
 
 def administer(
-    ledger: Ledger | None, record: Open | Amend | Close, at: int, rules: int
+    ledger: Ledger | None, record: Open | Amend | Close, at: int
 ) -> tuple[Ledger, Verdict, dict[str, object]]:
     """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
 
@@ -25,11 +24,10 @@ def administer(
         ledger: the ledger before the record; None only if the record first opens the dataset.
         record: a record whose fields are checked.
         at: the decision's time, milliseconds since 1970.
-        rules: number of the rules that decide.
     """
     if isinstance(record, Open):
         if ledger is None:
-            return _open(record, at, rules)
+            return _open(record, at)
         return _refused(ledger, Reason.ALREADY_OPENED, at)
     assert ledger is not None
     if ledger.closed:
@@ -44,13 +42,12 @@ def administer(
     return closed, Verdict(Outcome.CLOSED), {}
 
 
-def _open(record: Open, at: int, rules: int) -> tuple[Ledger, Verdict, dict[str, object]]:
-    plan = open_plan(resolve(record.policy), keeps_fractions(rules))
+def _open(record: Open, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+    plan = open_plan(resolve(record.policy))
     ledger, extra = Ledger.opened(record.dataset, plan, at), _policy_fields(plan)
-    if rules >= MEMBERS_SINCE:
-        owners = (record.by,) if record.owners is UNSET else record.owners
-        extra["owners"] = owners
-        ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
+    owners = (record.by,) if record.owners is UNSET else record.owners
+    extra["owners"] = owners
+    ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
     return ledger, Verdict(Outcome.OPENED), extra
 
 
@@ -66,7 +63,7 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
         access=before.access if record.access is None else record.access,
         visibility=before.visibility if record.visibility is None else record.visibility,
     )
-    plan = CompiledPolicy(policy, ledger.plan.capacity, ledger.plan.exact)
+    plan = CompiledPolicy(policy, ledger.plan.capacity)
     crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
     amended = _after_decision(ledger, at, plan=plan, crossed=crossed)
     return amended, Verdict(Outcome.AMENDED), _policy_fields(plan)
@@ -92,7 +89,7 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
         for field in ("access", "visibility", "population")
         if getattr(wanted, field) is UNSET
     }
-    plan = open_plan(resolve(msgspec.structs.replace(wanted, **kept)), before.exact)
+    plan = open_plan(resolve(msgspec.structs.replace(wanted, **kept)))
     was, now = guarantee_of(before.policy), guarantee_of(plan.policy)
     same = all(
         getattr(before.policy, field) == getattr(plan.policy, field)

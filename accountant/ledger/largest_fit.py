@@ -15,7 +15,6 @@ from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat, c
 from accountant.claims.price import Price, price
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
-from accountant.filters import Filter
 
 # The offered parameter has 4 significant digits, rounded toward the smaller cost.
 _SAFER: Final = {
@@ -51,38 +50,26 @@ def largest(
     kind: Offered,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
-    exact: bool = True,
 ) -> str | None:
     """Return the largest claim like `claim` that fits, as text, None if no such claim fits.
 
     The result differs from `claim` in its knob alone (epsilon, rho, sigma, times, ...), which has
     4 digits, rounded toward the smaller cost. The filter has confirmed that the result fits.
-
-    Args:
-        exact: whether the dataset keeps fractions, as of `price`.
     """
     if isinstance(claim, AllOf):
         return None
     if isinstance(claim, Interactive):
         # It costs what its claim costs, so the largest one is that of its claim.
-        found = largest(claim.claim, kind, capacity, spent, exact)
+        found = largest(claim.claim, kind, capacity, spent)
         return None if found is None else claim_text(Interactive(parse_claim(found)))
     if isinstance(claim, Repeat):
-        single = price(checked(claim.claim), kind.needs, exact)
+        single = price(checked(claim.claim), kind.needs)
         times = kind.count(capacity, spent, single)
-        if times and not _is_counted(kind, exact):
-            times = _most_times(claim, kind, capacity, spent, times, exact)
+        if times and not kind.adds_up:
+            # What a batch repeats is charged part by part, which may cost more.
+            times = _most_times(claim, kind, capacity, spent, times)
         return claim_text(Repeat(claim.claim, times)) if times else None
-    return _search(claim, kind, capacity, spent, exact)
-
-
-def _is_counted(kind: Offered, exact: bool) -> bool:
-    """Tell whether as many claims fit in one request as fit one after another.
-
-    Elsewhere what a batch repeats is charged part by part, which may cost more. Datasets that
-    keep no fractions were offered the count of their filter, and audits decide that again.
-    """
-    return kind.adds_up or (not exact and isinstance(kind, Filter))
+    return _search(claim, kind, capacity, spent)
 
 
 def _most_times(
@@ -91,12 +78,11 @@ def _most_times(
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
     most: int,
-    exact: bool,
 ) -> int:
     """Return how many of at most `most` claims one request may ask for: each alone is within."""
 
     def fits(times: int) -> bool:
-        asked = price(CheckedClaim(Repeat(claim.claim, times)), kind.needs, exact)
+        asked = price(CheckedClaim(Repeat(claim.claim, times)), kind.needs)
         return kind.fits(capacity, spent, asked)
 
     if fits(most):
@@ -114,7 +100,6 @@ def _search(
     kind: Offered,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
-    exact: bool,
 ) -> str | None:
     asked = Decimal(getattr(claim, claim.knob))
     if not asked:
@@ -123,13 +108,13 @@ def _search(
     def claim_at(value: Decimal) -> Claim | None:
         """Return the claim with this value of its knob, None if it does not fit."""
         less = msgspec.structs.replace(claim, **{claim.knob: _plain(value)})
-        fits = kind.fits(capacity, spent, price(CheckedClaim(less), kind.needs, exact))
+        fits = kind.fits(capacity, spent, price(CheckedClaim(less), kind.needs))
         return less if fits else None
 
     def excess(x: float) -> float | None:
         text = f"{math.exp(x):.12g}".replace("e+", "e")
         moved = CheckedClaim(msgspec.structs.replace(claim, **{claim.knob: text}))
-        return kind.excess(capacity, spent, price(moved, kind.needs, exact))
+        return kind.excess(capacity, spent, price(moved, kind.needs))
 
     try:
         solved = _solve(excess, math.log(float(asked)), claim.knob_sign)

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.amounts import INFINITE, UNIT, Units, cost_up, decimal_cost, exact_cost, parse
+from accountant.amounts import INFINITE, UNIT, Units, exact_cost, parse
 from accountant.claims import Brownian, CheckedClaim, ExPost
 from accountant.claims.price import Price, amount, price
 from accountant.claims.promises import Promise, promise
@@ -87,8 +87,7 @@ def settle_ex_post(
     settled = _settled_ex_post(plan, by_basic_alone)
     # Neither is rounded down, so the remaining charge is not below the paid cost. The smaller
     # one, rounded to 20 digits, may exceed the larger one, which is held exactly: return 0.
-    units = exact_cost if plan.exact else cost_up
-    refund = max(0, units(most) - units(cost))
+    refund = max(0, exact_cost(most) - exact_cost(cost))
     returned = tuple([refund if name in settled else 0 for name in plan.sums])
     return Settlement(Ruling.SETTLED, returned)
 
@@ -172,7 +171,7 @@ def voidable_price(plan: CompiledPolicy, claim: CheckedClaim) -> Price:
     Under gdp_residue a pure mechanism is priced as the Gaussian that dominates it, of
     mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon)); other filters use the claim's own price.
     """
-    asked = price(claim, plan.priced, plan.exact)
+    asked = price(claim, plan.priced)
     if plan.kind.adds_up:
         return asked
     parts = tuple([(_dominated(worth), times) for worth, times in asked.parts])
@@ -206,8 +205,7 @@ def _in(plan: CompiledPolicy, sums: tuple[str, ...], parts: Parts) -> tuple[Unit
     def each(name: str, worth: Promise) -> Units:
         if name in (WITHOUT, ENDED):
             return 0
-        own = amount(name, worth)
-        return own if plan.exact else decimal_cost(own)
+        return amount(name, worth)
 
     return tuple([sum(each(name, worth) * n for worth, n in parts) for name in sums])
 

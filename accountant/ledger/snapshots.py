@@ -11,7 +11,7 @@ from accountant.errors import LogDamaged
 from accountant.fractional import Fractional, excess_text, less_excess, written
 from accountant.ledger import Ledger
 from accountant.policy.compiled import CompiledPolicy, stored_plan
-from accountant.records import Decision, Snapshot, decode_policy
+from accountant.records import FORMAT, Decision, Snapshot, decode_policy
 
 
 def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
@@ -27,6 +27,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
     else:
         totals, odometers = decision.totals, decision.odometers
     return Snapshot(
+        version=FORMAT,
         dataset=ledger.dataset,
         generation=ledger.generation,
         sequence=ledger.sequence,
@@ -41,7 +42,6 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         opened_at=ledger.opened_at,
         changed_at=ledger.changed_at,
         halted=True if ledger.halted else msgspec.UNSET,
-        exact=True if plan.exact else msgspec.UNSET,
         owners=ledger.owners or msgspec.UNSET,
         members=ledger.members or msgspec.UNSET,
         granted_at=ledger.granted_at or msgspec.UNSET,
@@ -55,7 +55,7 @@ def restored(row: Snapshot) -> Ledger:
 
     Raises: LogDamaged: the row does not fit its own policy.
     """
-    plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()), bool(row.exact))
+    plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()))
     mechanisms, totals = totals_from(plan, row.totals, row.rounded_up or None)
     return Ledger(
         dataset=row.dataset,
@@ -105,8 +105,6 @@ def totals_from(
     try:
         totals = [parse_units(str(wire[name])) for name in plan.sums]
         if rounded_up:
-            if not plan.exact:
-                raise ValueError("this dataset keeps no fractions")
             for name, text in rounded_up.items():
                 i = plan.sums.index(name)
                 totals[i] = less_excess(_finite(totals[i]), text)

@@ -30,6 +30,8 @@ from accountant.partition.levels import standing_in
 from accountant.partition.owners.order import order
 from accountant.partition.permits import may_ask
 from accountant.records import (
+    FORMAT,
+    RULES,
     Decision,
     FieldError,
     First,
@@ -73,7 +75,7 @@ def decide(draft: Draft, record: Input, clock: int) -> Encoded:
         return _decide_checked(draft, record, record.value, record.checked)
     try:
         body = canonical(record.value)
-        checked = check(record.source, body, draft.rules)
+        checked = check(record.source, body)
     except Undecodable as error:
         wrong = FieldError("body", str(error), "")
         return _append(draft, record, Outcome.INVALID, error.reason, error=wrong)
@@ -179,7 +181,6 @@ def _grant(
     spent = after.totals[0]
     value, amounts = grant(
         draft.head,
-        draft.rules,
         (iso(draft.decided_at), iso(draft.floor)),
         after,
         verdict,
@@ -214,11 +215,12 @@ def _ledger_decision(
 ) -> Decision:
     price = verdict.price
     decision = Decision(
+        version=FORMAT,
         partition_sequence=draft.sequence + 1,
         previous=draft.head,
         decided_at=iso(draft.decided_at),
         floor=iso(draft.floor),
-        rules=draft.rules,
+        rules=RULES,
         outcome=verdict.outcome,
         reason=verdict.reason,
         dataset=ledger.dataset,
@@ -260,11 +262,12 @@ def _append(
 ) -> Encoded:
     """Append a decision that leaves every ledger as it is."""
     decision = Decision(
+        version=FORMAT,
         partition_sequence=draft.sequence + 1,
         previous=draft.head,
         decided_at=iso(draft.decided_at),
         floor=iso(draft.floor),
-        rules=draft.rules,
+        rules=RULES,
         outcome=outcome,
         reason=reason,
         source=Origin(record.source, draft.partition.genesis.partition, record.offset),

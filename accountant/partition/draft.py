@@ -21,6 +21,7 @@ from accountant.partition.ids import Remembered, end_of_second_before, oldest_te
 from accountant.partition.level_table import LevelChanges
 from accountant.partition.member_table import MemberChanges
 from accountant.records import (
+    FORMAT,
     RULES,
     Decision,
     Genesis,
@@ -31,7 +32,6 @@ from accountant.records import (
     partition_row_key,
 )
 from accountant.records.decided import Encoded
-from accountant.records.limits.limits import LIMITS_SINCE
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 
@@ -47,16 +47,14 @@ class Draft:
 
     Attributes:
         partition: what it starts from; never changed before `absorb`.
-        rules: number of the rules that decide.
         ledgers: the datasets touched, as they are now.
         members, levels: of all datasets, as they are now.
         sequence, head, decided_at, floor, next, branch, key, resets: as in `Partition`, as they
             are now.
     """
 
-    def __init__(self, partition: Partition, *, rules: int = RULES) -> None:
+    def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.rules = rules
         self.sequence = partition.sequence
         self.head = partition.head
         self.decided_at = partition.decided_at
@@ -141,8 +139,7 @@ class Draft:
     def set_back(self, at: int, floor: int) -> None:
         """Set clock and floor back; what is at or below the floor until now stays forgotten."""
         self.decided_at, self.floor, self._full = at, floor, None
-        if self.rules >= LIMITS_SINCE:
-            self.resets = self.resets[0] + 1, at
+        self.resets = self.resets[0] + 1, at
 
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo the next decision, and only that one."""
@@ -238,7 +235,8 @@ class Draft:
             rows.append((name.encode(), value))
         genesis = self.partition.genesis
         last = PartitionRow(
-            rules=self.rules,
+            version=FORMAT,
+            rules=RULES,
             genesis=genesis,
             partition_sequence=self.sequence,
             head=self.head,
@@ -266,7 +264,7 @@ class Draft:
             state.moves += 1
 
     def _absorb(self, state: Partition) -> None:
-        state.rules = self.rules
+        state.rules = RULES
         state.sequence, state.head = self.sequence, self.head
         state.decided_at, state.floor = self.decided_at, self.floor
         state.next, state.branch, state.key = self.next, self.branch, self.key
@@ -286,16 +284,17 @@ class Draft:
         state.full = self._full
 
 
-def genesis_decision(genesis: Genesis, at: int, *, rules: int = RULES) -> Encoded:
+def genesis_decision(genesis: Genesis, at: int) -> Encoded:
     """Return decision 0 of a partition, to be written once, into an empty log."""
-    draft = Draft(Partition(genesis), rules=rules)
+    draft = Draft(Partition(genesis))
     draft.decided_at = at
     decision = Decision(
+        version=FORMAT,
         partition_sequence=0,
         previous=NO_PREVIOUS,
         decided_at=iso(at),
         floor=iso(0),
-        rules=draft.rules,
+        rules=RULES,
         outcome=Outcome.GENESIS,
         genesis=genesis,
     )

@@ -16,7 +16,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, snapshot
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records import FIRST_RULES, encode
+from accountant.records import FORMAT, RULES, encode
 
 _PLANS: Final = 4096
 _COUNTED: Final = ("owners", "members", "granted_at", "levels", "limits")
@@ -48,17 +48,17 @@ def form(plan: CompiledPolicy) -> Form:
     totals = _object('"mechanisms":%s', *[f'"{name}":"%s"' for name in plan.sums])
     left = _object(*[f'"{name}":"%s"' for name in plan.kind.sums])
     odometers = _object(*[f'"{name}":"%s"' for name in plan.reader_names])
-    exact = ',"exact":true' if plan.exact else ""
     policy = bytes(plan.policy_wire).decode().replace("%", "%%")
     return Form(
-        grant='{"type":"decision","partition_sequence":%s,"previous":"%s","decided_at":"%s",'
-        '"floor":"%s"%s,"outcome":"granted","dataset":"%s","generation":%s,"sequence":%s,'
+        grant=f'{{"type":"decision","version":{FORMAT},"partition_sequence":%s,"previous":"%s",'
+        f'"decided_at":"%s","floor":"%s","rules":{RULES},"outcome":"granted",'
+        '"dataset":"%s","generation":%s,"sequence":%s,'
         f'"cost":%s,"totals":{totals}%s,"left":{left},"odometers":{odometers}%s%s,"request":%s,'
         '"source":{"topic":"requests","partition":%s,"offset":%s}%s}',
-        row='{"type":"snapshot","version":1,"dataset":"%s","generation":%s,"sequence":%s,'
+        row=f'{{"type":"snapshot","version":{FORMAT},"dataset":"%s","generation":%s,"sequence":%s,'
         f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%s,'
         f'"odometers":{odometers},"crossed":%s,"exhausted":%s,"closed":false,"opened_at":%s,'
-        f'"changed_at":%s{exact}%s}}',
+        f'"changed_at":%s%s}}',
         totals=2 + len(plan.sums),
         readings=2 + len(plan.sums) + len(plan.kind.sums),
     )
@@ -70,7 +70,6 @@ def _object(*fields: str) -> str:
 
 def grant(
     head: str,
-    rules: int,
     times: tuple[str, str],
     ledger: Ledger,
     verdict: Verdict,
@@ -81,7 +80,6 @@ def grant(
 
     Args:
         head: hash of the record before it.
-        rules: number of the rules that grant it.
         times: `decided_at` and `floor`.
         ledger: after the grant.
         body: the request, canonical: valid UTF-8 without line breaks.
@@ -102,7 +100,6 @@ def grant(
         place[0],
         head,
         *times,
-        "" if rules == FIRST_RULES else f',"rules":{rules}',
         ledger.dataset,
         ledger.generation,
         ledger.sequence,

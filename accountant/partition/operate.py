@@ -9,7 +9,7 @@ from typing import Final
 
 from accountant.errors import RequestInvalid
 from accountant.partition.draft import Draft
-from accountant.records import Decision
+from accountant.records import FORMAT, RULES, Decision
 from accountant.records.decided import Encoded
 from accountant.records.operated.key_changes import KeyChange
 from accountant.records.operated.rollbacks import Rollback
@@ -106,11 +106,12 @@ def _append(
     key_change: KeyChange | None = None,
 ) -> Encoded:
     decision = Decision(
+        version=FORMAT,
         partition_sequence=draft.sequence + 1,
         previous=draft.head,
         decided_at=iso(draft.decided_at),
         floor=iso(draft.floor),
-        rules=draft.rules,
+        rules=RULES,
         outcome=outcome,
         note=note,
         seal=seal,

@@ -14,7 +14,7 @@ from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
 from accountant.partition.level_table import LevelTable
 from accountant.partition.member_table import MemberTable
-from accountant.records import FIRST_RULES, Genesis, NextOffsets, PartitionRow, Source, encode
+from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source, encode
 from accountant.records.limits.rows import level_row_key
 from accountant.records.members import member_row_key
 
@@ -37,8 +37,7 @@ class Partition:
         key: public half of the key that signs checkpoints, None while the log names none.
         full: floor and last second to forget at which the ids were counted and left no room.
         members, levels: of its datasets.
-        resets: how often the clock was set back by rules that know a pace, and to which time at
-            last, in milliseconds.
+        resets: how often the clock was set back, and to which time at last, in milliseconds.
         checksum: of the rows of datasets, members and levels, as far as those are known.
         moves: how often it began or ended to take in changes; an odd number within.
     """
@@ -65,7 +64,7 @@ class Partition:
 
     def __init__(self, genesis: Genesis, *, most_ids: int | None = None) -> None:
         self.genesis = genesis
-        self.rules = FIRST_RULES
+        self.rules = RULES
         self.sequence = -1
         self.head = NO_PREVIOUS
         self.decided_at = 0
@@ -102,6 +101,7 @@ class Partition:
     def row(self) -> PartitionRow:
         """Return the partition's row for `state`."""
         return PartitionRow(
+            version=FORMAT,
             rules=self.rules,
             genesis=self.genesis,
             partition_sequence=self.sequence,

@@ -29,12 +29,7 @@ _NEARLY: Final = (19, 20)
 class CompiledPolicy:
     """A policy with its stored budget; all datasets that have both share it.
 
-    Args:
-        exact: see the attribute.
-
     Attributes:
-        exact: costs between two units of 1e-40 are kept where `fractional.PARTS` has parts for
-            them; False for datasets opened by rules 1 and 2, which round each up to 20 digits.
         policy: resolved, see `policy.resolve`.
         kind: its filter.
         additive: a granted claim adds exactly its price to the filter's totals.
@@ -64,7 +59,6 @@ class CompiledPolicy:
         "capacity",
         "dates_grants",
         "ended",
-        "exact",
         "horizon_seconds",
         "kind",
         "members_only",
@@ -81,7 +75,7 @@ class CompiledPolicy:
         "width",
     )
 
-    def __init__(self, policy: Policy, capacity: tuple[Units, ...], exact: bool = True) -> None:
+    def __init__(self, policy: Policy, capacity: tuple[Units, ...]) -> None:
         kind: Filter = filter_of(policy)
         odometers = policy.odometers or ()
         budget = parse_budget(policy)
@@ -95,7 +89,6 @@ class CompiledPolicy:
             shared = kind.sums if additive else ()
             names += [name for name in needed if name not in names and name not in shared]
         self.policy = policy
-        self.exact = exact
         self.kind = kind
         self.additive = additive
         self.sums = (*kind.state, *names)
@@ -148,11 +141,8 @@ def _thresholds(alert_at: tuple[str, ...], capacity: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def open_plan(policy: Policy, exact: bool = True) -> CompiledPolicy:
+def open_plan(policy: Policy) -> CompiledPolicy:
     """Return a resolved policy compiled, with the filter's capacity rounded down.
-
-    Args:
-        exact: as of `CompiledPolicy`.
 
     Raises: RequestInvalid: the filter cannot use the policy's budget.
     """
@@ -166,14 +156,10 @@ def open_plan(policy: Policy, exact: bool = True) -> CompiledPolicy:
         raise RequestInvalid("policy", rule, format_units(capacity[0]))
     if policy.most_per_request is not UNSET:
         check_cap(policy.most_per_request, capacity, field="policy.most_per_request")
-    return CompiledPolicy(policy, capacity, exact)
+    return CompiledPolicy(policy, capacity)
 
 
 @lru_cache(maxsize=4096)
-def stored_plan(policy: Policy, budget: tuple[str, ...], exact: bool) -> CompiledPolicy:
-    """Return a policy compiled with the capacity stored at opening, never computed again.
-
-    Args:
-        exact: as of `CompiledPolicy`.
-    """
-    return CompiledPolicy(policy, tuple(parse_units(text) for text in budget), exact)
+def stored_plan(policy: Policy, budget: tuple[str, ...]) -> CompiledPolicy:
+    """Return a policy compiled with the capacity stored at opening, never computed again."""
+    return CompiledPolicy(policy, tuple(parse_units(text) for text in budget))

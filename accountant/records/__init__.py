@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from accountant.records.made_by import FORMAT, RULES, Format, check_maker
 from accountant.records.records import (
     DECODE_ERRORS,
-    FIRST_RULES,
     NO_REQUEST,
-    RULES,
-    VERSION,
     Decision,
     FieldError,
     First,
     Genesis,
     Origin,
     Snapshot,
-    check_maker,
     decode_decision,
     decode_policy,
     decode_snapshot,
     encode,
-    keeps_fractions,
 )
 from accountant.records.requests import (
+    VERSION,
     AdminRecord,
     Amend,
     Body,
@@ -42,7 +39,7 @@ from accountant.records.state_rows import (
 
 __all__ = [
     "DECODE_ERRORS",
-    "FIRST_RULES",
+    "FORMAT",
     "NO_REQUEST",
     "RULES",
     "VERSION",
@@ -53,6 +50,7 @@ __all__ = [
     "Decision",
     "FieldError",
     "First",
+    "Format",
     "Genesis",
     "MechanismRequest",
     "NextOffsets",
@@ -70,6 +68,5 @@ __all__ = [
     "decode_policy",
     "decode_snapshot",
     "encode",
-    "keeps_fractions",
     "partition_row_key",
 ]

@@ -16,7 +16,6 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_alerts, check_horizon, check_ratio, resolve
 from accountant.policy.compiled import open_plan
 from accountant.records import (
-    RULES,
     AdminRecord,
     Amend,
     Body,
@@ -29,18 +28,20 @@ from accountant.records import (
 from accountant.records.limits.check import check_limit
 from accountant.records.members import MOST_OWNERS_NAMED
 from accountant.records.names import check_name
-from accountant.records.older_rules import NoRequest, check_fields, check_filter, check_request
 from accountant.records.outcomes import Reason
 from accountant.records.texts import check_texts, may_break
 from accountant.records.translate import translate
 from accountant.times import from_iso, iso, issued_at
 
 MOST_BYTES: Final = 65_536
-_UTF_8_SINCE: Final = 3  # rules
 MOST_NESTED: Final = 16
 MOST_PURPOSE: Final = 200
 
 _SPACE: Final = b" \t\r\n"
+
+
+class NoRequest(msgspec.Struct, tag_field="type", tag="-"):
+    """Makes `type` a field that must be there: a lone kind of record may leave it out."""
 
 
 _DECODERS: Final = {
@@ -120,43 +121,38 @@ def canonical(value: bytes | None) -> bytes:
     return value
 
 
-def check(source: Source, body: bytes, rules: int = RULES) -> Checked:
+def check(source: Source, body: bytes) -> Checked:
     """Return the checked request in a canonical body.
-
-    Args:
-        rules: number of the rules to check it by.
 
     Raises:
         Undecodable: no JSON object, a key twice, or nested too deep.
         RequestInvalid: a field breaks its rule.
     """
     try:
-        if rules < RULES:
-            (check_fields if source == "admin" else check_request)(body, rules)
         decoded = _DECODERS[source](body)
         if may_break(body):
-            check_texts(_parse(body, rules))
+            check_texts(_parse(body))
         if isinstance(decoded, MechanismRequest):
-            return _check_request(decoded, body, rules)
+            return _check_request(decoded, body)
         if isinstance(decoded, NoRequest):
             raise RequestInvalid("type", "must be request", "-")
-        return _check_admin(decoded, body, rules)
+        return _check_admin(decoded, body)
     except RequestInvalid:
-        _parse(body, rules)  # a broken rule is only told of where the whole body is sound
+        _parse(body)  # a broken rule is only told of where the whole body is sound
         raise
     except msgspec.ValidationError as error:
-        translate(error, _parse(body, rules), Body)
+        translate(error, _parse(body), Body)
     except (msgspec.DecodeError, RecursionError):
-        _parse(body, rules)
+        _parse(body)
         raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
 
 
-def _check_request(request: MechanismRequest, body: bytes, rules: int) -> Checked:
+def _check_request(request: MechanismRequest, body: bytes) -> Checked:
     try:
         claim = checked(request.claim)
     except RequestInvalid as error:
         raise error.under("claim") from None
-    issued = _check_names(request, "analyst", request.analyst, rules)
+    issued = _check_names(request, "analyst", request.analyst)
     keys = _REQUEST_KEYS + claim.keys
     if request.purpose or b'"purpose":' in body:  # clients write it where it is empty, too
         keys += 1
@@ -165,12 +161,12 @@ def _check_request(request: MechanismRequest, body: bytes, rules: int) -> Checke
             raise RequestInvalid("purpose", rule, request.purpose)
     if request.via is not UNSET:
         keys += 1
-        check_name("via", request.via, rules)
+        check_name("via", request.via)
     # Each key takes a colon, so as many colons as there are fields leave none for a second
     # key of the same name; where other text holds colons too, the slow parser looks.
     colons = body.count(b":")
     if colons != keys and (b"\\" in body or colons != keys + _colons_in_names(request)):
-        _parse(body, rules)
+        _parse(body)
     return Checked(request, request.analyst, issued, claim)
 
 
@@ -180,8 +176,8 @@ def _colons_in_names(request: MechanismRequest) -> int:
     return colons if request.via is UNSET else colons + request.via.count(":")
 
 
-def _check_admin(record: AdminRecord, body: bytes, rules: int) -> Checked:
-    issued = _check_names(record, "by", record.by, rules)
+def _check_admin(record: AdminRecord, body: bytes) -> Checked:
+    issued = _check_names(record, "by", record.by)
     if len(record.reason) > MOST_PURPOSE:
         rule = f"must be at most {MOST_PURPOSE} characters"
         raise RequestInvalid("reason", rule, record.reason)
@@ -192,7 +188,7 @@ def _check_admin(record: AdminRecord, body: bytes, rules: int) -> Checked:
     elif isinstance(record, Open):
         if record.owners is not UNSET:
             _check_owners(record.owners)
-        _check_policy(record.policy, rules)
+        _check_policy(record.policy)
     elif isinstance(record, Amend):
         if record.alert_at is not None:
             check_alerts(record.alert_at, field="alert_at")
@@ -202,14 +198,12 @@ def _check_admin(record: AdminRecord, body: bytes, rules: int) -> Checked:
             check_ratio(record.most_per_request, field="most_per_request")
         if record.policy is not None:
             _check_lower(record)
-            _check_policy(record.policy, rules)
-    _parse(body, rules)
+            _check_policy(record.policy)
+    _parse(body)
     return Checked(record, record.by, issued, None)
 
 
-def _check_policy(policy: Policy, rules: int) -> None:
-    if rules < RULES:
-        check_filter(policy, rules)
+def _check_policy(policy: Policy) -> None:
     if policy.population is not UNSET:
         check_name("policy.population", policy.population)
     open_plan(resolve(policy))
@@ -255,26 +249,24 @@ def _check_lower(record: Amend) -> None:
             raise RequestInvalid(field, "must be left out where policy is given", value)
 
 
-def _check_names(body: Body, who_field: str, who: str, rules: int) -> int:
+def _check_names(body: Body, who_field: str, who: str) -> int:
     issued = issued_at(body.request_id)
     if issued is None:
         rule = "must be a UUID of version 7, lower case"
         raise RequestInvalid("request_id", rule, body.request_id)
-    check_name("dataset", body.dataset, rules)
-    check_name(who_field, who, rules)
+    check_name("dataset", body.dataset)
+    check_name(who_field, who)
     return issued
 
 
-def _parse(body: bytes, rules: int = RULES) -> object:
+def _parse(body: bytes) -> object:
     """Return the body as plain values, numbers as their text.
-
-    Rules before 3 took a body whose second byte is 0, such as a digit in UTF-16, for UTF-16.
 
     Raises: Undecodable: it is not JSON, repeats a key, or nests too deep.
     """
     try:
         value = json.loads(
-            body if rules < _UTF_8_SINCE else body.decode(),
+            body.decode(),  # of bytes, json would guess the encoding
             object_pairs_hook=_without_repeats,
             parse_int=str,
             parse_float=str,

@@ -8,14 +8,13 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from accountant.records.made_by import FORMAT, Format, reader
 from accountant.times import from_iso, iso
 
 Role = Literal["owner", "analyst", "engine", "auditor"]
 """What a member may do: decide about the dataset, ask for oneself, ask for others, read all."""
 
 ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor")
-MEMBERS_SINCE: Final = 4
-"""The first rules that know members; a dataset opened before has no owner until it gets one."""
 MOST_MEMBERS: Final = 10_000
 """Of one dataset, those whose time is over among them."""
 MOST_OWNERS_NAMED: Final = 100
@@ -49,7 +48,7 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
         sequence: number of the dataset's decision that has set it.
     """
 
-    version: int = 1
+    version: Format
     dataset: str
     member: str
     roles: tuple[Role, ...]
@@ -72,7 +71,7 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
         return Member(self.member, self.roles, self.team or None, until)
 
 
-decode_member_row = msgspec.json.Decoder(MemberRow).decode
+decode_member_row = reader(MemberRow)
 _KEY: Final = b'{"dataset":"'
 _MEMBER: Final = b'","member":"'
 
@@ -86,6 +85,7 @@ def in_order(roles: Iterable[Role]) -> tuple[Role, ...]:
 def member_row(dataset: str, sequence: int, member: Member) -> MemberRow:
     """Return the row of a membership that the dataset's decision `sequence` has set."""
     return MemberRow(
+        version=FORMAT,
         dataset=dataset,
         member=member.member,
         roles=member.roles,

@@ -8,29 +8,22 @@ from functools import lru_cache
 from typing import Final
 
 from accountant.errors import RequestInvalid
-from accountant.records.records import FIRST_RULES, RULES
 
 # No `/`, which joins names to keys, and nothing that JSON, URLs or Prometheus would escape.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}")
 _NAME_RULE: Final = (
     "must be 1 to 100 letters, digits, '.', '_', '-', '@' or ':', the first a letter or digit"
 )
-_FIRST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_FIRST_NAME_RULE: Final = "must be 1 to 100 letters, digits, '.', '_' or '-'"
-"""The names of the first rules, and what an `invalid` of theirs says."""
 LONGEST_NAME: Final = 100
 
 
-def check_name(field: str, text: str, rules: int = RULES) -> None:
+def check_name(field: str, text: str) -> None:
     """Check what may name a dataset, an analyst or an owner.
 
     Raises: RequestInvalid.
     """
-    if rules == FIRST_RULES:
-        if _FIRST_NAME.fullmatch(text) is None:
-            raise RequestInvalid(field, _FIRST_NAME_RULE, text)
     # No cache of long texts.
-    elif len(text) > LONGEST_NAME or not is_name(text):
+    if len(text) > LONGEST_NAME or not is_name(text):
         raise RequestInvalid(field, _NAME_RULE, text, hint=lambda: _name_to_use(text))
 
 

@@ -6,23 +6,15 @@ from typing import Final
 
 import msgspec
 
-from accountant.errors import MadeByNewer
 from accountant.html_table import table_of
 from accountant.policy import Policy
 from accountant.records.limits.limits import LevelLeft, LevelMoved, LevelNamed, LimitTold
+from accountant.records.made_by import Format, reader
 from accountant.records.members import Member
 from accountant.records.operated.key_changes import KeyChange
 from accountant.records.operated.rollbacks import Rollback
 from accountant.records.operated.seals import Seal
 from accountant.records.outcomes import Outcome, Reason
-
-VERSION: Final = 1
-RULES: Final = 5
-"""Number of the newest rules of adjudication; each decision carries the number that made it."""
-FIRST_RULES: Final = 1
-"""The rules of a record that names none."""
-FRACTIONS_SINCE: Final = 3
-"""The first rules whose datasets keep a cost between two units of 1e-40."""
 
 NO_REQUEST: Final = msgspec.Raw(b"")
 """The `request` of a decision that repeats none; it is never written."""
@@ -101,7 +93,8 @@ class Decision(
         decided_at, floor: the partition's clock, and the time at or below which an id has
             expired.
         sequence: number of the decision in its dataset.
-        rules: number of the rules that made it; decisions by the first rules leave it out.
+        version: the mark of the format, see `made_by`.
+        rules: number of the rules that made it.
         request: the input, verbatim but for white space around it, and control characters of an
             `invalid` one, which are escapes; left out if it is no JSON or broke adjudication.
         cost: the charge of a grant. `asked`: the cost that a refused request would have had.
@@ -126,12 +119,12 @@ class Decision(
         note: why somebody had a command write it, for people; see `outcomes.OPERATED`.
     """
 
-    version: int = VERSION
+    version: Format
     partition_sequence: int
     previous: str
     decided_at: str
     floor: str
-    rules: int = FIRST_RULES
+    rules: int
     outcome: Outcome
     reason: Reason | None = None
     dataset: str | None = None
@@ -192,13 +185,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     Attributes:
         rounded_up: as of `Decision`.
         halted: true, or left out.
-        exact: the dataset keeps fractions (`keeps_fractions` of its opening); true, or left out.
         owners, members: how many owners, and rows of members, the dataset has.
         granted_at: milliseconds of the first grant, kept of datasets with a `population`.
         levels, limits: how many rows of levels the dataset has, and how many limits in force.
     """
 
-    version: int = VERSION
+    version: Format
     dataset: str
     generation: int
     sequence: int
@@ -213,7 +205,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     opened_at: int
     changed_at: int
     halted: bool | msgspec.UnsetType = msgspec.UNSET
-    exact: bool | msgspec.UnsetType = msgspec.UNSET
     owners: int | msgspec.UnsetType = msgspec.UNSET
     members: int | msgspec.UnsetType = msgspec.UNSET
     granted_at: int | msgspec.UnsetType = msgspec.UNSET
@@ -221,53 +212,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     limits: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def keeps_fractions(rules: int) -> bool:
-    """Tell whether a dataset that these rules open keeps costs between two units of 1e-40."""
-    return rules >= FRACTIONS_SINCE
-
-
 encode = msgspec.json.Encoder().encode
-_decode_decision = msgspec.json.Decoder(Decision).decode
-decode_snapshot = msgspec.json.Decoder(Snapshot).decode
+decode_decision = reader(Decision)
+decode_snapshot = reader(Snapshot)
 decode_policy = msgspec.json.Decoder(Policy).decode
 
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """The errors that decoders raise on bytes of another form; the last one on too deep nesting."""
-
-
-class _Maker(msgspec.Struct):
-    version: int = VERSION
-    rules: int = FIRST_RULES
-
-
-_decode_maker = msgspec.json.Decoder(_Maker).decode
-
-
-def decode_decision(value: bytes | str | msgspec.Raw) -> Decision:
-    """Return a decision from its bytes.
-
-    Raises:
-        MadeByNewer: it cannot be read, and a newer version of this program made it.
-        DECODE_ERRORS: it cannot be read.
-    """
-    try:
-        return _decode_decision(value)
-    except msgspec.ValidationError:
-        check_maker(value)
-        raise
-
-
-def check_maker(value: bytes | str | msgspec.Raw) -> None:
-    """Check that this version knows the rules and the format by which a record was made.
-
-    Reads nothing else of the record: a newer version may have put anything there.
-
-    Raises:
-        MadeByNewer: it does not know them.
-        DECODE_ERRORS: the record cannot be read.
-    """
-    maker = _decode_maker(value)
-    if maker.rules > RULES:
-        raise MadeByNewer("rules", maker.rules, RULES)
-    if maker.version > VERSION:
-        raise MadeByNewer("version", maker.version, VERSION)

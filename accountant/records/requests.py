@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,6 +13,8 @@ from accountant.records.limits.limits import LimitPolicy, Pace, Scope
 from accountant.records.members import Role
 
 Version = Literal[1]
+VERSION: Final = 1
+"""Version of what clients write; decisions and rows have another, `made_by.FORMAT`."""
 Source = Literal["requests", "admin"]
 """The two inputs of a partition."""
 

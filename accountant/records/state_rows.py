@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from accountant.records.limits.rows import LevelRow, level_row_key
+from accountant.records.made_by import Format, check_maker, reader
 from accountant.records.members import MemberRow, member_row_key
-from accountant.records.records import VERSION, Genesis, Snapshot, check_maker
+from accountant.records.records import Genesis, Snapshot
 
 
 class NextOffsets(msgspec.Struct, frozen=True):
@@ -23,15 +26,15 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
         rules: of the last decision.
         datasets: number of rows of datasets in the partition.
         members, levels: number of rows of members, and of levels; left out while there is none.
-        checksum: checksum of all those rows, see `accountant.partition.checksum`; rows of earlier
-            versions lack it.
+        checksum: checksum of all those rows, see `accountant.partition.checksum`; left out in the
+            snapshot of a seal.
         branch: how many rollbacks the log has accepted; left out while there is none.
         key: public half of the key that signs checkpoints, where the log has changed it.
-        resets: how many times the clock was set back by rules that know a pace; left out while
-            it never was. `reset_at`: to which time at last, in milliseconds.
+        resets: how many times the clock was set back; left out while it never was.
+        reset_at: to which time at last, in milliseconds.
     """
 
-    version: int = VERSION
+    version: Format
     rules: int
     genesis: Genesis
     partition_sequence: int
@@ -61,7 +64,7 @@ def decode_partition_row(value: bytes) -> PartitionRow:
     """Return a partition's row from its bytes.
 
     Raises:
-        MadeByNewer: a newer version of this program made it.
+        MadeByAnother: as `check_maker`.
         DECODE_ERRORS: it cannot be read.
     """
     check_maker(value)
@@ -75,7 +78,7 @@ def partition_row_key(partition: int) -> bytes:
 
 Row = Snapshot | MemberRow | LevelRow
 """A row of a dataset, a member or a level."""
-decode_row = msgspec.json.Decoder(Row).decode
+decode_row: Callable[[bytes], Row] = reader(Row)  # type: ignore[arg-type]
 
 
 def key_of_row(row: Row) -> bytes:

@@ -15,8 +15,7 @@ from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import Remembered, decode_identity, id_key
 from accountant.policy.compiled import stored_plan
-from accountant.records import Decision, Source, keeps_fractions
-from accountant.records.limits.limits import LIMITS_SINCE
+from accountant.records import Decision, Source
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.divided import take_levels
 from accountant.replay.enrolled import take_members
@@ -46,8 +45,7 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
         # The floor falls. What it had made the partition forget must not come back with it.
         partition.ids.forget(partition.floor)
         partition.full = None
-        if decision.rules >= LIMITS_SINCE:
-            partition.resets = partition.resets[0] + 1, from_iso(decision.decided_at)
+        partition.resets = partition.resets[0] + 1, from_iso(decision.decided_at)
     if decision.rollback is not None:
         partition.branch = decision.rollback.branch
     if decision.key_change is not None:
@@ -87,8 +85,7 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
     if outcome in {Outcome.OPENED, Outcome.AMENDED}:
         if decision.policy is None or decision.budget is None:
             raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
-        exact = keeps_fractions(decision.rules) if ledger is None else ledger.plan.exact
-        plan = stored_plan(decision.policy, tuple(decision.budget.values()), exact)
+        plan = stored_plan(decision.policy, tuple(decision.budget.values()))
         if ledger is None:
             return Ledger.opened(str(decision.dataset), plan, at)
         crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)

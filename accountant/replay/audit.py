@@ -16,11 +16,11 @@ from typing import Final
 
 import msgspec
 
+from accountant.errors import MadeByUnreleased
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.records import (
-    FIRST_RULES,
+    FORMAT,
     RULES,
-    VERSION,
     Decision,
     Genesis,
     decode_decision,
@@ -165,11 +165,18 @@ class Auditor:
         return self._begin_at + self.records
 
     def take(self, value: bytes) -> bool:
-        """Check the next record; return False from the first disagreement on."""
+        """Check the next record; return False from the first disagreement on.
+
+        Raises: MadeByUnreleased: of the first one: the log has a format that is no longer read.
+        """
         if self.disagreement is not None:
             return False
         try:
             self._take(value)
+        except MadeByUnreleased:
+            if self.partition is None:
+                raise  # of the first record: the whole log is one that is no longer read
+            self._disagree("version", str(FORMAT), "none")
         except _Wrong as wrong:
             self._disagree(wrong.what, wrong.expected, wrong.found)
         except Exception as error:
@@ -251,13 +258,9 @@ class Auditor:
         previous = NO_PREVIOUS if partition is None else partition.head
         _insist(same("partition_sequence", self._next, decision.partition_sequence))
         _insist(same("previous", previous, decision.previous))
-        _insist(same("version", VERSION, decision.version))
         # Each record is decided again by the rules that it names: one that is only added up could
-        # claim to have spent almost nothing. A worker of an older version halts at newer rules, so
-        # their number never falls.
-        oldest = FIRST_RULES if partition is None else partition.rules
-        if not oldest <= decision.rules <= RULES:
-            raise _Wrong("rules", f"{oldest} to {RULES}", decision.rules)
+        # claim to have spent almost nothing.
+        _insist(same("rules", RULES, decision.rules))
         if encode(decision) != value:
             raise _Wrong("record", "the bytes that a decision is written as", "others")
         digest = hash_of(value)

@@ -52,15 +52,12 @@ _DECIDED: Final = (
 
 
 def decided_again(partition: Partition, decision: Decision) -> Findings:
-    """Yield the findings about a decision on a request, which is decided once more.
-
-    By the rules that it names, from the log's requests alone.
-    """
+    """Yield the findings about a decision on a request, decided again from the log's alone."""
     source = decision.source
     assert source is not None
     at = from_iso(decision.decided_at)
     topic: Source = "admin" if source.topic == "admin" else "requests"
-    draft = Draft(partition, rules=decision.rules)
+    draft = Draft(partition)
     body = bytes(decision.request)
     ours = decide(draft, Input(topic, source.offset, None, body, at), at).decision
     for field in _DECIDED:
@@ -99,7 +96,7 @@ def _fits(draft: Draft, ledger: Ledger, decision: Decision) -> bool:
         standing = standing_in(draft, ledger, analyst)
         kind = kind if standing is None else together(standing, ledger)
     try:
-        asked = price(checked(parse_claim(decision.fits or "")), kind.needs, plan.exact)
+        asked = price(checked(parse_claim(decision.fits or "")), kind.needs)
     except RequestInvalid:
         return False
     return kind.fits(plan.capacity, ledger.spent, asked)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.errors import BudgetError, LedgerFault, LogDamaged, MadeByNewer
+from accountant.errors import BudgetError, LedgerFault, LogDamaged, MadeByAnother, MadeByNewer
 from accountant.ledger.levels.level import row_of
 from accountant.ledger.snapshots import restored, snapshot
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
@@ -106,7 +106,7 @@ class Refold:
         """Take a record of `state`; a later record of a key replaces an earlier one.
 
         `start` reports a row that cannot be read, unless a later record replaces it.
-        Raises: MadeByNewer: a newer version of this program has decided here.
+        Raises: MadeByAnother: another version of this program has decided here.
         """
         self._unreadable.pop(key, None)
         partition = self._partition
@@ -127,7 +127,7 @@ class Refold:
                     raise ValueError(f"it holds dataset {ledger.dataset}")
                 partition.ledgers[ledger.dataset] = ledger
                 partition.checksum.put(ledger.dataset, crc_of_row(value))
-        except MadeByNewer:
+        except MadeByAnother:
             raise
         except _UNREADABLE as error:
             self._unreadable[key] = error

@@ -6,7 +6,6 @@ from typing import NamedTuple, Self
 
 from accountant.partition import Partition
 from accountant.records import Decision, PartitionRow
-from accountant.records.limits.limits import LIMITS_SINCE
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso, iso
 
@@ -26,7 +25,7 @@ class SetBack(NamedTuple):
     def after(self, decision: Decision) -> Self:
         """Return the same with the next decision."""
         found = self._replace(is_all=self.is_all or decision.partition_sequence == 0)
-        if decision.outcome is not Outcome.CLOCK_RESET or decision.rules < LIMITS_SINCE:
+        if decision.outcome is not Outcome.CLOCK_RESET:
             return found
         return found._replace(times=self.times + 1, at=from_iso(decision.decided_at))
 

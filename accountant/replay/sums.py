@@ -43,10 +43,6 @@ _NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED})
 _WITHOUT_REQUEST: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.INVALID_FIELD, Reason.INTERNAL_ERROR}
 )
-_LOWERED_SINCE: Final = 2
-"""The first rules by which a budget may be lowered."""
-_OPERATED_SINCE: Final = 2
-"""The first rules that know decisions without an input."""
 _OF_A_LEDGER: Final = (
     *("generation", "cost", "asked", "totals", "rounded_up", "left", "odometers", "policy"),
 )
@@ -93,8 +89,6 @@ def same(what: str, expected: object, found: object) -> Findings:
 
 def _check_operated(partition: Partition, decision: Decision) -> Findings:
     """Yield the findings about a decision that a command wrote: nothing decides it again."""
-    if decision.rules < _OPERATED_SINCE:
-        yield Finding("rules", f"at least {_OPERATED_SINCE}", str(decision.rules))
     at, floor = from_iso(decision.decided_at), from_iso(decision.floor)
     due = partition.floor
     if decision.outcome is Outcome.CLOCK_RESET:
@@ -227,11 +221,11 @@ def _lowered(ledger: Ledger, decision: Decision) -> Ledger | None:
 
     The filter's limits must be nowhere larger; deciding the amendment again compares the rest.
     """
-    if decision.rules < _LOWERED_SINCE or ledger.mechanisms or any(ledger.totals):
+    if ledger.mechanisms or any(ledger.totals):
         return None
     if decision.policy is None or tuple(decision.budget or {}) != ledger.plan.kind.sums:
         return None
-    plan = stored_plan(decision.policy, tuple((decision.budget or {}).values()), ledger.plan.exact)
+    plan = stored_plan(decision.policy, tuple((decision.budget or {}).values()))
     if any(map(gt, plan.capacity, ledger.plan.capacity)):
         return None
     return msgspec.structs.replace(ledger, plan=plan, totals=(0,) * len(plan.sums))

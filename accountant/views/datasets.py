@@ -24,7 +24,7 @@ from accountant.ledger.snapshots import (
 )
 from accountant.policy import Policy
 from accountant.policy.compiled import CompiledPolicy, stored_plan
-from accountant.records import Decision, Snapshot, keeps_fractions
+from accountant.records import Decision, Snapshot
 from accountant.records.limits.limits import Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
@@ -45,7 +45,6 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
             no epsilon: the filter's formula at the running total bounds nothing.
         totals, left, odometers: after the last decision, rounded outward.
         rounded_up: by how many units of 1e-40 each of `totals` exceeds the exact one, if it does.
-        exact: costs between two units are kept; false of datasets opened by rules 1 and 2.
         crossed: those of `policy.alert_at` that were crossed.
         halted: a request did not fit, and the policy lets that be the end: nothing more is
             granted.
@@ -74,7 +73,6 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     outcomes: dict[str, int] = {}
     reasons: dict[str, int] = {}
     rounded_up: dict[str, str] = {}
-    exact: bool = False
     granted_at: str | None = None
 
     def _repr_html_(self) -> str:
@@ -149,7 +147,6 @@ def view_of_ledger(ledger: Ledger) -> DatasetView:
         horizon_ends_at=_horizon(plan, ledger.opened_at),
         halted=ledger.halted,
         rounded_up=rounded_up_wire(ledger) or {},
-        exact=plan.exact,
         granted_at=iso(ledger.granted_at) if ledger.granted_at else None,
     )
 
@@ -203,8 +200,7 @@ def fold_numbered(view: DatasetView, decision: Decision) -> DatasetView:
 def _opened(decision: Decision) -> DatasetView:
     assert decision.policy is not None
     assert decision.budget is not None
-    exact = keeps_fractions(decision.rules)
-    plan = stored_plan(decision.policy, tuple(decision.budget.values()), exact)
+    plan = stored_plan(decision.policy, tuple(decision.budget.values()))
     ledger = Ledger.opened(str(decision.dataset), plan, from_iso(decision.decided_at))
     return msgspec.structs.replace(
         view_of_ledger(ledger),
@@ -217,7 +213,7 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
     """Return the fields that a numbered decision of the dataset sets, all from the decision."""
     assert decision.totals is not None
     budget = decision.budget or view.budget
-    plan = stored_plan(decision.policy or view.policy, tuple(budget.values()), view.exact)
+    plan = stored_plan(decision.policy or view.policy, tuple(budget.values()))
     _, totals = totals_from(plan, decision.totals, decision.rounded_up)
     spent = plan.progress(totals)
     halts = bool(plan.policy.halt_on_refusal)

@@ -14,15 +14,14 @@ import msgspec
 
 from accountant.amounts import parse_units
 from accountant.records import (
-    FIRST_RULES,
     NO_REQUEST,
     Origin,
     Snapshot,
-    check_maker,
     decode_decision,
 )
 from accountant.records.decided import CountedDecision
 from accountant.records.limits.limits import LevelMoved, LimitTold
+from accountant.records.made_by import Format, reader
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
@@ -39,6 +38,7 @@ from accountant.views.usage import Rows, UsageTable, Vacancies, analyst_in
 class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     """The fields of a decision that counting and limits take; see `records.Decision`."""
 
+    version: Format
     partition_sequence: int
     decided_at: str
     outcome: Outcome
@@ -49,26 +49,11 @@ class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     crossed: tuple[str, ...] = ()
     request: msgspec.Raw = NO_REQUEST
     source: Origin | None = None
-    rules: int = FIRST_RULES
     limit: LimitTold | None = None
     levels: tuple[LevelMoved, ...] = ()
 
 
-_decode_line = msgspec.json.Decoder(LogLine).decode
-
-
-def decode_line(value: bytes | str | msgspec.Raw) -> LogLine:
-    """Return the counted fields of a decision.
-
-    Raises:
-        MadeByNewer: it cannot be read, and a newer version of this program made it.
-        DECODE_ERRORS: it cannot be read.
-    """
-    try:
-        return _decode_line(value)
-    except msgspec.ValidationError:
-        check_maker(value)
-        raise
+decode_line = reader(LogLine)
 
 
 C = TypeVar("C", bound=CountedDecision)

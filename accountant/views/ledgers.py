@@ -39,4 +39,4 @@ def plan_of(view: DatasetView) -> CompiledPolicy:
 
     Raises: LogDamaged: the view does not fit its own policy.
     """
-    return stored_plan(view.policy, tuple(view.budget.values()), view.exact)
+    return stored_plan(view.policy, tuple(view.budget.values()))

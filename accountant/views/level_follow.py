@@ -13,7 +13,7 @@ from accountant.ledger.levels.setting import level_after_setting
 from accountant.ledger.levels.told import level_after_grant
 from accountant.partition.level_table import LevelTable
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records.limits.limits import LIMITS_SINCE, LevelMoved
+from accountant.records.limits.limits import LevelMoved
 from accountant.records.limits.rows import LevelRow
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
@@ -59,7 +59,7 @@ class FollowedLevels:
             plan: of the decision's dataset; None where that is not known.
         Raises: ValueError: an amount in it is none.
         """
-        if line.outcome is Outcome.CLOCK_RESET and line.rules >= LIMITS_SINCE:
+        if line.outcome is Outcome.CLOCK_RESET:
             known, count, _ = self._last_reset(partition)
             if line.partition_sequence > known:
                 at = from_iso(line.decided_at)

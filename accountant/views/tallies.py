@@ -12,7 +12,7 @@ import msgspec
 from accountant.amounts import Units, parse_units
 from accountant.errors import LogDamaged
 from accountant.partition import hash_of
-from accountant.records import DECODE_ERRORS, NO_REQUEST, check_maker
+from accountant.records import DECODE_ERRORS, NO_REQUEST, Format, check_maker
 from accountant.records.outcomes import Outcome
 
 MOST_LARGEST: Final = 20
@@ -34,6 +34,7 @@ class _Level(msgspec.Struct, gc=False):
 class Line(msgspec.Struct, tag_field="type", tag="decision", gc=False):
     """The fields of a decision that the index takes; see `records.Decision`."""
 
+    version: Format
     partition_sequence: int
     previous: str
     decided_at: str
@@ -196,7 +197,7 @@ def count(values: Iterable[bytes], *, after: int, head: str | None) -> Counted:
             _add(counted, line)
         except DECODE_ERRORS as error:
             with suppress(*DECODE_ERRORS):
-                check_maker(value)  # a newer version may have made it: then it is not damaged
+                check_maker(value)  # another version may have made it: then it is not damaged
             raise UnreadableDecision(
                 f"decision {counted.last + 1} cannot be read: {error}"
             ) from error

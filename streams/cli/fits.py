@@ -177,7 +177,7 @@ def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
     if choice.plan is None:
         return row | {"why_not": choice.why_not}
     kind = choice.plan.kind
-    cost = price(checked(claim), kind.needs, choice.plan.exact)
+    cost = price(checked(claim), kind.needs)
     row |= {
         "cost": dict(zip(kind.needs, map(format_units, cost.amounts), strict=True)),
         "budget": choice.plan.budget_wire,
@@ -233,7 +233,7 @@ def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
         fail(Exit.FAILED, f"{claim_text(claim)} can only be claimed for {asked.only_for}")
     assert choice.plan is not None
     kind = choice.plan.kind
-    if is_too_much(asked, choice.plan.priced, choice.plan.exact):
+    if is_too_much(asked, choice.plan.priced):
         what = "its mechanisms, each unlike the others, take too long to price together"
         hint = "ask for them in smaller batches"
         fail(Exit.FAILED, f"filter {kind.name} cannot take this batch: {what}", hint=hint)

@@ -51,6 +51,7 @@ def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> 
     """
     if path.is_dir():  # checked first, since `take` leaves a lock's file beside the path
         raise Refused(f"{path} is a directory, not a ledger's file")
+    ledger_file.check_mark(path)
     lock = FileLock(path)
     try:
         lock.take()

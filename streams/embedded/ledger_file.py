@@ -13,9 +13,11 @@ from urllib.parse import quote
 
 import apsw
 
+from accountant.errors import MadeByUnreleased
 from accountant.partition.draft import genesis_decision
 from accountant.records import (
     DECODE_ERRORS,
+    FORMAT,
     Genesis,
     PartitionRow,
     decode_decision,
@@ -33,9 +35,6 @@ ROWS: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state"
 _NEW: Final = ".new"
 _PAGE: Final = 1_000  # decisions that a reader fetches at a time
 _WAL_BYTES: Final = 16 << 20  # SQLite cuts the WAL to this after a reader or a backup made it grow
-FORMAT: Final = 1
-"""Format of the file, SQLite's `user_version`; files of version 0.1.0 have 0. A writer raises it:
-from then on its decisions may be of rules that an older program does not know."""
 _APPLICATION_ID: Final = 0x50424C31  # "PBL1": another program's file is refused
 _SCHEMA: Final = """
 CREATE TABLE decisions (
@@ -58,6 +57,7 @@ def connect_writer(path: Path) -> apsw.Connection:
 
     Raises: Refused: the file is missing or no ledger's file.
     """
+    check_mark(path)
     with _refusing(path):
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
@@ -68,8 +68,6 @@ def connect_writer(path: Path) -> apsw.Connection:
             db.pragma("journal_mode", "wal")
             db.pragma("synchronous", "full")
             db.pragma("journal_size_limit", _WAL_BYTES)
-            if db.execute("PRAGMA user_version").get != FORMAT:
-                db.pragma("user_version", FORMAT)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
             with contextlib.suppress(apsw.Error):
@@ -155,6 +153,31 @@ def decoded_row(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:
         return decode(value)
     except DECODE_ERRORS as error:
         raise _row_damaged(key, error) from error
+
+
+def check_mark(path: Path) -> None:
+    """Check that no version before the first release made the file.
+
+    Opened in any other way, SQLite would already write beside it. `create` gives the file its
+    mark, its `user_version`, before there is a WAL, so the header of the file itself has it. It is
+    read by SQLite: where another program closes a file, its process loses all locks on it.
+
+    Raises: Refused.
+    """
+    try:
+        with contextlib.closing(_open_still(path)) as db:
+            made_by = int(db.execute("PRAGMA user_version").get or 0)
+            is_ledger = db.execute("PRAGMA application_id").get == _APPLICATION_ID
+    except apsw.Error:
+        return  # whoever opens it next says why it cannot be read
+    if is_ledger and made_by < FORMAT:
+        raise Refused(str(MadeByUnreleased(str(path))))
+
+
+def _open_still(path: Path) -> apsw.Connection:
+    """Open a file as it lies there, without what a -wal has of it."""
+    address = f"file:{quote(str(path.absolute()))}?immutable=1"
+    return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def _check_file(db: apsw.Connection, path: Path) -> None:
@@ -255,16 +278,16 @@ def reader(path: Path) -> Iterator[apsw.Connection]:
     Raises: Refused: the file is missing or no ledger's file, or it changed while it was read as it
         lies there.
     """
+    check_mark(path)
     with _refusing(path):
         try:
-            db, still = _open_reader(str(path), apsw.SQLITE_OPEN_READONLY, path), None
+            db = _checked(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path)
+            still = None
         except (apsw.CantOpenError, apsw.ReadOnlyError):
             still = _stillness(path)
             if still is None:
                 raise
-            address = f"file:{quote(str(path.absolute()))}?immutable=1"
-            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-            db = _open_reader(address, flags, path)
+            db = _checked(_open_still(path), path)
         try:
             yield db
         finally:
@@ -274,8 +297,7 @@ def reader(path: Path) -> Iterator[apsw.Connection]:
             raise Refused(f"{path} was written while it was read: read it again")
 
 
-def _open_reader(name: str, flags: int, path: Path) -> apsw.Connection:
-    db = apsw.Connection(name, flags=flags)
+def _checked(db: apsw.Connection, path: Path) -> apsw.Connection:
     try:
         db.set_busy_timeout(1000)
         _check_file(db, path)

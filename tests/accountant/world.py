@@ -12,7 +12,7 @@ from accountant.ledger import Ledger
 from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
-from accountant.records import RULES, Decision, Genesis, Source
+from accountant.records import Decision, Genesis, Source
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from accountant.replay.refold import Refold, state_rows
@@ -38,19 +38,17 @@ class World:
         most_ids: int | None = None,
         batch: int = 1,
         window: int = WINDOW,
-        rules: int = RULES,
     ) -> None:
         self.genesis = Genesis("test", partition, partitions, window, SKEW)
         self.now = START
         self.most_ids = most_ids
         self.batch = batch
-        self.rules = rules
-        first = genesis_decision(self.genesis, START, rules=rules)
+        first = genesis_decision(self.genesis, START)
         self.encoded = [first]
         self.log = [first.value]
         self.decisions = [first.decision]
         self.state = self.refolded()
-        self.draft = Draft(self.state, rules=self.rules)
+        self.draft = Draft(self.state)
         self._ids = itertools.count(1)
         self._open = 0
 
@@ -68,7 +66,7 @@ class World:
 
     def commit(self) -> None:
         self.draft.absorb()
-        self.draft = Draft(self.state, rules=self.rules)
+        self.draft = Draft(self.state)
         self._open = 0
 
     def new_id(self, at: int | None = None) -> str:

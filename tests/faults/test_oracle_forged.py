@@ -260,7 +260,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "a field made up": (changed("grant", note="by hand"), "note", "None"),
     "an error of another field": (
         changed("dead", error={"field": "", "rule": ""}), "error", "one of"),
-    "older rules": (changed("grant", rules=3), "rules", "5"),
+    "other rules": (changed("grant", rules=3), "rules", "1"),
     "a dead letter lost": (a_letter_lost, "dead_letters", "undecodable"),
     "a dead letter of other bytes": (a_letter_of_another, "dead_letters", "undecodable"),
     "a row with less spent": (spends_less_in_its_row, "state", "0.0"),
@@ -277,7 +277,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "a cost that is not what the total grows by": (
         set_in("two thirds", "cost", epsilon="0.3333333333333333333333333333333333333334"),
         "cost", "within"),
-    "a row that keeps no fractions": (in_row(b"thirds", exact=False), "state", "True"),
+    "a row without the mark": (in_row(b"thirds", version=1), "state", "2"),
     "a filter that has ended and does not say so": (
         set_in("ends the filter", "totals", filter_ended="0"), "totals", "'filter_ended': '1'"),
     "a filter that has ended goes on": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from accountant.records import Decision
+from accountant.records import FORMAT, RULES, Decision
 from accountant.records.outcomes import Outcome
 from accountant.times import iso
 
@@ -101,6 +101,8 @@ def _bytes(**fields: object) -> bytes:
 def decision(number: int) -> Decision:
     """Return the smallest decision there is, told from others by its number."""
     return Decision(
+        version=FORMAT,
+        rules=RULES,
         partition_sequence=number,
         previous="sha256:0",
         decided_at=iso(0),

@@ -40,14 +40,13 @@ class Bound(NamedTuple):
         """The spent amounts before anything is charged."""
         return (0,) * len(self.kind.state)
 
-    def price(self, claim: CheckedClaim, asked: Price, exact: bool) -> Price:
+    def price(self, claim: CheckedClaim, asked: Price) -> Price:
         """Return what a claim costs here.
 
         Args:
             asked: what it costs the dataset.
-            exact: as of `CompiledPolicy`.
         """
-        return price(claim, self.kind.needs, exact) if self.own else asked
+        return price(claim, self.kind.needs) if self.own else asked
 
     def charge(self, spent: tuple[Units, ...], cost: Price) -> tuple[Units, ...] | None:
         """Return the spent amounts after a claim, None if it does not fit."""

@@ -51,12 +51,12 @@ def charge(
         ledger: the dataset before it, whose own filter admits the claim.
         asked: what the claim costs the dataset.
     """
-    plan, exact = ledger.plan, ledger.plan.exact
+    plan = ledger.plan
     for each in standing.applied:
         limit = each.bounds.limit
         if limit is None or not limit.own:
             continue
-        if not limit.kind.accepts(limit.price(claim, asked, exact)):
+        if not limit.kind.accepts(limit.price(claim, asked)):
             return Denial(Reason.CLAIM_NOT_ACCEPTED, _named(each, "limit"), standing)
     others = standing.others
     if others and plan.kind.charge(plan.capacity, plus(ledger.spent, others), asked) is None:
@@ -66,7 +66,7 @@ def charge(
         counted, paced = each.counted, each.paced
         limit, pace = each.bounds.limit, each.bounds.pace
         if limit is not None:
-            charged = limit.charge(counted, limit.price(claim, asked, exact))
+            charged = limit.charge(counted, limit.price(claim, asked))
             if charged is None:
                 return Denial(Reason.EXHAUSTED, _named(each, "limit"), standing)
             counted = charged

@@ -16,6 +16,7 @@ from accountant.policy.compiled import CompiledPolicy
 from accountant.records.limits.check import length_of
 from accountant.records.limits.limits import DAY_MS, LimitTold, Scope, Texts
 from accountant.records.limits.rows import CountRow, LevelRow, PacedRow, PeriodsRow, RuleRow
+from accountant.records.made_by import FORMAT
 
 Key = tuple[str, Scope, str, str]
 """A level's dataset, scope, the team of a default in force for an analyst, and the name."""
@@ -180,6 +181,7 @@ def row_of(level: Level) -> LevelRow:
     """Return a level's row in `state`."""
     rule = level.rule
     return LevelRow(
+        version=FORMAT,
         dataset=level.dataset,
         scope=level.scope,
         team=level.team or UNSET,

@@ -52,7 +52,7 @@ def told_of(record: SetLimit, plan: CompiledPolicy, version: int, team: str | No
     if record.part is not None:
         told = _with(told, budget=part_of(record.part, plan))
     elif record.policy is not None:
-        own = open_plan(own_policy(record.policy), plan.exact)
+        own = open_plan(own_policy(record.policy))
         told = _with(told, policy=told_policy(record.policy), budget=own.budget_wire)
     if record.pace is not None:
         budget = part_of(record.pace.part, plan)

@@ -39,7 +39,7 @@ def order(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> Order:
 
 
 def _administer(draft: Draft, ledger: Ledger | None, record: Open | Amend | Close) -> Order:
-    after, verdict, extra = administer(ledger, record, draft.decided_at, draft.rules)
+    after, verdict, extra = administer(ledger, record, draft.decided_at)
     if verdict.outcome is Outcome.OPENED:
         owners = extra.get("owners", ())
         for row in owner_rows(record.dataset, after.sequence, owners):  # type: ignore[arg-type]

@@ -11,8 +11,6 @@ Scope = Literal["dataset", "team", "analyst", "each"]
 What = Literal["limit", "pace", "reserved"]
 """What of a level has no room: its limit, its pace, or what others are promised."""
 
-LIMITS_SINCE: Final = 5
-"""The first rules that know limits."""
 MOST_LIMITS: Final = 1_000
 """In force on one dataset at a time."""
 MOST_DAYS: Final = 36_500

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.records.limits.limits import LimitTold, Scope, Texts
+from accountant.records.made_by import Format, reader
 
 
 class CountRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +81,7 @@ class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
         counted, paced, used: under its limit, in its pace, of its share.
     """
 
-    version: int = 1
+    version: Format
     dataset: str
     scope: Scope
     team: str | UnsetType = UNSET
@@ -93,7 +94,7 @@ class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     used: CountRow | UnsetType = UNSET
 
 
-decode_level_row = msgspec.json.Decoder(LevelRow).decode
+decode_level_row = reader(LevelRow)
 _BEGIN: Final = b'{"dataset":"'
 _SCOPED: Final = b'","scope":"'
 

@@ -109,7 +109,7 @@ def _gives_thresholds(decision: Decision) -> bool:
 
 def _plan(decision: Decision, view: DatasetView) -> CompiledPolicy:
     budget = decision.budget or view.budget
-    return stored_plan(decision.policy or view.policy, tuple(budget.values()), view.exact)
+    return stored_plan(decision.policy or view.policy, tuple(budget.values()))
 
 
 def _named(told: LimitTold) -> tuple[Scope, str | None, int]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from accountant.partition.ids import decode_identity
-from accountant.records import DECODE_ERRORS, check_maker, decode_decision, encode
+from accountant.records import DECODE_ERRORS, Format, check_maker, decode_decision, encode
 from accountant.records.limits.limits import LevelCrossed
 from accountant.views.alerting.crossings import (
     crossings,
@@ -32,6 +32,7 @@ from streams.service import LedgerService
 class _Line(DecisionLine, tag_field="type", tag="decision", kw_only=True):
     """The fields of a decision that every stream needs."""
 
+    version: Format
     partition_sequence: int
     previous: str
     crossed: tuple[str, ...] = ()

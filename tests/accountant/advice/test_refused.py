@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accountant.advice.refused import refused_at, when_more
-from accountant.records import Decision
+from accountant.records import FORMAT, RULES, Decision
 from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 
@@ -19,7 +19,8 @@ def refused(**given: Any) -> Decision:
         partition_sequence=1,
         decided_at=AT,
         floor=AT,
-        rules=5,
+        version=FORMAT,
+        rules=RULES,
         previous="",
         outcome=Outcome.REFUSED,
         reason=Reason.EXHAUSTED,

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.claims import SubsampledGaussian, checked
-from accountant.claims.price import price
 from accountant.conversions.renyi import (
     bounded_range_renyi,
     laplace_renyi,
@@ -164,15 +162,6 @@ def test_a_subsampled_gaussian_bounds_the_integral_in_both_directions(
     if Fraction(order).denominator == 1:
         assert bound <= adding * (1 + context.mpf(10) ** -15)
     assert bound <= adding * context.mpf("6.3")
-
-
-def test_rules_before_3_charge_the_chord_from_order_1() -> None:
-    claim, order = SubsampledGaussian("0.25", "1", "1e-6"), "1.1"
-    finer, before = (
-        price(checked(claim), (f"renyi_{order}",), exact).amounts[0] for exact in (True, False)
-    )
-    assert before == price(checked(claim), ("renyi_2",), False).amounts[0]
-    assert 11 < before / finer < 11.1
 
 
 def test_sampling_everything_or_nothing() -> None:

@@ -177,16 +177,6 @@ class TestADecision:
         assert report.first_disagreement is not None
         assert report.first_disagreement.partition_sequence == 2
 
-    def test_rules_before_knew_no_such_field(self) -> None:
-        world = World(rules=2)
-        decision = world.send("admin", world.admin("open", policy={"beside": "basic", **BUDGET}))
-        assert decision.error is not None
-        assert (decision.error.field, decision.error.rule) == (
-            "policy.beside",
-            "is not a field here",
-        )
-        assert audit(world.log, genesis=world.genesis).ok
-
     def test_a_lowered_budget_keeps_it(self) -> None:
         world = world_of()
         lower = {"epsilon": "0.5", "delta": "1e-6"}

@@ -8,9 +8,9 @@ import mpmath
 import pytest
 
 from accountant import claims as c
-from accountant.amounts import INFINITE, UNIT
+from accountant.amounts import UNIT
 from accountant.claims import checked
-from accountant.claims.price import is_too_much, price
+from accountant.claims.price import price
 from accountant.conversions.gdp import mu_of_pure
 from accountant.ledger.settlement import Ruling, void, voidable_price
 from tests.accountant.conversions import gaussian
@@ -123,25 +123,12 @@ def test_a_residue_a_hair_larger_is_none() -> None:
 
 
 def test_it_costs_what_randomized_response_of_half_of_it_costs() -> None:
-    """In datasets that rules before 3 opened, what pure DP of all of it costs."""
     limits, claim = capacity(), c.BoundedRange("0.03")
     half = KIND.charge(limits, (0, 0), asked(c.Pure("0.015")))
     whole = KIND.charge(limits, (0, 0), asked(c.Pure("0.03")))
     assert KIND.charge(limits, (0, 0), asked(claim)) == half != whole
-    before = price(checked(claim), KIND.needs, exact=False)
-    assert KIND.charge(limits, (0, 0), before) == whole
-    assert before.wire["pure_epsilon"] == "0.03"
     five = checked(c.Repeat(c.BoundedRange("0.1"), 5))
     assert KIND.charge(limits, (0, 0), price(five, KIND.needs)) is not None
-    assert KIND.charge(limits, (0, 0), price(five, KIND.needs, exact=False)) is None
-
-
-def test_rules_before_3_price_as_few_large_ones_in_a_batch_as_before() -> None:
-    """An epsilon beyond 2 takes decimals: 3 is beyond it, and half of 3 is not."""
-    many = checked(c.AllOf(tuple([c.BoundedRange(f"3.{i}") for i in range(1, 10)])))
-    assert not is_too_much(many, KIND.needs)
-    assert price(many, KIND.needs).amounts[2] != INFINITE
-    assert price(many, KIND.needs, exact=False).amounts[2] == INFINITE
 
 
 def test_what_may_be_voided_is_charged_as_the_gaussian_of_half_of_it() -> None:

@@ -72,7 +72,7 @@ class TestEveryFilter:
 
     def test_its_stored_budget_decides_as_the_computed_one(self, name: str) -> None:
         plan = plan_of(POLICIES[name])
-        stored = stored_plan(plan.policy, tuple(plan.budget_wire.values()), True)
+        stored = stored_plan(plan.policy, tuple(plan.budget_wire.values()))
         assert stored.capacity == plan.capacity
 
     def test_infinity_never_fits(self, name: str) -> None:

@@ -129,23 +129,6 @@ def test_lowering_the_budget_keeps_the_declared_epsilon() -> None:
     assert audit(world.log).ok
 
 
-@pytest.mark.parametrize("rules", [1, 2])
-def test_older_rules_know_neither_the_filter_nor_its_field(rules: int) -> None:
-    world = World(rules=rules)
-    fields = {"epsilon": "1", "delta": "1e-6"}
-    told = []
-    for more in ({"filter": NAME}, {"epsilon_each": "0.01"}):
-        decision = world.open(**fields, **more)
-        assert code(decision) == "invalid_field"
-        assert decision.error is not None
-        told.append((decision.error.field, decision.error.rule))
-    known = "basic, advanced_2016, fully_adaptive, zcdp, zcdp_tight, ex_post, split, "
-    known += "unified_brownian, renyi, renyi_weighted, gdp_residue"
-    assert told[0] == ("policy.filter", f"must be one of {known}")
-    assert told[1] == ("policy.epsilon_each", "is not a field here")
-    assert audit(world.log).ok
-
-
 def test_its_parameter_has_a_default_nowhere() -> None:
     with pytest.raises(RequestInvalid, match="must be given for this filter"):
         OptimalHomogeneous()

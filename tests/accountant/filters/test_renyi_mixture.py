@@ -18,10 +18,8 @@ from accountant.filters.renyi import Renyi
 from accountant.filters.renyi_mixture import RenyiMixture
 from accountant.filters.renyi_weighted import RenyiWeighted
 from accountant.policy import ParsedBudget
-from accountant.records.outcomes import Outcome
 from tests.accountant import exact
 from tests.accountant.formulas.renyi_mixture import mixture_delta
-from tests.accountant.world import World
 
 SEED = 20261124
 
@@ -244,15 +242,3 @@ class TestWrongRulesAreCaught:
                 low, high = (mass, high) if fits else (low, mass)
             most = max(most, low * (1 - mpmath.exp(-beyond)))
         assert 0.5 * self.DELTA < most <= self.DELTA
-
-
-def test_older_rules_do_not_know_it() -> None:
-    policy = {"filter": "renyi_mixture", "epsilon": "1", "delta": "1e-6", "orders": ["22", "40"]}
-    world = World(rules=2)
-    decision = world.open(**policy)
-    assert decision.outcome is Outcome.INVALID
-    assert decision.error is not None
-    assert decision.error.field == "policy.filter"
-    assert "renyi_weighted" in decision.error.rule
-    assert "renyi_mixture" not in decision.error.rule
-    assert World().open(**policy).outcome is Outcome.OPENED

@@ -14,9 +14,9 @@ BASIC: dict[str, Any] = {"filter": "basic", "epsilon": "1"}
 CIRCLE = {**BASIC, "access": "members"}
 
 
-def opened(policy: dict[str, Any] = CIRCLE, *owners: str, rules: int = 4, batch: int = 1) -> World:
+def opened(policy: dict[str, Any] = CIRCLE, *owners: str, batch: int = 1) -> World:
     """Return a world with `census` open, by `owner` unless others are named."""
-    world = World(rules=rules, batch=batch)
+    world = World(batch=batch)
     more = {"owners": owners} if owners else {}
     decision = world.send("admin", world.admin("open", policy=policy, **more))
     assert code(decision) == "opened"

@@ -14,9 +14,9 @@ TEAMS = {"ana": "blue", "ben": "blue", "cy": "red", "dan": "red"}
 """Analysts by their team; `eve` has none."""
 
 
-def divided(policy: dict[str, Any] = BASIC, *, batch: int = 1, rules: int = 5) -> World:
+def divided(policy: dict[str, Any] = BASIC, *, batch: int = 1) -> World:
     """Return a world with `census` open and its analysts enrolled."""
-    world = opened(policy, rules=rules, batch=batch)
+    world = opened(policy, batch=batch)
     for name, team in TEAMS.items():
         enrol(world, name, "analyst", team=team)
     return world

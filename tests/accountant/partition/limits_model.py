@@ -6,14 +6,10 @@ The model decides every body that `limit_loads` makes.
 from __future__ import annotations
 
 import copy
-from typing import Final
 
 from tests.accountant.partition.limits_dataset import Body, Dataset
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Clock
-
-SINCE: Final = 5
-"""The first rules that know of limits."""
 
 
 class Model:
@@ -21,13 +17,11 @@ class Model:
 
     Attributes:
         clock, floor: milliseconds.
-        rules: those that decide.
     """
 
-    def __init__(self, start: int, window: int, skew: int, rules: int) -> None:
+    def __init__(self, start: int, window: int, skew: int) -> None:
         self.datasets: dict[str, Dataset] = {}
         self.clock, self.floor = Clock(start), 0
-        self.rules = rules
         self._window, self._skew = window, skew
         self._ids: dict[tuple[str, ...], tuple[int, bytes]] = {}
         self._before: dict[str, Dataset | None] = {}
@@ -61,15 +55,14 @@ class Model:
         gone = (self.floor + 1) // 1000 * 1000
         self._ids = {key: each for key, each in self._ids.items() if each[0] >= gone}
         self.clock.at, self.floor = at, at + self._skew
-        if self.rules >= SINCE:
-            self.clock.resets, self.clock.reset_at = self.clock.resets + 1, at
+        self.clock.resets, self.clock.reset_at = self.clock.resets + 1, at
 
     def decide(
         self, source: str, body: Body, value: bytes, issued: int, at: int, said: Fields
     ) -> Fields:
         """Return what the decision must say of a body; of `said` it takes budgets alone."""
         self.clock.at = max(self.clock.at, at)
-        if body["broken"] or (body["type"] == "limit" and self.rules < SINCE):
+        if body["broken"]:
             return {"outcome": "invalid", "reason": "invalid_field"}
         if source == "requests":
             self.floor = max(self.floor, self.clock.at - self._window)

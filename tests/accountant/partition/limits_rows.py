@@ -53,7 +53,7 @@ def used_row(limit: Limit, use: Use) -> Fields:
 def normal(row: Fields, expected: Fields, since: dict[str, int]) -> Fields:
     """Return a row of the product without what it tells of an earlier version's use."""
     assert row["type"] == "level"
-    assert row["version"] == 1
+    assert row["version"] == 2
     stale = {
         name
         for name in {"counted", "used"} & row.keys() - expected.keys()

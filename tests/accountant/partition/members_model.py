@@ -16,16 +16,7 @@ Body = dict[str, Any]
 Fields = dict[str, Any]
 
 ROLES: Final = ("owner", "analyst", "engine", "auditor")
-SINCE: Final = 4
-"""The first rules that know of members."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NEW_FIELDS: Final = {
-    "request": {"via"},
-    "open": {"owners"},
-    "amend": {"access", "visibility"},
-    "close": set(),
-}
-_NEW_IN_A_POLICY: Final = {"access", "visibility", "population"}
 
 
 def text_of(at: int) -> str:
@@ -80,13 +71,11 @@ class Model:
 
     Attributes:
         at, floor: clock and floor, milliseconds.
-        rules: those that decide.
     """
 
-    def __init__(self, start: int, window: int, skew: int, rules: int) -> None:
+    def __init__(self, start: int, window: int, skew: int) -> None:
         self.datasets: dict[str, Dataset] = {}
         self.at, self.floor = start, 0
-        self.rules = rules
         self._window, self._skew = window, skew
         self._ids: dict[tuple[str, ...], bytes] = {}
         self._kept: Any = None
@@ -109,7 +98,7 @@ class Model:
     def decide(self, source: str, body: Body, value: bytes, issued: int, at: int) -> Fields:
         """Return what the decision must say of a body: outcome, reason, sequence, and members."""
         self.at = max(self.at, at)
-        if body["broken"] or self._is_unknown(body):
+        if body["broken"]:
             return {"outcome": "invalid", "reason": "invalid_field"}
         if source == "requests":
             self.floor = max(self.floor, self.at - self._window)
@@ -130,14 +119,6 @@ class Model:
         self.at = max(self.at, at)
         return {"outcome": "invalid", "reason": "internal_error"}
 
-    def _is_unknown(self, body: Body) -> bool:
-        """Tell whether the rules that decide do not know a body's kind, or a field of it."""
-        if self.rules >= SINCE:
-            return False
-        if body["type"] == "member" or _NEW_FIELDS[body["type"]] & body.keys():
-            return True
-        return bool(_NEW_IN_A_POLICY & (body.get("policy") or {}).keys())
-
     def _new(self, body: Body) -> Fields:
         dataset = self.datasets.get(body["dataset"])
         if dataset is None:
@@ -154,8 +135,6 @@ class Model:
     def _open(self, body: Body) -> Fields:
         dataset = self.datasets[body["dataset"]] = Dataset(dict(body["policy"]), sequence=1)
         said: Fields = {"outcome": "opened", "sequence": 1}
-        if self.rules < SINCE:
-            return said
         owners = body["owners"] if "owners" in body else [body["by"]]
         for name in owners:
             dataset.members[name] = {"roles": ["owner"], "sequence": 1}
@@ -259,7 +238,7 @@ class Model:
         rows = {}
         for dataset, found in self.datasets.items():
             for name, row in found.members.items():
-                head = {"type": "member", "version": 1, "dataset": dataset, "member": name}
+                head = {"type": "member", "version": 2, "dataset": dataset, "member": name}
                 rows[f'{{"dataset":"{dataset}","member":"{name}"}}'] = {**head, **row}
         return rows
 

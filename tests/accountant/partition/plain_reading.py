@@ -651,11 +651,12 @@ class Plain:
         self.sequence += 1
         whole = {
             "type": "decision",
+            "version": 2,
             "partition_sequence": self.sequence,
             "previous": self.head,
             "decided_at": at_text(self.decided_at),
             "floor": at_text(self.floor),
-            "rules": 5,
+            "rules": 1,
             "outcome": outcome,
         }
         order = "reason dataset generation sequence cost asked fits totals rounded_up left "
@@ -684,7 +685,7 @@ class Plain:
         standing, written = self.standing(ledger), self.written(plan)
         return {
             "type": "snapshot",
-            "version": 1,
+            "version": 2,
             "dataset": dataset,
             "generation": 1,
             "sequence": ledger["sequence"],
@@ -697,7 +698,6 @@ class Plain:
             "opened_at": ledger["opened_at"],
             "changed_at": ledger["changed_at"],
             **({"halted": True} if ledger["halted"] else {}),
-            "exact": True,
             **{n: count for n, count in self.counts(ledger).items() if count},
         }
 
@@ -711,7 +711,7 @@ class Plain:
         rows = {}
         for name, ledger in self.datasets.items():
             for each in ledger["members"].values():
-                row = {"type": "member", "version": 1, "dataset": name, "member": each["member"]}
+                row = {"type": "member", "version": 2, "dataset": name, "member": each["member"]}
                 row |= {field: each[field] for field in ("roles", "team") if field in each}
                 if "until" in each:
                     row["until"] = milliseconds(each["until"])

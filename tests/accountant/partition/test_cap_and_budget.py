@@ -13,7 +13,7 @@ from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.policy import Policy
 from accountant.policy.compiled import open_plan
-from accountant.records import Decision, decode_decision, encode
+from accountant.records import Decision, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
 from accountant.replay.refold import state_rows
@@ -192,33 +192,6 @@ def test_a_record_that_follows_another_decision_acts_once() -> None:
         decision = world.send("admin", world.admin("close", follows=wrong))
         assert decision.outcome is Outcome.INVALID
     assert sound(world)
-
-
-@pytest.mark.parametrize(
-    ("kind", "fields", "field"),
-    [
-        ("amend", {"most_per_request": "0.1"}, "most_per_request"),
-        ("amend", {"follows": None, "horizon": "P1D"}, "follows"),
-        ("close", {"follows": 1}, "follows"),
-        ("open", {"policy": CAPPED, "dataset": "other"}, "policy.most_per_request"),
-        ("open", {"policy": {**CAPPED, "alert_at": [1]}, "dataset": "b"}, None),
-    ],
-)
-def test_the_first_rules_knew_none_of_this(
-    kind: str, fields: dict[str, object], field: str | None
-) -> None:
-    world = World(rules=1)
-    world.open(**BASIC)
-    decision = world.send("admin", world.admin(kind, **fields))
-    assert decision.outcome is Outcome.INVALID
-    assert decision.error is not None
-    assert field is None or decision.error.field == field
-    assert decision.error.rule == "is not a field here" or field is None
-    world.rules = 2
-    world.commit()
-    world.ask("pure:0.1")
-    assert sound(world)
-    assert [decode_decision(value).rules for value in world.log] == [1, 1, 1, 2]
 
 
 def test_the_cap_costs_no_search() -> None:

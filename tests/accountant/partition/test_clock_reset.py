@@ -162,7 +162,7 @@ def test_a_reset_that_sets_nothing_back_is_refused(ahead: World) -> None:
         ("decided_at", {"decided_at": iso(START + 2 * YEARS), "floor": iso(START)}),
         ("floor", {"floor": iso(START)}),
         ("note", {"note": None}),
-        ("rules", {"rules": 1}),
+        ("rules", {"rules": 0}),
         ("sequence", {"sequence": 9}),
         ("totals", {"totals": {"mechanisms": 0}}),
         ("dataset", {"dataset": "census"}),

@@ -82,7 +82,7 @@ def test_what_was_decided_first_and_lost_with_a_kill_may_go_to_the_other(name: s
     lost.__dict__ |= world.__dict__ | {"log": log}
     lost.encoded, lost.decisions = world.encoded[: len(log)], world.decisions[: len(log)]
     lost.state = lost.refolded()
-    lost.draft = type(world.draft)(lost.state, rules=lost.rules)
+    lost.draft = type(world.draft)(lost.state)
     assert state_rows(lost.state) == before
     assert [outcome(lost, each) for each in (other, one)] == ["granted", refuses]
     lost.commit()

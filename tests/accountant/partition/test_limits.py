@@ -11,7 +11,6 @@ from accountant.partition.decide import decide
 from accountant.records import Source
 from accountant.records.inputs import Input
 from accountant.records.limits.limits import level_alert_id
-from accountant.replay.audit import audit
 from tests.accountant.partition.circle import BASIC, enrol, sound
 from tests.accountant.partition.division import (
     asked,
@@ -425,19 +424,6 @@ def test_a_dataset_without_limits_decides_as_before_in_the_same_bytes() -> None:
             asked(world, who, epsilon)
         logs.append([(d.outcome, d.cost, d.totals, d.levels) for d in world.decisions[start:]])
     assert logs[0] == logs[1]
-
-
-def test_older_rules_know_no_limits_and_audit_decides_so_again() -> None:
-    world = divided(rules=4)
-    refused = limit(world, "team", "blue", part="0.2")
-    assert code(refused) == "invalid_field"
-    assert refused.error is not None
-    assert refused.error.field == "type"
-    world.rules = 5
-    world.commit()
-    divide(world, "team", "blue", part="0.2")
-    assert said(world, "ana", "0.3") == "team/blue limit"
-    assert audit(world.log, genesis=world.genesis).ok
 
 
 def test_a_decision_that_is_undone_leaves_levels_and_shares_as_they_were() -> None:

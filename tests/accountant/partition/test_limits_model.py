@@ -19,7 +19,7 @@ from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from accountant.replay.refold import Refold, StateMismatch, state_rows
 from tests.accountant.partition.limit_loads import Load, Sent
-from tests.accountant.partition.limits_model import SINCE, Model
+from tests.accountant.partition.limits_model import Model
 from tests.accountant.partition.limits_rows import level_rows, normal, since_of, tight
 from tests.accountant.partition.members_model import time_of
 from tests.faults.oracle.expected import Fields
@@ -45,16 +45,15 @@ class Life:
             refold gone.
     """
 
-    def __init__(self, seed: int, *, begins_by: int) -> None:
+    def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.rules = begins_by
-        self.model = Model(START, WINDOW, SKEW, begins_by)
-        self.log = [genesis_decision(GENESIS, START, rules=begins_by).value]
+        self.model = Model(START, WINDOW, SKEW)
+        self.log = [genesis_decision(GENESIS, START).value]
         self.times = [START]
         self.rows: dict[bytes, bytes] = {}
         self.seen = Counter[str]()
         self.state = self.from_the_log()
-        self.draft = Draft(self.state, rules=self.rules)
+        self.draft = Draft(self.state)
         self._new: list[bytes] = []
 
     def from_the_log(self, *, instead_of: Refold | None = None) -> Partition:
@@ -124,7 +123,7 @@ class Life:
         self._new.clear()
         touched = self.model.touched()
         self.model.commit()
-        self.draft = Draft(self.state, rules=self.rules)
+        self.draft = Draft(self.state)
         self.check_rows(touched)
 
     def check_rows(self, touched: set[str]) -> None:
@@ -177,7 +176,7 @@ class Life:
         self.seen[way] += 1
         assert state_rows(self.state) == before
         assert not self.rows or dict(before) == self.rows
-        self.draft = Draft(self.state, rules=self.rules)
+        self.draft = Draft(self.state)
 
     def tampered(self) -> tuple[str, dict[bytes, bytes]]:
         """Return rows that were tampered with, or that a journal has lost some of."""
@@ -208,22 +207,13 @@ class Life:
             way, rows[OWN] = "count", tight({**own, "levels": own["levels"] + 1})
         return way, rows
 
-    def knows_limits(self) -> None:
-        """Go on by the rules that know of limits, as a newer version does."""
-        self.commit()
-        self.rules = self.model.rules = SINCE
-        self.draft = Draft(self.state, rules=SINCE)
-
 
 def lived(seed: int, records: int) -> Life:
-    """Return a life of so many records; each third one begins by rules without limits."""
-    begins_by = SINCE - 1 if seed % 3 == 0 else SINCE
-    life = Life(seed, begins_by=begins_by)
+    """Return a life of so many records."""
+    life = Life(seed)
     load = Load(life.chance, life.model)
     batch = 1
-    for number in range(records):
-        if number == LIFE // 20 and begins_by < SINCE:
-            life.knows_limits()
+    for _ in range(records):
         life.decide(load.next())
         batch -= 1
         if batch <= 0:
@@ -255,7 +245,7 @@ EVERY: Final[set[str]] = {
     *("opened", "amended", "closed", "member_set", "member_removed", "granted", "limit_set"),
     *("limit_removed", "repeated", "expired", "invalid_field", "issued_in_future", "clock_reset"),
     *("unknown_dataset", "not_permitted", "out_of_date", "unknown_member", "already_granted"),
-    *("not_lower", "has_limits", "unknown_limit", "limit_not_possible", "over_reserved"),
+    *("has_limits", "unknown_limit", "limit_not_possible", "over_reserved"),
     *("unit_mismatch", "claim_not_accepted", "above_cap", "exhausted", "halted"),
     *(f"exhausted {scope} limit" for scope in ("team", "analyst", "each")),
     *(f"exhausted {scope} pace" for scope in ("dataset", "team", "analyst", "each")),

@@ -84,7 +84,7 @@ def test_who_comes_again_within_a_batch_has_the_later_row() -> None:
     world.commit()
     assert rows_of(world)['{"dataset":"census","member":"ana"}'] == {
         "type": "member",
-        "version": 1,
+        "version": 2,
         "dataset": "census",
         "member": "ana",
         "roles": ["engine"],
@@ -100,11 +100,11 @@ def test_a_row_is_written_byte_for_byte_as_the_reference_has_it() -> None:
     enrol(world, "a:b@c.d_e-f", *reversed(ROLES))
     rows = dict(world.rows())
     assert rows[b'{"dataset":"census","member":"ana"}'] == (
-        b'{"type":"member","version":1,"dataset":"census","member":"ana",'
+        b'{"type":"member","version":2,"dataset":"census","member":"ana",'
         b'"roles":["analyst","auditor"],"team":"blue","until":1798761600000,"sequence":2}'
     )
     assert rows[b'{"dataset":"census","member":"a:b@c.d_e-f"}'] == (
-        b'{"type":"member","version":1,"dataset":"census","member":"a:b@c.d_e-f",'
+        b'{"type":"member","version":2,"dataset":"census","member":"a:b@c.d_e-f",'
         b'"roles":["owner","analyst","engine","auditor"],"sequence":3}'
     )
     assert json.loads(rows[b"census"])["members"] == 3

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.partition.draft import Draft
 from tests.accountant.partition.circle import (
     BASIC,
     CIRCLE,
@@ -204,30 +203,6 @@ def test_what_is_not_permitted_is_told_before_all_that_a_price_would_tell() -> N
     assert ask(world, analyst="ben") == "halted"
     assert ask(world) == "not_permitted"
     enrol(world, "ana", "analyst")
-
-
-@pytest.mark.parametrize("rules", [1, 2, 3])
-def test_what_older_rules_opened_has_no_owner_until_a_record_gives_one(rules: int) -> None:
-    world = opened(BASIC, rules=rules)
-    assert not rows_of(world)
-    assert b'"members"' not in b"".join(value for _, value in world.rows())
-    world.commit()
-    world.rules = 4
-    world.draft = Draft(world.state, rules=4)
-    assert ask(world, analyst="eve") == "granted"
-    assert ask(world, via="engine-1") == "not_permitted"
-    assert code(world.amend(horizon="P3D", by="eve")) == "amended"
-    assert code(world.amend(access="members", by="ben")) == "amended"
-    assert ask(world, analyst="eve") == "not_permitted"
-    enrol(world, "eve", "analyst", by="ben")
-    assert ask(world, analyst="eve") == "granted"
-    assert code(member(world, "eve", by="ana")) == "member_removed"
-    enrol(world, "olga", "owner", by="admin", **{"as": "administrator"})
-    assert code(world.amend(horizon="P4D", by="ben")) == "not_permitted"
-    assert code(member(world, "ben", "owner", by="ben")) == "not_permitted"
-    assert code(member(world, "olga", by="olga")) == "last_owner"
-    assert code(world.amend(horizon="P4D", by="olga")) == "amended"
-    assert sound(world)
 
 
 @settings(max_examples=200, deadline=None)

@@ -18,7 +18,7 @@ from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from accountant.replay.refold import Refold, StateMismatch, state_rows
 from tests.accountant.partition.member_loads import Load, Sent
-from tests.accountant.partition.members_model import SINCE, Fields, Model, time_of
+from tests.accountant.partition.members_model import Fields, Model, time_of
 from tests.nightly import rounds
 
 RECORDS: Final = rounds(20_000, 500_000)
@@ -40,16 +40,15 @@ class Life:
         seen: how often each outcome or reason was decided, and each way of a refold gone.
     """
 
-    def __init__(self, seed: int, *, begins_by: int) -> None:
+    def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.rules = begins_by
-        self.model = Model(START, WINDOW, SKEW, begins_by)
-        first = genesis_decision(GENESIS, START, rules=begins_by)
+        self.model = Model(START, WINDOW, SKEW)
+        first = genesis_decision(GENESIS, START)
         self.log = [first.value]
         self.rows: dict[bytes, bytes] = {}
         self.seen = Counter[str]()
         self.state = self.from_the_log()
-        self.draft = Draft(self.state, rules=self.rules)
+        self.draft = Draft(self.state)
         self._new: list[bytes] = []
 
     def from_the_log(self, *, instead_of: Refold | None = None) -> Partition:
@@ -104,7 +103,7 @@ class Life:
         self.log += self._new
         self._new.clear()
         self.model.commit()
-        self.draft = Draft(self.state, rules=self.rules)
+        self.draft = Draft(self.state)
         self.check_rows()
 
     def check_rows(self) -> None:
@@ -143,7 +142,7 @@ class Life:
         self.seen[way] += 1
         assert state_rows(self.state) == before
         assert not self.rows or dict(before) == self.rows
-        self.draft = Draft(self.state, rules=self.rules)
+        self.draft = Draft(self.state)
 
     def tampered(self) -> tuple[str, dict[bytes, bytes]]:
         """Return rows that were tampered with, or that a journal has lost some of."""
@@ -151,7 +150,7 @@ class Life:
         members = [key for key in rows if key.startswith(b'{"dataset"')]
         if not members:
             return "a partition's row lost", {k: v for k, v in rows.items() if k != OWN} or {
-                b"d0": b"{}"
+                b"d0": b'{"version":2}'
             }
         key = self.chance.choice(members)
         row: Fields = json.loads(rows[key])
@@ -174,12 +173,6 @@ class Life:
             rows[key.replace(b'"member":"', b'"member":"x')] = rows.pop(key)
         return way, rows
 
-    def knows_members(self) -> None:
-        """Go on by the rules that know of members, as a newer version does."""
-        self.commit()
-        self.rules = self.model.rules = SINCE
-        self.draft = Draft(self.state, rules=SINCE)
-
 
 def _tight(row: Fields) -> bytes:
     return json.dumps(row, separators=(",", ":")).encode()
@@ -196,14 +189,11 @@ def check_refusal(said: Fields) -> None:
 
 
 def lived(seed: int, records: int) -> Life:
-    """Return a life of so many records; each third one begins by rules without members."""
-    begins_by = SINCE - 1 if seed % 3 == 0 else SINCE
-    life = Life(seed, begins_by=begins_by)
+    """Return a life of so many records."""
+    life = Life(seed)
     load = Load(life.chance, life.model)
     batch = 1
-    for number in range(records):
-        if number == LIFE // 5 and begins_by < SINCE:
-            life.knows_members()
+    for _ in range(records):
         life.decide(load.next())
         batch -= 1
         if batch <= 0:

@@ -7,7 +7,7 @@ import pytest
 from accountant.partition.draft import Draft
 from accountant.partition.operate import reset_clock
 from accountant.times import iso
-from tests.accountant.partition.circle import enrol, sound
+from tests.accountant.partition.circle import sound
 from tests.accountant.partition.division import (
     asked,
     days,
@@ -25,12 +25,12 @@ WHOLE = '{"dataset":"census","scope":"dataset","name":""}'
 
 def set_back(world: World, at: int) -> None:
     world.commit()
-    draft = Draft(world.state, rules=world.rules)
+    draft = Draft(world.state)
     encoded = reset_clock(draft, at, "the clock was ahead")
     draft.absorb()
     world.log.append(encoded.value)
     world.decisions.append(encoded.decision)
-    world.draft = Draft(world.state, rules=world.rules)
+    world.draft = Draft(world.state)
     world.now = at + world.genesis.skew_ms + 1  # ids of before have expired
 
 
@@ -197,21 +197,4 @@ def test_a_reset_to_before_the_pace_was_made_counts_backwards() -> None:
     assert said(world, "ana", "0.1") == "dataset pace"
     world.now = START + days(3)
     assert asked(world, "ana", "0.1")["levels"][0]["window"] == -2
-    assert sound(world)
-
-
-def test_resets_are_counted_by_rules_that_know_a_pace() -> None:
-    world = divided(rules=4)
-    world.now = START + days(5)
-    enrol(world, "eve", "analyst")
-    set_back(world, START + days(1))
-    assert world.state.resets == (0, 0)
-    world.rules = 5
-    world.draft = Draft(world.state, rules=5)
-    divide(world, "dataset", pace=DAILY)
-    assert said(world, "ana", "0.1") == "granted"
-    world.now += days(3)
-    assert said(world, "ana", "0.1") == "granted"
-    set_back(world, START + days(2))
-    assert world.state.resets == (1, START + days(2))
     assert sound(world)

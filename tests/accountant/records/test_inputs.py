@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from accountant.errors import RequestInvalid
 from accountant.records.inputs import Undecodable, check
 from accountant.records.outcomes import Outcome
 from tests.accountant.world import World, code, opened
@@ -174,8 +173,3 @@ def test_json_in_another_encoding_is_no_json(text: str) -> None:
     body = text.encode("utf-16-le")
     with pytest.raises(Undecodable):
         check("requests", body)
-
-
-def test_rules_of_before_took_a_digit_in_utf_16_for_a_number() -> None:
-    with pytest.raises(RequestInvalid, match="expected `object`"):
-        check("requests", b"0\x00", 2)

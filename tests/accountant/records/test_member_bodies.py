@@ -114,29 +114,3 @@ def test_an_opening_names_1_to_100_owners(owners: Any, right: bool) -> None:
     decision = world.send("admin", world.admin("open", policy=BASIC, owners=owners))
     assert code(decision) == ("opened" if right else "invalid_field")
     assert len(rows_of(world)) == (len(owners) if right else 0)
-
-
-NEW: list[tuple[str, dict[str, Any]]] = [
-    ("request", {"via": "engine-1"}),
-    ("open", {"dataset": "other", "policy": BASIC, "owners": ["olga"]}),
-    ("open", {"dataset": "other", "policy": {**BASIC, "access": "anyone"}}),
-    ("open", {"dataset": "other", "policy": {**BASIC, "visibility": "own"}}),
-    ("open", {"dataset": "other", "policy": {**BASIC, "population": "city"}}),
-    ("amend", {"access": "members"}),
-    ("amend", {"visibility": "own"}),
-    ("member", {"member": "ana", "roles": ["analyst"]}),
-    ("member", {"member": "ana", "roles": []}),
-]
-
-
-@pytest.mark.parametrize("rules", [1, 2, 3])
-@pytest.mark.parametrize(("kind", "fields"), NEW)
-def test_older_rules_know_nothing_of_it(kind: str, fields: dict[str, Any], rules: int) -> None:
-    world = opened(BASIC, rules=rules)
-    if kind == "request":
-        decision = world.ask("pure:0.001", **fields)
-    else:
-        decision = world.send("admin", world.admin(kind, **fields))
-    assert code(decision) == "invalid_field"
-    assert decision.sequence is None
-    assert sound(world)

@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from accountant.errors import RequestInvalid
 from accountant.partition.ids import id_key
 from accountant.records import (
-    FIRST_RULES,
-    RULES,
     Source,
     decode_decision,
     decode_partition_row,
@@ -29,7 +27,6 @@ from accountant.records import (
 )
 from accountant.records.inputs import MOST_BYTES, Undecodable, check
 from accountant.records.names import _NAME, check_name, is_name
-from accountant.replay.audit import audit
 from accountant.replay.refold import state_rows
 from accountant.views.datasets import alerts, view_of_ledger
 from accountant.views.usage import OTHERS
@@ -113,35 +110,6 @@ def test_what_is_written_by_hand_reads_back_the_same(dataset: str, analyst: str)
     assert decode_snapshot(rows[dataset.encode()]).dataset == dataset
     assert decode_partition_row(rows[partition_row_key(0)]).datasets == 1
     assert state_rows(world.refolded()) == world.rows()
-
-
-@pytest.mark.parametrize("name", ["ann@example.org", "schema:table", "a:", "a@", "urn:x:1@2.3-4_5"])
-def test_a_name_of_these_rules_is_invalid_by_the_first_and_both_are_audited(name: str) -> None:
-    world = World(rules=FIRST_RULES)
-    assert code(world.open(name, filter="basic", epsilon="1")) == "invalid_field"
-    world.open(filter="basic", epsilon="1")
-    before = world.ask("pure:0.1", analyst=name)
-    assert code(before) == "invalid_field"
-    assert before.error is not None
-    assert before.error.rule == "must be 1 to 100 letters, digits, '.', '_' or '-'"
-    world.rules = RULES
-    world.commit()
-    assert code(world.open(name, filter="basic", epsilon="1")) == "opened"
-    assert code(world.ask("pure:0.1", analyst=name, dataset=name)) == "granted"
-    assert audit(world.log).ok
-    assert state_rows(world.refolded()) == world.rows()
-
-
-@pytest.mark.parametrize("rules", [FIRST_RULES, RULES])
-def test_an_invalid_that_claims_other_rules_than_its_own_is_not_believed(rules: int) -> None:
-    world = World(rules=rules)
-    world.open(filter="basic", epsilon="1")
-    world.ask("pure:0.1", analyst="ann@example.org")
-    lines = [json.loads(value) for value in world.log]
-    for line in lines:
-        line["rules"] = FIRST_RULES + RULES - rules
-    assert audit(world.log).ok
-    assert not audit([json.dumps(line, separators=(",", ":")).encode() for line in lines]).ok
 
 
 @pytest.mark.parametrize("field", ["dataset", "analyst"])

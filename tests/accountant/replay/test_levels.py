@@ -240,7 +240,7 @@ def test_a_row_that_is_older_or_missing_or_changed_is_noticed(told: World) -> No
     with pytest.raises(StateMismatch, match="holds the level"):
         refolded(told, [*{**rows, key: rows[key].replace(b"blue", b"red")}.items()], told.log)
     with pytest.raises(StateMismatch, match="cannot be read"):
-        refolded(told, [*{**rows, key: b"{}"}.items()], told.log)
+        refolded(told, [*{**rows, key: b'{"version":2}'}.items()], told.log)
 
 
 def test_a_row_that_disagrees_with_the_last_decision_is_noticed(told: World) -> None:

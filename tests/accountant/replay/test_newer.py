@@ -1,57 +1,58 @@
-"""A log goes on from older rules to newer ones; an older program stops at what it cannot know."""
+"""A log of another version: this one stops at what it cannot know, and says who can read it."""
 
 from __future__ import annotations
 
 import json
 
-import msgspec
 import pytest
 
-from accountant.errors import MadeByNewer
-from accountant.records import FIRST_RULES, RULES, VERSION, decode_decision, encode
+from accountant.errors import MadeByAnother, MadeByNewer, MadeByUnreleased
+from accountant.records import FORMAT, RULES, check_maker, decode_decision
+from accountant.records.state_rows import decode_row, partition_row_key
 from accountant.replay.audit import audit
-from accountant.replay.refold import Refold, state_rows
-from tests.accountant.world import World
+from accountant.replay.refold import Refold
+from accountant.views.follow import decode_line
+from accountant.views.tallies import UnreadableDecision, count
+from tests.accountant.partition.division import divide, divided
+from tests.accountant.world import World, opened
+
+NEWER = {"outcome": "undreamt_of"}
+LACKING = [{"version": None}, {"version": 1}, {"version": None, "rules": 99}]
+"""Changes to a record that leave it without the mark: None drops the field."""
 
 
-def mixed() -> World:
-    """Return a ledger that a program of the first rules began, and this one goes on with."""
-    world = World(rules=FIRST_RULES)
-    world.open(epsilon="1", delta="0")
+def changed(value: bytes, **fields: object) -> bytes:
+    record = json.loads(value) | fields
+    return json.dumps({k: v for k, v in record.items() if v is not None}).encode()
+
+
+def spent() -> World:
+    world = opened()
     world.ask("pure:0.25")
-    world.rules = RULES
-    world.commit()
     world.ask("pure:0.25")
     return world
 
 
-def test_a_log_of_both_rules_refolds_and_audits_each_by_its_own() -> None:
-    world = mixed()
-    assert [decode_decision(value).rules for value in world.log] == [1, 1, 1, RULES]
-    assert audit(world.log).ok
-    assert state_rows(world.refolded()) == world.rows()
+def test_every_decision_and_every_row_has_the_mark_and_the_rules() -> None:
+    world = divided()
+    divide(world, "team", "blue", part="0.5")
+    world.ask("pure:0.1")
+    world.ask("pure:100")
+    world.send("requests", b"no JSON")
+    for value in world.log:
+        fields = json.loads(value)
+        assert (fields["version"], fields["rules"]) == (FORMAT, RULES)
+    rows = [json.loads(value) for _, value in world.rows()]
+    assert {row["type"] for row in rows} == {"snapshot", "member", "level", "partition"}
+    assert {row["version"] for row in rows} == {FORMAT}
 
 
-def test_rules_never_go_back() -> None:
-    world = mixed()
-    world.ask("pure:0.25")
-    last = decode_decision(world.log[-1])
-    older = encode(msgspec.structs.replace(last, rules=FIRST_RULES))
-    found = audit([*world.log[:-1], older]).first_disagreement
-    assert found is not None
-    assert (found.partition_sequence, found.what) == (4, "rules")
-
-
-def made_by(newer: dict[str, object], value: bytes) -> bytes:
-    return json.dumps(json.loads(value) | newer | {"outcome": "undreamt_of"}).encode()
-
-
-@pytest.mark.parametrize("newer", [{"rules": RULES + 1}, {"version": VERSION + 1}])
+@pytest.mark.parametrize("newer", [{"rules": RULES + 1}, {"version": FORMAT + 1}])
 def test_a_decision_of_a_newer_program_is_told_before_anything_else_of_it_is_read(
     newer: dict[str, int],
 ) -> None:
-    world = mixed()
-    world.log[-1] = made_by(newer, world.log[-1])
+    world = spent()
+    world.log[-1] = changed(world.log[-1], **newer, **NEWER)
     refold = Refold(world.genesis)
     for value in world.log[:-1]:
         refold.take_decision(value)
@@ -65,8 +66,62 @@ def test_a_decision_of_a_newer_program_is_told_before_anything_else_of_it_is_rea
 
 
 def test_a_row_of_a_newer_program_is_told() -> None:
-    world = mixed()
+    world = spent()
     (key, value) = world.rows()[-1]
-    row = json.loads(value) | {"rules": RULES + 1, "head": None}
     with pytest.raises(MadeByNewer, match="run the newer version"):
-        Refold(world.genesis).take_row(key, json.dumps(row).encode())
+        Refold(world.genesis).take_row(key, changed(value, rules=RULES + 1, head=None))
+
+
+@pytest.mark.parametrize("lacking", LACKING)
+def test_no_reader_takes_a_decision_without_the_mark(lacking: dict[str, object]) -> None:
+    value = changed(spent().log[-1], **lacking)
+    for read in (decode_decision, decode_line, check_maker):
+        with pytest.raises(MadeByUnreleased, match="before the first release"):
+            read(value)
+    with pytest.raises(MadeByUnreleased):
+        Refold(World().genesis).take_decision(value)
+    with pytest.raises((MadeByUnreleased, UnreadableDecision), match="before the first release"):
+        count([value], after=2, head=None)
+
+
+@pytest.mark.parametrize("lacking", LACKING)
+def test_no_reader_takes_a_row_without_the_mark(lacking: dict[str, object]) -> None:
+    world = divided()
+    divide(world, "team", "blue", part="0.5")
+    world.ask("pure:0.1")
+    for key, value in world.rows():
+        row = changed(value, **lacking)
+        with pytest.raises(MadeByUnreleased, match="Start a new ledger in another place"):
+            Refold(world.genesis).take_row(key, row)
+        if key != partition_row_key(0):
+            with pytest.raises(MadeByUnreleased):
+                decode_row(row)
+
+
+def test_the_mark_comes_before_the_number_of_the_rules() -> None:
+    # What versions before the first release called rules is another count: it reached 5.
+    with pytest.raises(MadeByUnreleased):
+        check_maker(b'{"rules":5,"outcome":"undreamt_of"}')
+    with pytest.raises(MadeByUnreleased):
+        check_maker(b'{"rules":"of a form that is not known"}')
+
+
+def test_rules_must_be_there() -> None:
+    with pytest.raises(Exception, match="rules"):
+        decode_decision(changed(spent().log[-1], rules=None))
+
+
+def test_an_audit_of_a_log_without_the_mark_is_refused_and_not_called_wrong() -> None:
+    world = spent()
+    with pytest.raises(MadeByUnreleased):
+        audit([changed(value, version=None) for value in world.log])
+    # One record without it in a log that has it was put there.
+    forged = [*world.log[:-1], changed(world.log[-1], version=None)]
+    found = audit(forged).first_disagreement
+    assert found is not None
+    assert (found.partition_sequence, found.what) == (3, "version")
+
+
+def test_what_another_version_made_is_damage_to_nobody() -> None:
+    assert issubclass(MadeByNewer, MadeByAnother)
+    assert issubclass(MadeByUnreleased, MadeByAnother)

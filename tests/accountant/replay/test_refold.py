@@ -121,7 +121,7 @@ def test_rows_that_do_not_fit_the_log_are_noticed() -> None:
         [row for row in now if row[0] == row_key],  # a dataset is missing
         [row for row in now if row[0] != row_key],  # the partition's row is missing
         [*now, (b"other", now[0][1])],
-        [(now[0][0], b"{}"), now[1]],
+        [(now[0][0], b'{"version":2}'), now[1]],
         [now[0], (row_key, now[1][1].replace(b'"head":"sha256:', b'"head":"sha256:0'))],
     ]
     for rows in others:
@@ -210,7 +210,7 @@ def test_rows_that_were_swapped_by_their_contents_are_noticed() -> None:
         from_rows(world, rows=list((rows | swapped).items()))
 
 
-def test_rows_of_a_version_without_checksum_are_read_and_get_one() -> None:
+def test_rows_without_checksum_are_read_and_get_one() -> None:
     world, rows, _ = busy_while_one_is_idle()
     *datasets, last = rows.items()
     state = from_rows(world, rows=[*datasets, without_checksum(last)])

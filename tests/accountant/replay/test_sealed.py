@@ -250,7 +250,7 @@ def test_a_seal_that_lies_is_found(field: str) -> None:
         ("seal", None),
         ("dataset", "census"),
         ("totals", {"mechanisms": 0}),
-        ("rules", 1),
+        ("rules", 0),
     ],
 )
 def test_a_seal_changes_nothing_else(field: str, value: object) -> None:

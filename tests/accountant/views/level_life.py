@@ -41,7 +41,7 @@ class Watched(Life):
     """A life whose every record is committed, and looked at by somebody who asks first."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed, begins_by=5)
+        super().__init__(seed)
         self.load = Load(self.chance, self.model)
         self._probes = itertools.count(10_000_000)
         self.found = Counter[str]()
@@ -91,7 +91,7 @@ class Watched(Life):
 
     def probe(self, sent: Sent, times: int) -> list[str]:
         """Return what so many requests like one would be told, one after another; none is kept."""
-        draft, told = Draft(self.state, rules=self.rules), list[str]()
+        draft, told = Draft(self.state), list[str]()
         at = self.now(sent.at)
         for _ in range(times):
             own = {"request_id": request_id(sent.issued, next(self._probes))}

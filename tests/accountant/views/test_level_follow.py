@@ -32,7 +32,7 @@ class Past(Life):
     """
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed, begins_by=5)
+        super().__init__(seed)
         self.kept: list[tuple[int, dict[bytes, bytes]]] = []
 
     def commit(self) -> None:

@@ -14,7 +14,7 @@ from accountant.partition.levels import team_of
 from accountant.records.limits.limits import Texts
 from accountant.views.level_views import Divided, analyst_budget, level_views
 from accountant.views.levels import AnalystBudget, LevelView
-from tests.accountant.partition.circle import BASIC, enrol
+from tests.accountant.partition.circle import enrol
 from tests.accountant.partition.division import asked, days, divide, divided, limit, said
 from tests.accountant.partition.test_pace import set_back
 from tests.accountant.views.level_life import Watched
@@ -184,16 +184,6 @@ def test_a_new_period_has_all_of_its_pace_without_a_grant_in_it() -> None:
     (level,) = budget(world, "ana").levels
     assert level.pace is not None
     assert (amount(level.pace.left), level.pace.ends_at) == ("0", "2026-11-23T10:00:00.000Z")
-
-
-def test_rules_that_know_no_limits_have_none_to_show() -> None:
-    for rules in (1, 2, 3, 4):
-        world = World(rules=rules)
-        assert code(world.send("admin", world.admin("open", policy=BASIC))) == "opened"
-        assert code(world.ask("pure:0.3", analyst="ana")) == "granted"
-        shown = budget(world, "ana")
-        assert (level_views(now(world)), shown.levels) == ([], ())
-        assert (amount(shown.left), shown.team) == ("0.7", None)
 
 
 def place(view: LevelView) -> str:

@@ -25,7 +25,7 @@ def view(
     name: str, *, opened: int = 0, granted: int | None = None, closed: bool = False, **policy: Any
 ) -> DatasetView:
     fields = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "population": "city", **policy}
-    ledger = Ledger.opened(name, open_plan(resolve(Policy(**fields)), True), OPENED + opened)
+    ledger = Ledger.opened(name, open_plan(resolve(Policy(**fields))), OPENED + opened)
     at = None if granted is None else iso(OPENED + granted)
     return msgspec.structs.replace(view_of_ledger(ledger), granted_at=at, closed=closed)
 

@@ -31,7 +31,7 @@ def _key(key: dict[str, str]) -> bytes:
 
 
 def _row(key: dict[str, str], sequence: int, more: Fields) -> Fields:
-    return {"type": "level", "version": 1, **key, "sequence": sequence, **more}
+    return {"type": "level", "version": 2, **key, "sequence": sequence, **more}
 
 
 def _rule(limit: Limit) -> Fields:

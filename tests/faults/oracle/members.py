@@ -115,7 +115,7 @@ def row_key(dataset: str, name: str) -> bytes:
 def _row(dataset: str, name: str, member: Member) -> Fields:
     row: Fields = {
         "type": "member",
-        "version": 1,
+        "version": 2,
         "dataset": dataset,
         "member": name,
         "roles": list(member.roles),

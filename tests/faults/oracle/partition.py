@@ -142,6 +142,7 @@ class Partition:
     def _common(self, said: Fields) -> Fields:
         return {
             "type": "decision",
+            "version": 2,
             "partition_sequence": self.number,
             "previous": said["previous"],
             "rules": RULES,

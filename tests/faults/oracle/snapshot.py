@@ -11,7 +11,7 @@ from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields, Readings
 from tests.faults.oracle.limit_rows import level_rows
 
-RULES: Final = 5
+RULES: Final = 1
 
 
 class Standing(Protocol):
@@ -34,7 +34,7 @@ def dataset_row(dataset: Dataset) -> Fields:
     """Return a dataset's row."""
     row: Fields = {
         "type": "snapshot",
-        "version": 1,
+        "version": 2,
         "dataset": dataset.name,
         "generation": 1,
         "sequence": dataset.sequence,
@@ -50,7 +50,7 @@ def dataset_row(dataset: Dataset) -> Fields:
     }
     if dataset.halted:
         row["halted"] = True
-    row |= {"exact": True, **dataset.members.counts()}
+    row |= dataset.members.counts()
     if "population" in dataset.policy and dataset.granted_at is not None:
         row["granted_at"] = dataset.granted_at
     levels = len(level_rows(dataset.name, dataset.division))
@@ -63,7 +63,7 @@ def partition_row(partition: Standing) -> Fields:
     """Return a partition's own row, without the checksum of the others."""
     row: Fields = {
         "type": "partition",
-        "version": 1,
+        "version": 2,
         "rules": RULES,
         "genesis": partition.genesis,
         "partition_sequence": partition.number,

@@ -234,7 +234,7 @@ def test_audit_notices_a_record_deleted_from_the_file(opened):
     assert (done.code, done.json["audit"]) == (1, "failed")
 
 
-@pytest.mark.parametrize("content", [b"", b'{"type":"decision"}\n', b'{"a":' * 100_000])
+@pytest.mark.parametrize("content", [b"", b'{"type":"decision","version":2}\n', b'{"a":' * 100_000])
 def test_audit_of_a_log_that_is_empty_or_wrong_fails_without_a_traceback(accountant, content):
     (accountant.directory / "file").write_bytes(content)
     done = accountant("audit", "file")

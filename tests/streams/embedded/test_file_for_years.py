@@ -103,16 +103,6 @@ def test_a_file_that_changes_while_it_is_read_is_told(
     assert ledger_file._stillness(file) not in (None, before)
 
 
-def test_a_file_of_before_is_written_on_and_says_so(tmp_path: Path) -> None:
-    file = tmp_path / "ledger.db"
-    made(file)
-    with apsw.Connection(str(file)) as db:
-        db.pragma("user_version", 0)
-    made(file)
-    with apsw.Connection(str(file)) as db:
-        assert db.execute("PRAGMA user_version").get == ledger_file.FORMAT
-
-
 def test_a_file_of_a_newer_program_is_refused_in_words(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     made(file)

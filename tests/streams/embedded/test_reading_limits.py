@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import shutil
 import sys
 import threading
 from collections import Counter
@@ -16,18 +15,14 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from accountant.advice.preview import Preview, preview
+from accountant.advice.preview import Preview
 from accountant.claims.text import parse_claim
-from accountant.records import decode_decision
 from accountant.records.previews import PreviewRequest
-from accountant.times import from_iso
 from accountant.views.levels import AnalystBudget, LevelView
 from streams.cli.reading.views.of_file import FileViews
 from streams.client.http import HttpService
 from streams.clock import SystemClock
-from streams.embedded import ledger_file
 from streams.embedded.file_ownership import stopped_ledger
-from streams.embedded.ledger_file import numbered_decisions
 from streams.embedded.service import EmbeddedService
 from streams.processing.clock_reset import reset
 from streams.service import Service
@@ -259,36 +254,5 @@ async def test_a_pace_in_a_file_runs_by_the_clock_that_was_set_back(file: Path) 
         (level,) = told.levels
         assert level.pace is not None
         assert level.pace.left["epsilon"] == "0.02"
-    finally:
-        service.close_sync()
-
-
-@pytest.mark.parametrize("name", ["ledger", "ledger_of_rules_2", "ledger_of_rules_3"])
-async def test_a_file_of_before_has_no_limits_and_previews_as_before(
-    name: str, tmp_path: Path
-) -> None:
-    copy = tmp_path / "ledger.db"
-    shutil.copy(BEFORE / f"{name}.sqlite", copy)
-    with ledger_file.reader(copy) as db:
-        *_, (_, last) = numbered_decisions(db, first=0)
-    clock = TestClock(from_iso(decode_decision(last).decided_at))
-    service = EmbeddedService.open(copy, Settings(), clock=clock)
-    try:
-        views = await service.datasets()
-        assert len(views) > 3
-        for view in views:
-            assert await service.levels(view.dataset) == []
-            budget = await service.budget_for(view.dataset, "ana")
-            assert budget is not None
-            assert (budget.levels, budget.left, budget.team) == ((), view.left, None)
-            for claim in CLAIMS[:3]:
-                wish = PreviewRequest(
-                    parse_claim(claim), view.policy.unit, view.policy.neighbours, "ana"
-                )
-                shown = await service.preview(view.dataset, wish)
-                assert shown == preview(view, wish)
-                with FileViews(copy) as files:
-                    assert files.preview(view, wish) == shown
-                    assert files.levels(view.dataset) == []
     finally:
         service.close_sync()

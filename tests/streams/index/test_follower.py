@@ -188,7 +188,7 @@ def test_a_log_that_cannot_be_read_is_tried_again(path: Path) -> None:
 
 def test_an_unreadable_decision_stops_the_index_before_it(path: Path) -> None:
     whole = busy_world().log
-    log = ListedLog([*whole[:20], b"{}", *whole[21:]])
+    log = ListedLog([*whole[:20], b'{"version":2}', *whole[21:]])
     with following(log, path) as follower:
         with pytest.raises(Unavailable, match="decision 20 cannot be read"):
             follower.read({0: end_of(whole)}, lambda rows: rows, wait=0.5)

@@ -143,7 +143,7 @@ def test_a_partition_that_cannot_be_read_keeps_no_other_from_being_whole(
     if what == "away":
         logs[0].fault = Unavailable("the broker is away")
     elif what == "damaged":
-        logs[0].values = [*whole[:20], b"{}", *whole[21:]]
+        logs[0].values = [*whole[:20], b'{"version":2}', *whole[21:]]
     else:
         logs[0].values = whole[:20] + whole[21:]
     why = {"away": "the broker is away", "damaged": "decision 20 cannot be read"}

@@ -63,7 +63,11 @@ DAMAGES: dict[str, Callable[[State], State]] = {
     ),
     "with a row cut": lambda state: [*state, (b"other", b'{"type":"snap')],
     "with a row of another dataset": lambda state: [*state, (b"idle", dict(state)[b"other"])],
-    "with rows unheard of": lambda state: [*state, (b"census2", b"{}"), (b"\xff", b"\x00")],
+    "with rows unheard of": lambda state: [
+        *state,
+        (b"census2", b'{"version":2}'),
+        (b"\xff", b"\x00"),
+    ],
     "with the partition row cut": lambda state: [*state, (ROW, b"{")],
     "with the partition row deleted": lambda state: [*state, (ROW, None)],
 }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import apsw
 import msgspec
 import pytest
 
@@ -18,8 +16,6 @@ from accountant.partition.draft import Draft
 from accountant.records import Decision, Source, decode_decision
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
-from accountant.times import from_iso
-from streams.embedded.ledger_file import numbered_decisions
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.streams.gateway.access.roles_door import Body, RolesDoor, at, setting
@@ -155,24 +151,3 @@ def test_who_may_write_the_file_is_administrator_and_bound_by_the_log(tmp_path: 
         assert done("requests", {**ask, "request_id": new_id(clock)}).granted
     finally:
         service.close_sync()
-
-
-def test_what_has_no_owner_is_for_administrators_alone(tmp_path: Path) -> None:
-    shutil.copy(RULES_3, tmp_path / "ledger.db")
-    with apsw.Connection(str(tmp_path / "ledger.db")) as file:
-        *_, (_, value) = numbered_decisions(file)
-    clock = TestClock(from_iso(decode_decision(value).decided_at))
-    with RolesDoor(tmp_path, clock=clock) as door:
-        dataset = next(
-            view["dataset"] for view in door.see("zoe", "/datasets").json() if not view["closed"]
-        )
-        before = door.kept()
-        member = f"/datasets/{dataset}/members"
-        for name in ("zoe", "opie"):
-            assert door.send(name, member, setting(name, dataset, name, "owner")).status_code == 403
-        assert door.kept() == before
-        door.done("root", member, setting("root", dataset, "olga", "owner"), "member_set")
-        # From here on it is hers.
-        body = setting("root", dataset, "root", "owner")
-        assert door.send("root", member, body).status_code == 403
-        door.done("olga", member, setting("olga", dataset, "ana", "analyst"), "member_set")

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from pathlib import Path
 
-import apsw
 import pytest
 
-from accountant.records import decode_decision
-from accountant.times import from_iso
-from streams.embedded.ledger_file import numbered_decisions
 from streams.gateway.access.open_datasets import left_open, say_what_is_open
 from tests.streams.gateway.access.roles_door import RolesDoor, setting
 from tests.streams.gateway.door import Door, TestClock, amending, closing, eventually
@@ -48,19 +43,6 @@ def test_a_door_says_once_at_its_start_what_was_left_open(
         assert found(door) == ["c", "d"]
         door.open_for_olga("new", access="anyone")
         assert found(door) == ["c", "d"]
-
-
-def test_what_nobody_owns_is_open_whatever_was_said(tmp_path: Path) -> None:
-    shutil.copy(RULES_3, tmp_path / "ledger.db")
-    with apsw.Connection(str(tmp_path / "ledger.db")) as file:
-        *_, (_, value) = numbered_decisions(file)
-    clock = TestClock(from_iso(decode_decision(value).decided_at))
-    with Door(tmp_path / "ledger.db", clock) as before:
-        views = before.http.get("/datasets").json()
-        first, *others = [view["dataset"] for view in views if not view["closed"]]
-        amended = before.post(f"/datasets/{first}/amend", amending(clock, first, access="anyone"))
-        assert amended.json()["outcome"] == "amended", amended.text
-        assert found(before) == sorted([first, *others])
 
 
 def test_where_there_is_nothing_nothing_is_said(

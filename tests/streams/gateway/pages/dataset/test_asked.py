@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from accountant.records import Decision
+from accountant.records import FORMAT, RULES, Decision
 from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 from streams.gateway.pages.dataset.shown.asked import asked
@@ -21,6 +21,8 @@ def decision(claim: Any = None, purpose: str = "", **fields: Any) -> Decision:
     request = {"analyst": "ana", "request_id": _ID, "purpose": purpose}
     request["claim"] = claim or {"type": "pure", "epsilon": "0.3"}
     told = {
+        "version": FORMAT,
+        "rules": RULES,
         "partition_sequence": 7,
         "previous": "",
         "decided_at": "2026-11-21T11:00:00.000Z",

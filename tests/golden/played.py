@@ -1,0 +1,90 @@
+"""The inputs of the golden logs, decided anew.
+
+    ids.jsonl          every filter, ids and their ends, a full table, and what commands write
+    fractions.jsonl    every filter, filled to the last part of a unit
+    members.jsonl      owners, roles, teams and their ends on datasets of seven filters
+    limits.jsonl       limits by part and by budgets of their own, defaults, paces, shares
+
+Each line is an input with the clock that decided it, or what a command writes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from accountant.partition import hash_of
+from accountant.partition.decide import decide, decide_internal_error
+from accountant.partition.operate import accept_rollback, change_key, reset_clock, seal_log
+from accountant.records.decided import Encoded
+from accountant.records.inputs import Input
+from accountant.records.operated.key_changes import KeyChange
+from accountant.records.operated.rollbacks import Rollback
+from accountant.replay.audit import Auditor
+from accountant.replay.sealed import next_seal
+from tests.accountant.world import World
+
+HERE: Final = Path(__file__).parent
+DECIDED: Final = HERE / "decided.json"
+MOST_IDS: Final = {"ids": 200}
+"""The most ids that the partition remembers, where that is not its default."""
+LOGS: Final = {"ids": 25, "fractions": 10, "members": 10, "limits": 10}
+"""The logs, each with the inputs of a transaction."""
+_EVERY: Final = 10
+
+
+def played(name: str) -> World:
+    """Return the partition that has decided the inputs of a golden log."""
+    world = World(batch=LOGS[name], most_ids=MOST_IDS.get(name))
+    for text in (HERE / f"{name}.jsonl").read_text().splitlines():
+        line = json.loads(text)
+        if "source" in line:
+            source, clock = line["source"], line["clock"]
+            record = Input(source, world.draft.next[source], b"key", _body_of(line), clock)
+            how = decide_internal_error if line.get("internal_error") else decide
+            world.took(how(world.draft, record, clock))
+        else:
+            world.commit()
+            world.took(_operated(world, line))
+            world.commit()
+    world.commit()
+    return world
+
+
+def hashes(world: World) -> dict[str, object]:
+    """Return what is kept of a log and its rows: the chain covers every byte of the log."""
+    heads = [hash_of(value) for value in world.log]
+    rows = hashlib.sha256()
+    for key, value in world.rows():
+        rows.update(key + b"\0" + value + b"\n")
+    return {"head": heads[-1], "rows_sha256": rows.hexdigest(), "every_10th": heads[::_EVERY]}
+
+
+def _body_of(line: dict[str, Any]) -> bytes | None:
+    value = line["value"]
+    if isinstance(value, dict):
+        return base64.b64decode(value["base64"])
+    return None if value is None else value.encode()
+
+
+def _operated(world: World, line: dict[str, Any]) -> Encoded:
+    draft, note = world.draft, line["note"]
+    if "reset" in line:
+        return reset_clock(draft, line["reset"], note)
+    if "rollback" in line:
+        return accept_rollback(draft, line["at"], note, Rollback(**line["rollback"]))
+    if "key_change" in line:
+        return change_key(draft, line["at"], note, KeyChange(**line["key_change"]))
+    auditor = Auditor(most_ids=world.most_ids)
+    assert all(map(auditor.take, world.log))
+    assert auditor.partition is not None
+    before = line["archived"], hash_of(world.log[line["archived"]])
+    return seal_log(
+        draft,
+        line["seal"],
+        note,
+        next_seal(auditor.partition, auditor.counted, auditor.first, before),
+    )

@@ -1,0 +1,17 @@
+"""Write decided.json anew, after a change of the rules: `python -m tests.golden.remake`."""
+
+from __future__ import annotations
+
+import json
+
+from tests.golden.played import DECIDED, LOGS, hashes, played
+
+
+def main() -> None:
+    found = {name: hashes(played(name)) for name in LOGS}
+    DECIDED.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"{DECIDED} is made anew: commit it with the change that it shows")
+
+
+if __name__ == "__main__":
+    main()
