@@ -125,6 +125,7 @@ class Auditor:
         genesis: Genesis | None = None,
         most_ids: int | None = None,
         sealed: Sealed | None = None,
+        gapless: bool = False,
     ) -> None:
         """Expect a log that begins with `genesis`; None accepts any genesis.
 
@@ -132,6 +133,7 @@ class Auditor:
             most_ids: the most ids that the deciding partition remembered.
             sealed: the snapshot of a log whose beginning is in an archive; everything before the
                 seal is then believed, if it is what the seal names.
+            gapless: offsets of inputs have no gaps, as in a ledger's file.
         Raises: LogDamaged: the snapshot cannot be read.
         """
         self.partition: Partition | None = None
@@ -142,6 +144,7 @@ class Auditor:
         self._start = None if sealed is None else SealedStart(genesis, sealed, most_ids=most_ids)
         self._genesis = genesis
         self._most_ids = most_ids
+        self._gapless = gapless
         self._outcomes: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._decided_again = 0
@@ -292,7 +295,7 @@ class Auditor:
     def _check(self, partition: Partition, decision: Decision) -> None:
         if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
             raise _Wrong("genesis", "one genesis", "another one")
-        _insist(check_record(partition, decision))
+        _insist(check_record(partition, decision, gapless=self._gapless))
         if decision.outcome is Outcome.SEALED:
             _insist(self._check_seal(partition, decision))
         if decision.rollback is not None:
@@ -326,6 +329,7 @@ def audit(
     progress: Callable[[int], None] | None = None,
     sealed: Sealed | None = None,
     state: StateRows | None = None,
+    gapless: bool = False,
 ) -> AuditReport:
     """Check one partition's log, given as the bytes of its decisions in order.
 
@@ -335,10 +339,10 @@ def audit(
         genesis: the genesis that decision 0 must have, None if unknown.
         most_ids: the most ids that the deciding partition remembered.
         progress: called with the number of records after every 1,000 records.
-        sealed: as of `Auditor`.
+        sealed, gapless: as of `Auditor`.
         state: rows to compare with the log where they end, at its own end if they name no decision.
     """
-    auditor = Auditor(genesis=genesis, most_ids=most_ids, sealed=sealed)
+    auditor = Auditor(genesis=genesis, most_ids=most_ids, sealed=sealed, gapless=gapless)
     end = None if state is None or state.end is None else state.end[0]
     for value in records:
         if not auditor.take(value):

@@ -73,6 +73,7 @@ class Refold:
     Args:
         instead_of: the refold with rows that failed, if this one replaces it. The log must hold
             every decision that the sound rows of that one have seen.
+        gapless: offsets of inputs have no gaps, as in a ledger's file.
     """
 
     def __init__(
@@ -81,8 +82,10 @@ class Refold:
         *,
         most_ids: int | None = None,
         instead_of: Refold | None = None,
+        gapless: bool = False,
     ) -> None:
         self._genesis = genesis
+        self._gapless = gapless
         self._partition = Partition(genesis, most_ids=most_ids)
         self._row: PartitionRow | None = None
         self._expected: tuple[int, str] | None = None
@@ -202,6 +205,7 @@ class Refold:
         if decision.rules > RULES:
             raise MadeByNewer("rules", decision.rules, RULES)
         digest = hash_of(value)
+        self._follow(decision)
         self._expected = (number + 1, digest)
         if self._row is None:
             if self._witness is not None:
@@ -218,12 +222,28 @@ class Refold:
                 self._partition.ids.forget(from_iso(self._last.floor))  # as `apply` does
             self._last = decision
             self._set_back = self._set_back.after(decision)
-            if decision.source is not None:
-                self._next[source_named(decision.source.topic)] = decision.source.offset + 1
         remember(self._partition, decision, digest)
         self._taken += 1
         if self._taken % _FORGET_EVERY == 0:
             self._partition.ids.forget(from_iso(decision.floor))
+
+    def _follow(self, decision: Decision) -> None:
+        """Follow the offsets of inputs.
+
+        Raises: LogDamaged: one has a gap before it where there may be none.
+        """
+        if decision.partition_sequence == 0 and self._gapless:
+            self._next = {"requests": 0, "admin": 0}
+        if decision.source is None:
+            return
+        source, offset = source_named(decision.source.topic), decision.source.offset
+        due = self._next.get(source, offset)
+        if self._gapless and offset != due:
+            raise LogDamaged(
+                f"decision {decision.partition_sequence} is about input {offset} of {source}, the "
+                f"one before it about {due - 1}: decisions were taken out of the log"
+            )
+        self._next[source] = offset + 1
 
     def _begin(self, genesis: Genesis) -> None:
         """Take the ledger's id from decision 0; a setting does not say it.

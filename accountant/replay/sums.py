@@ -59,12 +59,16 @@ class Finding(NamedTuple):
 Findings = Iterator[Finding]
 
 
-def check_record(partition: Partition, decision: Decision) -> Findings:
-    """Yield the findings about the next decision, given the state before it."""
+def check_record(partition: Partition, decision: Decision, *, gapless: bool = False) -> Findings:
+    """Yield the findings about the next decision, given the state before it.
+
+    Args:
+        gapless: offsets of inputs have no gaps.
+    """
     if decision.outcome in OPERATED:
         yield from _check_operated(partition, decision)
         return
-    yield from _check_order(partition, decision)
+    yield from _check_order(partition, decision, gapless=gapless)
     yield from same("note", None, decision.note)
     yield from same("seal", None, decision.seal)
     yield from same("rollback", None, decision.rollback)
@@ -168,15 +172,17 @@ def _check_levels(decision: Decision) -> Findings:
             yield from same("level", None, decision.level)
 
 
-def _check_order(partition: Partition, decision: Decision) -> Findings:
+def _check_order(partition: Partition, decision: Decision, *, gapless: bool) -> Findings:
     source = decision.source
     if source is None:
         yield Finding("source", "the place of the input", "nothing")
         return
     yield from same("source.partition", partition.genesis.partition, source.partition)
     due = partition.next["admin" if source.topic == "admin" else "requests"]
-    if source.offset < due:
-        # Offsets may have gaps, but no input is decided twice.
+    if gapless:
+        yield from same("source.offset", due, source.offset)
+    elif source.offset < due:
+        # Kafka's offsets may have gaps, but no input is decided twice.
         yield Finding("source.offset", f"at least {due}", str(source.offset))
     if from_iso(decision.decided_at) < partition.decided_at:
         yield Finding("decided_at", f"at least {partition.decided_at} ms", decision.decided_at)

@@ -50,13 +50,18 @@ async def accept(
     try:
         await journal.own()
         partition = await recovered(journal, genesis, asyncio.sleep)
-        seen = kept.seen(partition.key).kept
+        there = kept.seen(partition.key)
+        seen = there.kept
         # In a thread of its own: what it reads may need an event loop.
         found = await asyncio.to_thread(lost_of, partition.sequence, partition.branch, seen, digest)
         if found is None:
             return None
-        if partition.key not in {None, kept.key.verifier.text}:
-            raise Refused(f"the log's key is {partition.key}, not {kept.key.verifier.text}")
+        if there.key_before is not None:
+            raise Refused(
+                f"the log's key is {there.key_before}, not {kept.key.verifier.text}: an auditor "
+                "would not believe this one. Set ACCOUNTANT_CHECKPOINT_KEY to the log's; if that "
+                "is lost, `accountant key rotate --lost` first"
+            )
         first = _first(lost, found, partition.sequence)
         rollback = signed_rollback(kept.ledger, partition, first, found.newest, kept.key)
         draft = Draft(partition)

@@ -187,17 +187,18 @@ class Evidence:
 
     def _compared(self, partition: int, report: AuditReport) -> Compared:
         found, begin = self._found[partition], report.sealed or 0
-        agree, not_seen, given_up, last = 0, 0, 0, None
+        agree, not_seen, last = 0, 0, None
         changes = report.key_changes
         keys, wrong = believed_keys(self._ledger or "", partition, self._known, changes)
         self._keys |= {each.verifier.text: each.verifier for each in keys}
-        self._ours[partition] = self._signed(partition, keys, wrong)
         accepted = self._accepted(partition, report, keys, wrong)
+        # Those need no key: one that was changed in a branch that was given up is not known.
+        notes = self._notes_of_ledger(partition)
+        going_on = [note for note in notes if not _is_given_up(note.checkpoint, accepted)]
+        given_up = len(notes) - len(going_on)
+        self._ours[partition] = self._signed(going_on, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
         for each in self._ours[partition]:
-            if _is_given_up(each, accepted):
-                given_up += 1
-                continue
             other = places.setdefault((each.branch, each.sequence), each)
             if other.head != each.head:
                 wrong.append(
@@ -226,14 +227,15 @@ class Evidence:
             wrong=tuple(wrong),
         )
 
+    def _notes_of_ledger(self, partition: int) -> list[_Note]:
+        return [each for each in self._kept[partition] if each.checkpoint.ledger == self._ledger]
+
     def _signed(
-        self, partition: int, keys: Sequence[Believed], wrong: list[str]
+        self, notes: Iterable[_Note], keys: Sequence[Believed], wrong: list[str]
     ) -> list[Checkpoint]:
-        """Return this ledger's checkpoints that a key has signed, and add what is wrong."""
+        """Return the checkpoints that a key has signed, and add what is wrong."""
         verifiers, checkpoints = [each.verifier for each in keys], list[Checkpoint]()
-        for name, note, claimed in self._kept[partition]:
-            if claimed.ledger != self._ledger:
-                continue
+        for name, note, _ in notes:
             try:
                 checkpoint, by = signed_by(note, verifiers)
             except NoteInvalid as error:

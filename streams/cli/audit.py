@@ -84,7 +84,10 @@ def audit(
         evidence = evidence_of(checkpoints, key, receipt)
         reports = audited(log_source(target or url, archive or ()), wanted, evidence)
         looked = checkpoints is not None
-        reports = [(number, _of_ledger(report, ledger)) for number, report in reports]
+        reports = [
+            (number, _with_signatures(number, _of_ledger(report, ledger)))
+            for number, report in reports
+        ]
         told = None
         if evidence is not None:
             told = tell(evidence, reports, looked=looked, is_meant=ledger is not None)
@@ -138,7 +141,11 @@ def audited(
                 watched = _Watched(part, counting, found, evidence)
                 values = iter(watched)
                 report = audit_log(
-                    values, expected_head=part.head, sealed=part.sealed, state=part.state
+                    values,
+                    expected_head=part.head,
+                    sealed=part.sealed,
+                    state=part.state,
+                    gapless=part.gapless,
                 )
                 # What lies behind a disagreement, to reach the next part: damage there is told
                 # later.
@@ -232,6 +239,18 @@ def _of_ledger(report: AuditReport, ledger: str | None) -> AuditReport:
     return msgspec.structs.replace(report, ok=False, first_disagreement=other)
 
 
+def _with_signatures(number: int, report: AuditReport) -> AuditReport:
+    """Return the report, which disagrees where a record in it has a wrong signature."""
+    import msgspec
+
+    from streams.checkpoints.log_signatures import first_wrong_signature
+
+    wrong = first_wrong_signature(report, number) if report.right else None
+    if wrong is None:
+        return report
+    return msgspec.structs.replace(report, ok=False, first_disagreement=wrong)
+
+
 def _parsed(head: str | None) -> tuple[int, str] | None:
     if head is None:
         return None
@@ -252,14 +271,15 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     wrong = report.first_disagreement
     for loss in report.rollbacks:
         lost = f"the decisions from {loss.rollback.first} to {loss.rollback.last} were given up"
+        by = escape(loss.rollback.key)
         stdout().print(
             f"[yellow]rollback[/] partition {number}, decision {loss.partition_sequence} at "
-            f"{loss.decided_at}: {lost}: {escape(loss.note)}",
+            f"{loss.decided_at}: {lost}: {escape(loss.note)}; signed by {by}",
             soft_wrap=True,
         )
     for named in report.key_changes:
         change = named.change
-        unsigned = "" if change.signature else ", which has not signed this"
+        unsigned = ", which has signed this" if change.signature else " (unsigned)"
         stdout().print(
             f"[yellow]key[/] partition {number}, decision {named.partition_sequence} at "
             f"{named.decided_at}: {escape(change.key)} after {escape(change.by)}{unsigned}: "
@@ -335,6 +355,8 @@ def _right(report: AuditReport, wrong: Disagreement) -> str:
     number, records = wrong.partition_sequence, report.records
     if wrong.what == "ledger":
         return "this log is another ledger's than the one that was asked for"
+    if wrong.what.endswith(".signature"):
+        return f"all {records} decisions agree with each other, but this one is not signed"
     if number >= records:
         return f"the {records} decisions before it are right"
     # Found by its hash alone: a log that was written anew is sound in itself.

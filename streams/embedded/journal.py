@@ -70,6 +70,11 @@ class SqliteJournal:
     def partition(self) -> int:
         return 0
 
+    @property
+    def gapless(self) -> bool:
+        """True: the queue numbers its inputs one by one."""
+        return True
+
     async def own(self) -> None:
         file = identify(self._path)
         if self._file is None:

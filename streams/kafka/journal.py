@@ -68,6 +68,11 @@ class KafkaJournal:
     def partition(self) -> int:
         return self._partition
 
+    @property
+    def gapless(self) -> bool:
+        """False: markers of transactions take offsets, too."""
+        return False
+
     async def own(self) -> None:
         await self.drop()
         producer = TransactionalProducer(self._cluster, f"{self._application}-{self._partition}")

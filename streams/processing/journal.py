@@ -62,6 +62,11 @@ class Journal(Protocol):
         """Which partition this is."""
         ...
 
+    @property
+    def gapless(self) -> bool:
+        """Whether each input of a source has the next offset."""
+        ...
+
     async def own(self) -> None:
         """Become the only writer, and fix the end up to which `rows` and `decisions` read.
 

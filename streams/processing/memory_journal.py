@@ -89,6 +89,11 @@ class MemoryJournal:
     def partition(self) -> int:
         return self._partition
 
+    @property
+    def gapless(self) -> bool:
+        """False: tests may leave some out."""
+        return False
+
     async def own(self) -> None:
         self.log.epoch += 1
         self._epoch = self.log.epoch

@@ -27,7 +27,7 @@ async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partiti
         journal: owned, and not read yet.
     Raises: LogDamaged, and the errors of the journal.
     """
-    refold, keys = Refold(genesis), list[bytes]()
+    refold, keys = Refold(genesis, gapless=journal.gapless), list[bytes]()
     try:
         async for key, value in journal.rows():
             refold.take_row(key, value)
@@ -55,7 +55,7 @@ async def _without_rows(
     """Return a refold of the whole log, or of what an archive has left of it."""
     sealed = await journal.sealed()
     if sealed is None:
-        return Refold(genesis, instead_of=instead_of)
+        return Refold(genesis, instead_of=instead_of, gapless=journal.gapless)
     return SealedRefold(genesis, sealed, instead_of=instead_of)
 
 

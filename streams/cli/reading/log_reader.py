@@ -39,6 +39,7 @@ class Part(NamedTuple):
         archived: number and hash of the last decision in an archive, as the log's seal has them.
         state: the rows of `state`, None where there are none. The log holds the decision that
             they end at, and perhaps later ones.
+        gapless: each input of the log has the next offset, as in a ledger's file.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Part(NamedTuple):
     sealed: Sealed | None = None
     archived: tuple[int, str] | None = None
     state: StateRows | None = None
+    gapless: bool = False
 
     def numbers(self) -> Iterator[int]:
         """Yield the number that each value must have."""
@@ -95,7 +97,9 @@ class SqliteLog(LogSource):
         if found is None:
             if self.archives:
                 fail(Exit.USAGE, f"nothing of {self.path} was archived: leave --archive out")
-            yield Part(0, read_decisions(self.path, most=total), total, head, state=state)
+            yield Part(
+                0, read_decisions(self.path, most=total), total, head, state=state, gapless=True
+            )
             return
         sealed, seal = found
         archived = seal.archived, seal.head
@@ -103,10 +107,10 @@ class SqliteLog(LogSource):
         if self.archives:
             rest = read_decisions(self.path, first=seal.archived + 1, most=there - 1)
             values = joined(self.archives, rest, _MOST_LINE)
-            yield Part(0, values, total, head, archived=archived, state=state)
+            yield Part(0, values, total, head, archived=archived, state=state, gapless=True)
         else:
             values = read_decisions(self.path, most=there)
-            yield Part(0, values, there, head, sealed, archived, state)
+            yield Part(0, values, there, head, sealed, archived, state, gapless=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ async def _audited(
 
     Raises: LogDamaged: a decision or a row is wrong.
     """
-    auditor = Auditor(genesis=genesis, sealed=snapshot)
+    auditor = Auditor(genesis=genesis, sealed=snapshot, gapless=True)
     async for value in journal.decisions(None):
         if not auditor.take(value):
             break

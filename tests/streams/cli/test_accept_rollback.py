@@ -113,7 +113,9 @@ def test_only_a_signed_rollback_explains_a_loss(lost, tmp_path):
         fields["rollback"] |= forged
         value = encode(decode_decision(json.dumps(fields)))
         (tmp_path / "log.jsonl").write_bytes(b"\n".join([*log[:4], value]))
-        assert lost("audit", "log.jsonl").code == 0
+        plain = lost("audit", "log.jsonl")
+        assert plain.code == 1, forged
+        assert "field rollback.signature" in plain.out
         done = lost("audit", "log.jsonl", "--checkpoints", PLACE, "--key", key)
         assert done.code == 1, forged
         assert "rollback: none of the known keys has signed decision 4" in done.out
@@ -176,3 +178,89 @@ def test_of_a_fork_one_log_goes_on_and_gives_the_other_up(opened, tmp_path):
     sign(file, kept, 4)  # the other process is not stopped yet: of a branch that was given up
     assert run("ask", "census", "pure:0.001", "--analyst", "ana").code == 0
     assert run("audit").code == 0
+
+
+@pytest.fixture
+def rotated(opened, tmp_path: Path):
+    """A ledger that was rolled back to before a change of its key; a place kept all its notes."""
+    first = opened("key", "create", "first").out.strip()
+    assert opened("key", "create", "second").code == 0
+
+    def run(*arguments: str, key: str = "first"):
+        kept = {"ACCOUNTANT_CHECKPOINTS": PLACE, "ACCOUNTANT_CHECKPOINT_KEY": key}
+        return opened(*arguments, **kept)
+
+    def keep(key: str) -> None:
+        assert run("head", "--key", key, "--to", "all", key=key).code == 0
+
+    ask(run, 2)
+    keep("first")
+    shutil.copy(tmp_path / "accountant.db", tmp_path / "backup.db")
+    done = run("key", "rotate", "second", "--old", "first", "--reason", "yearly")
+    assert done.code == 0, done.err
+    for _ in range(2):
+        assert run("ask", "census", "pure:0.001", "--analyst", "ana", key="second").code == 0
+        keep("second")
+    shutil.copy(tmp_path / "backup.db", tmp_path / "accountant.db")
+    return run, first, keep
+
+
+def test_a_key_change_that_was_given_up_needs_no_key_of_its_branch(rotated):
+    run, first, keep = rotated
+    done = accept(run, "4-6")
+    assert done.code == 0, done.err
+    ask(run, 1)
+    keep("first")
+    audited = run("audit", "--checkpoints", "all", "--key", first)
+    assert audited.code == 0, audited.out
+    said = " ".join(audited.out.split())
+    assert "2 checkpoints agree, the last of decision 5; 2 were given up by a rollback" in said
+
+
+def test_a_rollback_signed_by_a_key_that_is_not_the_logs_is_refused(rotated):
+    run, first, _ = rotated
+    done = run("accept-rollback", "--lost", "4-6", "--reason", "it broke", key="second")
+    assert done.code == 4
+    assert f"the log's key is {first}, not" in " ".join(done.err.split())
+
+
+def altered(path: Path, sequence: int, old: bytes, new: bytes) -> None:
+    """Change a decision of an exported log, the last one so that no hash is to be made anew."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert old in lines[sequence]
+    lines[sequence] = lines[sequence].replace(old, new)
+    path.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize("of", ["a rollback", "a change of key"])
+def test_a_plain_audit_verifies_the_signature_of(lost, tmp_path, of):
+    if of == "a rollback":
+        assert accept(lost).code == 0
+    else:
+        shutil.copy(tmp_path / PLACE / "key", tmp_path / "old")
+        shutil.rmtree(tmp_path / PLACE)
+        lost("key", "create", "new")
+        done = lost("key", "rotate", "new", "--old", "old", "--reason", "yearly", checkpoints="off")
+        assert done.code == 0, done.err
+    log = tmp_path / "log.jsonl"
+    log.write_text(lost("log", "export").out)
+    sound = lost("audit", "log.jsonl")
+    assert sound.code == 0
+    assert "signed by accountant+" in sound.out or "which has signed this" in sound.out
+    last = json.loads(log.read_bytes().splitlines()[-1])
+    signature = (last.get("rollback") or last["key_change"])["signature"].encode()
+    altered(log, -1, signature, b"A" * 84 + b"AAA=")
+    wrong = lost("audit", "log.jsonl")
+    assert wrong.code == 1
+    assert ".signature" in wrong.out
+    assert "expected a signature by accountant+" in " ".join(wrong.out.split())
+
+
+def test_an_audit_says_that_a_change_of_a_lost_key_is_unsigned(opened):
+    first = opened("key", "create", "first").out.strip()
+    opened("key", "create", "second")
+    done = opened("key", "rotate", "second", "--lost", first, "--reason", "the laptop is gone")
+    assert done.code == 0, done.err
+    done = opened("audit")
+    assert done.code == 0
+    assert "(unsigned)" in done.out
