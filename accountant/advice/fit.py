@@ -8,6 +8,7 @@ from accountant.amounts import Units, format_units
 from accountant.claims import Claim, checked
 from accountant.claims.price import Price, price
 from accountant.filters import BesideBasic
+from accountant.ledger.never import never_fits
 from accountant.ledger.snapshots import totals_from
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.views.datasets import DatasetView
@@ -74,7 +75,7 @@ def fit(claim: Claim, budget: Budget) -> Fit:
     unit = kind.sums[0]
     cap = budget.plan.cap
     of_others = asked.only_for and asked.only_for != budget.plan.policy.neighbours
-    if of_others or not kind.accepts(cost):
+    if of_others or never_fits(kind, capacity, asked, cost):
         return Fit(accepted=False, count=0, cost="inf", unit=unit)
     after = kind.charge(capacity, budget.spent, cost)
     if after is None or (cap is not None and not cap.admits(cost)):

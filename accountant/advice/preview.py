@@ -1,11 +1,14 @@
 """What a request would be told if it was decided now. Nothing is written, and nothing is charged.
 
-The ledger is made of a view, and `adjudicate` itself decides on it: a second rule could disagree.
+`judge` itself decides, as it does for `decide`: a second rule could disagree.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
+from msgspec import UnsetType
 
 from accountant.advice.fit import budget_of, fit
 from accountant.claims import CheckedClaim, Claim, checked
@@ -16,6 +19,8 @@ from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.levels.standing import Standing
 from accountant.ledger.levels.together import together
 from accountant.ledger.snapshots import left_wire
+from accountant.partition.judge import Members, judge
+from accountant.partition.levels import team_of
 from accountant.records import Decision
 from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
@@ -23,6 +28,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
 from accountant.views.level_views import Divided
+from accountant.views.members import no_members
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +65,13 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         raise TypeError("a preview is neither true nor false: read its `granted`")
 
 
+class _Asks(NamedTuple):
+    analyst: str
+    via: str | UnsetType
+    unit: str
+    neighbours: str
+
+
 decode_preview = msgspec.json.Decoder(Preview).decode
 
 
@@ -66,14 +79,14 @@ def preview(
     view: DatasetView,
     asked: PreviewRequest,
     divided: Divided | None = None,
-    team: str = "",
+    members: Members = no_members,
 ) -> Preview:
     """Return what a request would be told on a dataset as it stands.
 
     Args:
-        asked: of its `analyst`, or of somebody of whom no limit speaks.
+        asked: of its `analyst`; without one, of somebody who may ask and of whom no limit speaks.
         divided: the dataset's limits; None where it has none.
-        team: the analyst's, "" for none.
+        members: of the dataset, of the same moment.
 
     Raises:
         RequestInvalid: a field of the claim breaks its rule.
@@ -85,14 +98,20 @@ def preview(
         raise error.under("claim") from None
     analyst = asked.analyst or ""
     ledger = ledger_of(view) if divided is None else divided.ledger
-    standing = None if divided is None else divided.standing(analyst, team)
     at = ledger.changed_at if divided is None else divided.at
-    after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, standing)
+    team = team_of(members(view.dataset, analyst), at)
+    if asked.analyst is None:
+        standing = None if divided is None else divided.standing("", "")
+        after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, standing)
+    else:
+        levels, resets = (None, (0, 0)) if divided is None else (divided.levels, divided.resets)
+        asks = _Asks(analyst, asked.via, asked.unit, asked.neighbours)
+        after, verdict = judge(ledger, asks, claim, members, levels, at, resets)
     granted = verdict.outcome is Outcome.GRANTED
     more: int | None = 0
     if granted and verdict.price is not None:
         plan = after.plan
-        if divided is None or standing is None:
+        if divided is None:
             more = plan.kind.count(plan.capacity, after.spent, verdict.price)
         else:
             more = _more(

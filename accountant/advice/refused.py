@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -33,6 +35,18 @@ def refused_at(decision: Decision | Preview) -> str:
     if level is None or level.what is None:
         return ""
     return _RUN_OUT[level.what].format(whose=whose(level.scope, level.name))
+
+
+def delta_words(asked: Mapping[str, str] | None, left: Mapping[str, str] | None) -> str:
+    """Return what to do where a claim's delta is more than is left for claims, else ""."""
+    delta, rest = (asked or {}).get("delta", "0"), (left or {}).get("delta")
+    if rest is None or Decimal(delta) <= Decimal(rest):
+        return ""
+    kept = "nothing" if Decimal(rest) == 0 else f"{rest}"
+    return (
+        f"the claim has a delta of {delta}, and {kept} of the dataset's delta is left for claims: "
+        "ask for one without a delta, such as pure, laplace or gaussian"
+    )
 
 
 def when_more(decision: Decision | Preview) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from operator import gt
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from accountant.amounts import INFINITE, Units, precise
 from accountant.claims.price import Price
@@ -60,6 +60,9 @@ class Parameter(NamedTuple):
 
 
 Parameters = Mapping[str, Parameter]
+
+DELTAS: Final = frozenset({"delta", "apart_delta", "ex_post_delta"})
+"""The sums of claims' deltas."""
 
 
 class Filter(ABC):
@@ -167,6 +170,13 @@ class Filter(ABC):
     def accepts(self, price: Price) -> bool:
         """Tell whether the claim would fit into some budget, however large."""
         return INFINITE not in price.amounts[: len(self.needs)]
+
+    def has_room_for_delta(self, capacity: tuple[Units, ...], price: Price) -> bool:
+        """Tell whether an empty budget has room for the deltas of the claim."""
+        return not any(
+            name in DELTAS and price.amounts[self.needs.index(name)] > limit
+            for name, limit in zip(self.sums, capacity, strict=True)
+        )
 
     def holds(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
         """Tell whether the spent totals obey the filter's rule; an audit checks this."""

@@ -10,12 +10,11 @@ from accountant.amounts import INFINITE, UNIT, Units, units_down
 from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget, Filter, Guarantee
+from accountant.filters.base import DELTAS, Budget, Filter, Guarantee
 from accountant.filters.summed import log_ratio
 
 BESIDE: Final = "basic"
 """The value of a policy's `beside`."""
-_DELTAS: Final = frozenset({"delta", "apart_delta", "ex_post_delta"})
 EPSILON: Final = "epsilon"
 """The sum of the epsilons of all granted claims that have one."""
 WITHOUT: Final = "without_epsilon"
@@ -53,19 +52,19 @@ class BesideBasic(Filter):
         self._compares_sums = isinstance(kind, AdditiveFilter)
         self._width = len(kind.sums)
         self._amount = len(kind.needs)  # the place of epsilon in a price
-        own_delta = () if _DELTAS & set(kind.sums) else ("delta",)
+        own_delta = () if DELTAS & set(kind.sums) else ("delta",)
         self.sums = (*kind.sums, EPSILON, *own_delta)
         self._needs = (*kind.needs, EPSILON, *own_delta)
         # Of each delta its place in the totals, and in a price.
         self._deltas = [
-            (i, self._needs.index(name)) for i, name in enumerate(self.sums) if name in _DELTAS
+            (i, self._needs.index(name)) for i, name in enumerate(self.sums) if name in DELTAS
         ]
         self._without = len(self.sums)
 
     @property
     def limited_by_filter(self) -> tuple[str, ...]:
         """Names of the sums that the filter alone limits: all of its own but the deltas."""
-        return tuple([name for name in self.kind.sums if name not in _DELTAS])
+        return tuple([name for name in self.kind.sums if name not in DELTAS])
 
     def has_ended(self, spent: tuple[Units, ...]) -> bool:
         """Tell whether basic composition alone admits from here on."""

@@ -20,6 +20,7 @@ from accountant.ledger.levels.charge import Charge, Denial, charge
 from accountant.ledger.levels.level import Level
 from accountant.ledger.levels.standing import Standing, left_at
 from accountant.ledger.levels.together import together
+from accountant.ledger.never import never_fits
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
@@ -95,7 +96,7 @@ def adjudicate(
     totals = ledger.totals
     width = plan.width
     spent = plan.kind.charge(plan.capacity, totals[:width], asked)
-    if plan.cap is not None and not plan.cap.admits(asked) and plan.kind.accepts(asked):
+    if plan.cap is not None and not plan.cap.admits(asked) and not _never(plan, claim, asked):
         # Not for want of budget: it halts nothing and crosses no threshold.
         fits = _offer(ledger, claim, standing)
         return moved(ledger, at), Verdict(
@@ -107,7 +108,7 @@ def adjudicate(
             ends=would_end(plan, ledger.spent, fits),
         )
     if spent is None:
-        if not plan.kind.accepts(asked):
+        if _never(plan, claim, asked):
             return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, asked)
         return _refuse_exhausted(ledger, claim, at, asked, standing)
     levels = _NO_LEVEL if standing is None else charge(standing, ledger, claim, asked)
@@ -154,6 +155,10 @@ def adjudicate(
         *(Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged, told),
         levels.crossed,
     )
+
+
+def _never(plan: CompiledPolicy, claim: CheckedClaim, asked: Price) -> bool:
+    return never_fits(plan.kind, plan.capacity, claim, asked)
 
 
 def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:

@@ -6,16 +6,14 @@ Used by the processor, by the offline `decide` command and by `audit`, so there 
 from __future__ import annotations
 
 import hashlib
-from functools import partial
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
 
 from accountant.errors import RequestInvalid
 from accountant.foreign_text import escaped_json
 from accountant.ledger import Ledger
-from accountant.ledger.adjudicate import Verdict, adjudicate, moved
+from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import (
     left_wire,
     odometers_wire,
@@ -25,10 +23,9 @@ from accountant.ledger.snapshots import (
 from accountant.partition.draft import Draft
 from accountant.partition.fast_records import grant
 from accountant.partition.ids import Remembered, id_key
+from accountant.partition.judge import judge
 from accountant.partition.key_hash import partition_of
-from accountant.partition.levels import standing_in
 from accountant.partition.owners.order import order
-from accountant.partition.permits import may_ask
 from accountant.records import (
     FORMAT,
     RULES,
@@ -56,7 +53,6 @@ CLOCK_LEAD_MS: Final = 300_000
 """An append time may be ahead of the deciding clock by at most this."""
 
 _NOTHING_MORE: Final[dict[str, object]] = {}
-_NOT_PERMITTED: Final = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
 
 
 def decide(draft: Draft, record: Input, clock: int) -> Encoded:
@@ -144,16 +140,17 @@ def _decide_new(
         analyst = request.analyst
         assert ledger is not None
         assert checked.claim is not None
-        asks = ledger.plan.members_only or request.via is not UNSET
-        if asks and not _is_permitted(draft, ledger, request):
-            after, verdict = moved(ledger, draft.decided_at), _NOT_PERMITTED
-        else:
-            standing = standing_in(draft, ledger, analyst) if ledger.limits else None
-            after, verdict = adjudicate(
-                ledger, checked.claim, request.unit, request.neighbours, draft.decided_at, standing
-            )
-            if verdict.outcome is Outcome.GRANTED:
-                return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
+        after, verdict = judge(
+            ledger,
+            request,
+            checked.claim,
+            draft.members.get,
+            draft.levels if ledger.limits else None,
+            draft.decided_at,
+            draft.resets,
+        )
+        if verdict.outcome is Outcome.GRANTED:
+            return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
     else:
         after, verdict, extra = order(draft, ledger, request)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
@@ -161,11 +158,6 @@ def _decide_new(
     draft.put(after)
     _remember(draft, identity, encoded, None)
     return encoded
-
-
-def _is_permitted(draft: Draft, ledger: Ledger, request: MechanismRequest) -> bool:
-    lookup = partial(draft.members.get, request.dataset)
-    return may_ask(ledger.plan.policy, lookup, request, draft.decided_at)
 
 
 def _grant(

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from accountant.policy import Policy
-from accountant.records import AdminRecord, MechanismRequest, SetMember
+from accountant.records import AdminRecord, SetMember
 from accountant.records.members import MemberRow, Role
 
 Lookup = Callable[[str], MemberRow | None]
 """Returns the row of a dataset's member."""
 
 
-def may_ask(policy: Policy, lookup: Lookup, request: MechanismRequest, at: int) -> bool:
+class Asking(Protocol):
+    """Who asks: the analyst, and the engine that asks for them."""
+
+    @property
+    def analyst(self) -> str: ...
+    @property
+    def via(self) -> str | UnsetType: ...
+
+
+def may_ask(policy: Policy, lookup: Lookup, request: Asking, at: int) -> bool:
     """Tell whether a request may be adjudicated: who asks, and the engine that asks for them.
 
     Args:

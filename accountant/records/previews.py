@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim, checked
 from accountant.errors import RequestInvalid
@@ -20,13 +21,15 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 
     Attributes:
         claim: what the mechanism promises, for `unit` and `neighbours`.
-        analyst: who would ask, whose limits then count.
+        analyst: who would ask, whose role and limits then count.
+        via: the engine that would ask for the analyst.
     """
 
     claim: Claim
     unit: str
     neighbours: Neighbours
     analyst: str | None = None
+    via: str | UnsetType = UNSET
 
 
 class _Wish(PreviewRequest, frozen=True, forbid_unknown_fields=False):
@@ -64,4 +67,8 @@ def check_preview(value: bytes) -> PreviewRequest:
         raise error.under("claim") from None
     if asked.analyst is not None:
         check_name("analyst", asked.analyst)
+    if asked.via is not UNSET:
+        check_name("via", asked.via)
+        if asked.analyst is None:
+            raise RequestInvalid("via", "must be left out where analyst is", asked.via)
     return asked

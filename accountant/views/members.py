@@ -46,3 +46,7 @@ class MemberViews:
         """Return somebody's rows by dataset; any thread may ask."""
         datasets = sorted(self._rows.copy())
         return [row for dataset in datasets if (row := self.get(dataset, name)) is not None]
+
+
+def no_members(_dataset: str, _name: str) -> None:
+    """Return None: nobody is a member."""

@@ -85,6 +85,7 @@ def ask(
                 analyst,
                 unit,
                 cast("Neighbours | None", neighbours),
+                via,
                 url,
                 token_file,
                 json,
@@ -122,11 +123,14 @@ def _dry_run(
     analyst: str | None,
     unit: str | None,
     neighbours: Neighbours | None,
+    via: str | None,
     url: str,
     token_file: Path | None,
     json: bool,
 ) -> NoReturn:
     """Print what a request would be told, and end the command."""
+    from msgspec import UNSET
+
     from accountant.records.previews import PreviewRequest
     from streams.cli.printing.dry_run import tell_preview
     from streams.cli.reading.dataset_reader import fail_unopened, open_views
@@ -137,7 +141,11 @@ def _dry_run(
             fail_unopened(dataset)
         policy = view.policy
         wanted = unit or policy.unit, neighbours or policy.neighbours
-        shown = views.preview(view, PreviewRequest(claim, *wanted, analyst))
+        matters = via is not None or policy.access == "members"
+        if analyst is None and matters and not views.knows_caller:
+            fail(Exit.USAGE, "who asks?", hint="--analyst NAME, or ACCOUNTANT_ANALYST")
+        engine = UNSET if via is None else via
+        shown = views.preview(view, PreviewRequest(claim, *wanted, analyst, engine))
     tell_preview(shown, as_json=json)
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
 

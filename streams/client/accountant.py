@@ -137,16 +137,17 @@ class Accountant(WaitedReads, Releases):
         analyst: str | None = None,
         unit: str | None = None,
         neighbours: Neighbours | None = None,
+        via: str | None = None,
         wait: float = WAIT_S,
     ) -> Preview:
         """Return what a request would be told now: granted or not, its cost, what would be left.
 
-        Nothing is written or charged. The arguments are those of `ask`; the limits of the analyst
-        count, where one is known.
+        Nothing is written or charged. The arguments are those of `ask`; the role and the limits of
+        the analyst count, where one is known.
 
         Raises: RequestInvalid: also where the dataset was never opened.
         """
-        fields = {"analyst": analyst, "unit": unit}
+        fields = {"analyst": analyst, "unit": unit, "via": via}
         asked = self._client.cost(dataset, claim, **fields, neighbours=neighbours, wait=wait)
         return self._call(asked)
 

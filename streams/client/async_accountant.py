@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, Self
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
@@ -196,17 +197,19 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         analyst: str | None = None,
         unit: str | None = None,
         neighbours: Neighbours | None = None,
+        via: str | None = None,
         wait: float = WAIT_S,
     ) -> Call[Preview]:
         """As `Accountant.cost`."""
         who = optional_text("analyst", analyst) or self.named()
-        wanted = self.wanted(dataset, claim, who or _NOBODY, "", unit, neighbours)
+        wanted = self.wanted(dataset, claim, who or _NOBODY, "", unit, neighbours, via=via)
         return Call(self._cost(wanted, who, wait))
 
     async def _cost(self, wanted: Wanted, who: str | None, wait: float) -> Preview:
         call = await self.prepare(wanted, wait)
         # Where only a token says who asks, the door knows it.
-        asked = msgspec.structs.replace(asked_in(call.body), analyst=who)
+        asked = asked_in(call.body)
+        asked = msgspec.structs.replace(asked, analyst=who, via=asked.via if who else UNSET)
         found = await (await self._reached()).preview(wanted.dataset, asked)
         if found is None:
             raise RequestInvalid("dataset", "must have been opened", wanted.dataset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from litestar import Response, post
 from litestar.params import FromPath
+from msgspec import UNSET
 
 from accountant.records import encode
 from accountant.records.previews import check_preview
@@ -27,8 +28,9 @@ async def preview_request(request: HttpRequest, dataset: FromPath[str]) -> Respo
     """Tell whether a request would be granted, its cost and what would be left.
 
     Nothing is written or charged. The next decision on the dataset may change the answer. The
-    limits of `analyst` count, by default of the one who asks; who sees all of the dataset may ask
-    of others, and an engine for those that it asks for.
+    role and the limits of `analyst` count, by default of the one who asks, and the role of the
+    engine in `via`. Who sees all of the dataset may ask of others, and an engine for those that it
+    asks for.
     """
     wrong = _wrong_content(request)
     if wrong is not None:
@@ -43,6 +45,8 @@ async def preview_request(request: HttpRequest, dataset: FromPath[str]) -> Respo
         asked = msgspec.structs.replace(asked, analyst=who.name)
     elif who is not None and asked.analyst is not None and "engine" not in sight.roles(dataset):
         check_sees_budget(request, dataset, seen[1], asked.analyst)
+    if who is not None and asked.via is not UNSET:
+        check_sees_budget(request, dataset, seen[1], asked.via)
     found = await context_of(request).service.preview(dataset, asked)
     if found is None:
         return never_opened(dataset)

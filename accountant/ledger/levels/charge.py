@@ -12,6 +12,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.levels.level import Count, Level, Paced, excess_of, unused_of
 from accountant.ledger.levels.shares import Sums, plus, smaller
 from accountant.ledger.levels.standing import Applied, Standing
+from accountant.ledger.never import never_fits
 from accountant.records import encode
 from accountant.records.limits.limits import LevelNamed, What
 from accountant.records.outcomes import Reason
@@ -56,7 +57,7 @@ def charge(
         limit = each.bounds.limit
         if limit is None or not limit.own:
             continue
-        if not limit.kind.accepts(limit.price(claim, asked)):
+        if never_fits(limit.kind, limit.capacity, claim, limit.price(claim, asked)):
             return Denial(Reason.CLAIM_NOT_ACCEPTED, _named(each, "limit"), standing)
     others = standing.others
     if others and plan.kind.charge(plan.capacity, plus(ledger.spent, others), asked) is None:

@@ -11,11 +11,9 @@ from accountant.records.outcomes import Reason
 from streams.cli.printing.limits import level_words
 from streams.cli.printing.output import print_json, stdout
 from streams.cli.printing.tables import (
-    NO_DELTA,
     about_end,
     about_more,
     amount_lines,
-    lacks_delta,
     meaning,
 )
 
@@ -38,11 +36,9 @@ def _lines(shown: Preview) -> list[Text]:
     if shown.reason is not None:
         head.append(f" ({shown.reason})")
     lines = [head.append("; nothing was asked or written")]
-    if (means := meaning(shown.reason)) is not None:
+    if (means := meaning(shown.reason, shown.asked, shown.left)) is not None:
         lines.append(Text(f"  {means}"))
     lines += [Text(f"  {line}") for line in level_words(shown)]
-    if lacks_delta(shown.asked, shown.left, None):
-        lines.append(Text(f"  {NO_DELTA}"))
     lines += amount_lines(shown.left, cost=shown.cost, asked=shown.asked)
     if shown.granted:
         lines.append(Text(f"  then  {about_more(shown.more)}", style="bold"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.advice.preview import more_like
-from accountant.advice.refused import when_more
+from accountant.advice.refused import delta_words, when_more
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
 from accountant.filters.beside import ENDED, WITHOUT
@@ -34,7 +34,8 @@ _MEANS = {
     Reason.UNIT_MISMATCH: "the claim is for another unit or neighbours than the policy's, which "
     "`accountant dataset show` tells: derive it for these, never just rename it",
     Reason.CLAIM_NOT_ACCEPTED: "the filter or the neighbours of the dataset rule out this kind of "
-    "claim, or its batch is too long: ask for another mechanism, or for less at a time",
+    "claim, its delta is above all that claims may spend there, or its batch is too long: ask for "
+    "another mechanism, one without a delta, or for less at a time",
     Reason.ABOVE_CAP: "one request may not take so much of the budget: ask for less, or have its "
     "owner amend `most_per_request`",
     Reason.OUT_OF_DATE: "another decision has come since the one that this follows",
@@ -65,8 +66,16 @@ _DECIDED_BEFORE = {
 }
 
 
-def meaning(reason: Reason | None) -> str | None:
-    """Return what a reason means and what to do, None where its name says it."""
+def meaning(
+    reason: Reason | None, asked: dict[str, str] | None, left: dict[str, str] | None
+) -> str | None:
+    """Return what a reason means and what to do, None where its name says it.
+
+    Args:
+        asked, left: of a request, as its decision tells them.
+    """
+    if words := delta_words(asked, left):
+        return words
     return None if reason is None else _MEANS.get(reason)
 
 
@@ -232,18 +241,6 @@ def broken_rule(error: FieldError) -> str:
     return f"{error.field} {error.rule}, got {error.value}"
 
 
-NO_DELTA = "no part of the dataset's delta is for claims: one with a delta of its own never fits"
-
-
-def lacks_delta(
-    asked: dict[str, str] | None, left: dict[str, str] | None, totals: Mapping[str, object] | None
-) -> bool:
-    """Tell whether a claim was refused for its delta, of a dataset that keeps none for claims."""
-    if not asked or not left or asked.get("delta", "0") == "0":
-        return False
-    return left.get("delta") == "0" and (totals or {}).get("delta", "0") == "0"
-
-
 def amount_lines(left: dict[str, str] | None, **amounts: dict[str, str] | None) -> Iterator[Text]:
     """Yield a line for each of some amounts, of the sums that have a limit, and what is left."""
     if left is None:
@@ -279,10 +276,8 @@ def explain(decision: Decision) -> list[Text]:
     lines = [head]
     if decision.error is not None:
         lines.append(Text(f"  {broken_rule(decision.error)}"))
-    if decision.reason in _MEANS:
-        lines.append(Text(f"  {_MEANS[decision.reason]}"))
-    if lacks_delta(decision.asked, decision.left, decision.totals):
-        lines.append(Text(f"  {NO_DELTA}"))
+    if means := meaning(decision.reason, decision.asked, decision.left):
+        lines.append(Text(f"  {means}"))
     lines += amount_lines(left, cost=decision.cost, asked=decision.asked)
     lines += [Text(f"  {words}") for words in level_words(decision)]
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from accountant.advice.preview import Preview, preview
 from accountant.partition import Partition
 from accountant.partition.levels import team_of
+from accountant.records.members import MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.level_views import Divided, analyst_budget, level_views
@@ -33,13 +34,15 @@ class LiveLimits:
 
     def budget(self, dataset: str, analyst: str) -> AnalystBudget | None:
         """As `Service.budget_for`."""
-        divided, team = self._divided_for(dataset, analyst)
-        return None if divided is None else analyst_budget(divided, analyst, team)
+        divided, rows = self._divided_for(dataset, analyst)
+        if divided is None:
+            return None
+        return analyst_budget(divided, analyst, team_of(rows[analyst], divided.at))
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """As `Service.preview`."""
-        divided, team = self._divided_for(view.dataset, asked.analyst or "")
-        return preview(view, asked, divided, team)
+        divided, rows = self._divided_for(view.dataset, asked.analyst or "", asked.via or "")
+        return preview(view, asked, divided, lambda _, name: rows.get(name))
 
     def _divided(self, dataset: str) -> Divided | None:
         held = self._held()
@@ -48,8 +51,10 @@ class LiveLimits:
             return None
         return Divided(ledger, held.levels, self._now(held), held.resets)
 
-    def _divided_for(self, dataset: str, analyst: str) -> tuple[Divided | None, str]:
-        """Return what somebody's requests are checked at, and their team, all of one moment.
+    def _divided_for(
+        self, dataset: str, analyst: str, via: str = ""
+    ) -> tuple[Divided | None, dict[str, MemberRow | None]]:
+        """Return what somebody's requests are checked at, and who they are, all of one moment.
 
         Another thread commits meanwhile: a ledger of before and a share of after a grant would
         together promise what neither does.
@@ -58,12 +63,12 @@ class LiveLimits:
             held = self._held()
             moves, ledger, now = held.moves, held.ledgers.get(dataset), self._now(held)
             if ledger is None:
-                return None, ""
-            team = team_of(held.members.get(dataset, analyst), now)
-            levels = held.levels.of_one(dataset, analyst, team)
+                return None, {}
+            rows = {name: held.members.get(dataset, name) for name in (analyst, via)}
+            levels = held.levels.of_one(dataset, analyst, team_of(rows[analyst], now))
             divided = Divided(ledger, levels, now, held.resets)
             if held.moves == moves and moves % 2 == 0:
-                return divided, team
+                return divided, rows
             time.sleep(0)
 
     def _now(self, held: Partition) -> int:

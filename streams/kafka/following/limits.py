@@ -104,9 +104,11 @@ class FollowedLimits:
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Callable[[], Preview]:
         """Return what makes a preview as of now; any thread may call it, while decisions follow."""
         divided, analyst = self._divided(view), asked.analyst or ""
-        team = self._team_of(view, analyst, divided.at)
+        rows = {name: self._members.get(view.dataset, name) for name in (analyst, asked.via or "")}
+        team = team_of(rows[analyst], divided.at)
         levels = divided.levels.of_one(view.dataset, analyst, team)
-        return partial(preview, view, asked, divided._replace(levels=levels), team)
+        divided = divided._replace(levels=levels)
+        return partial(preview, view, asked, divided, lambda _, name: rows.get(name))
 
     def _divided(self, view: DatasetView) -> Divided:
         partition = partition_of(view.dataset.encode(), self._partitions)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from accountant.advice.preview import Preview, decode_preview, preview
 from accountant.claims.text import parse_claim
-from accountant.partition.levels import team_of
 from accountant.policy import Policy
 from accountant.records import encode
 from accountant.records.previews import PreviewRequest, check_preview
@@ -63,10 +62,8 @@ def previewed(world: World, asked: PreviewRequest) -> Preview:
     world.commit()
     state, ledger = world.state, world.ledger()
     at = max(world.now, state.decided_at)
-    team = team_of(state.members.get("census", asked.analyst or ""), at)
-    return preview(
-        view_of_ledger(ledger), asked, Divided(ledger, state.levels, at, state.resets), team
-    )
+    divided_now = Divided(ledger, state.levels, at, state.resets)
+    return preview(view_of_ledger(ledger), asked, divided_now, state.members.get)
 
 
 def asked(claim: str, analyst: str | None = "ana") -> PreviewRequest:

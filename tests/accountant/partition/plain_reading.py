@@ -36,6 +36,7 @@ from accountant.policy import (
 from accountant.policy.compiled import CompiledPolicy, open_plan
 from accountant.records import Genesis, decode_policy
 from accountant.records.inputs import Undecodable, canonical, check
+from tests.faults.oracle.halves import has_room_for_deltas
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,99}"
 ID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -547,7 +548,10 @@ class Plain:
         wire = {name: amount_text(cost) for name, cost in costs.items()}
         after = plan.kind.charge(plan.capacity, spent, worth)
         cap = policy.most_per_request
-        if isinstance(cap, str) and Fraction(cap) < 1 and plan.kind.accepts(worth):
+        known = {"filter": policy.filter, "delta_for_claims": policy.delta_for_claims}
+        known["delta_ex_post"] = policy.delta_ex_post or "0"
+        accepted = plan.kind.accepts(worth) and has_room_for_deltas(known, found["claim"])
+        if isinstance(cap, str) and Fraction(cap) < 1 and accepted:
             alone = plan.kind.charge(plan.capacity, (0,) * len(plan.kind.sums), worth)
             share = None if alone is None else plan.kind.progress(plan.capacity, alone)
             if share is None or share > Fraction(policy.most_per_request) * int(plan.capacity[0]):
@@ -555,7 +559,7 @@ class Plain:
                 offer = {} if fits is None else {"fits": fits}
                 return "refused", {"reason": "above_cap", "asked": wire, **offer}
         if after is None:
-            if not plan.kind.accepts(worth):
+            if not accepted:
                 return "refused", {"reason": "claim_not_accepted", "asked": wire}
             return "refused", {"reason": "exhausted", "asked": wire, **self.ended(ledger, claim)}
         totals = dict(zip(plan.kind.sums, after, strict=True))

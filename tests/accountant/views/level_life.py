@@ -31,8 +31,9 @@ from tests.streams.bodies import request_id
 
 ADJUDICATED: Final = {
     *("exhausted", "above_cap", "claim_not_accepted", "unit_mismatch", "closed", "halted"),
+    "not_permitted",
 }
-"""Reasons that a preview knows: it asks as somebody who may."""
+"""Reasons that a preview knows."""
 FEW: Final = 12
 _SCOPES: Final = ("dataset", "team", "each", "analyst")
 
@@ -81,9 +82,10 @@ class Watched(Life):
         if ledger is None:
             return None
         claim: Claim = msgspec.convert(body["claim"], Claim)
-        asked = PreviewRequest(claim, body["unit"], body["neighbours"], analyst)
+        via = body.get("via", msgspec.UNSET)
+        asked = PreviewRequest(claim, body["unit"], body["neighbours"], analyst, via)
         divided, team = self.divided(ledger, sent.at), self.team(name, analyst, sent.at)
-        shown = preview(view_of_ledger(ledger), asked, divided, team)
+        shown = preview(view_of_ledger(ledger), asked, divided, self.state.members.get)
         probed = None
         if shown.granted and divided.standing(analyst, team) and self.chance.random() < 0.2:
             probed = self.probe(sent, FEW if shown.more is None else min(shown.more + 2, FEW))

@@ -58,9 +58,20 @@ def capacities(policy: Policy) -> tuple[Range, ...]:
 
 
 def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> bool:
-    """Tell whether some budget, however large, would take the claim."""
+    """Tell whether the filter takes the claim, and its deltas could be spent at all."""
+    if not has_room_for_deltas(policy, claim):
+        return False
     basic = is_beside(policy) and price["epsilon"][0] != INFINITE
     return basic or filters.accepts(policy, claim, price)
+
+
+def has_room_for_deltas(policy: Policy, claim: dict[str, Any]) -> bool:
+    """Tell whether each mechanism of a claim has a delta that claims may spend at all."""
+    inside = [*claim.get("claims", []), *filter(None, [claim.get("claim")])]
+    apart = policy["filter"] == "split" and claim["type"] == "ex_post"
+    most = policy.get("delta_ex_post") if apart else policy.get("delta_for_claims")
+    own = Fraction(claim.get("delta", "0")) <= Fraction(most or "0")
+    return own and all(has_room_for_deltas(policy, each) for each in inside)
 
 
 def charged(

@@ -133,3 +133,18 @@ def test_show_tells_how_many_more_like_the_last_grant(opened):
 def test_show_tells_of_a_claim_through_a_door(opened, served):
     shown = opened("dataset", "show", "census", "--url", served, "--like", "pure:0.01").out
     assert "about 487 more like this: pure:0.01" in shown
+
+
+def test_a_dry_run_says_who_may_not_ask(accountant):
+    opening = ("--filter", "basic", "--epsilon", "1", "--access", "members", "--by", "olga")
+    accountant("dataset", "open", "census", *opening)
+    dry = ("ask", "census", "pure:0.01", "--dry-run")
+    stranger = accountant(*dry, "--analyst", "stranger")
+    assert (stranger.code, stranger.out[:31]) == (1, "would be refused (not_permitted")
+    assert accountant(*dry).code == 2
+    accountant("member", "set", "census", "ana", "--role", "analyst", "--by", "olga")
+    assert accountant(*dry, "--analyst", "ana").code == 6
+    through = accountant(*dry, "--analyst", "ana", "--via", "eng", "--json")
+    assert (through.code, through.json["reason"]) == (1, "not_permitted")
+    accountant("member", "set", "census", "eng", "--role", "engine", "--by", "olga")
+    assert accountant(*dry, "--analyst", "ana", "--via", "eng").code == 6

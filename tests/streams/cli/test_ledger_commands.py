@@ -34,8 +34,8 @@ def test_who_opens_and_who_asks_is_told_that_no_delta_is_for_claims(accountant):
     claim = "approximate:epsilon=0.01,delta=1e-9"
     for more in ((), ("--dry-run",)):
         refused = ask(accountant, claim, *more)
-        assert "no part of the dataset's delta is for claims" in refused.out
-    assert "delta is for claims" not in ask(accountant, "pure:3").out
+        assert "nothing of the dataset's delta is left for claims" in refused.out
+    assert "left for claims" not in ask(accountant, "pure:3").out
     kept = accountant("dataset", "open", "other", *TIGHT, "--delta-for-claims", "5e-7")
     assert "delta of their own" not in kept.out
 

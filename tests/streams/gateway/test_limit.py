@@ -133,6 +133,15 @@ def test_too_many_are_told_and_nothing_is_decided(door: Door) -> None:
     assert door.metric("privacy_http_limited_requests_total") == "2.0"
 
 
+def test_a_preview_counts_as_a_request(door: Door) -> None:
+    door.open()
+    body = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person"}
+    body["neighbours"] = "add_remove"
+    answers = [door.post("/datasets/census/preview", body, X_Forwarded_For=ONE) for _ in range(2)]
+    assert [each.status_code for each in answers] == [200, 429]
+    assert door.post("/requests", request(door.clock), X_Forwarded_For=ONE).status_code == 429
+
+
 def test_a_body_of_a_refused_request_is_not_waited_for(door: Door) -> None:
     headers = {"X-Forwarded-For": ONE, "content-type": "application/json"}
     door.http.get("/datasets", headers=headers)

@@ -70,6 +70,11 @@ class Views(AbstractContextManager["Views"]):
         found = [self.budget(name, analyst) for name in names]
         return [budget for budget in found if budget is not None]
 
+    @property
+    def knows_caller(self) -> bool:
+        """Whether a token says who asks."""
+        return False
+
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """Return what a request would be told on a dataset.
 

@@ -8,20 +8,17 @@ from typing import Any
 from accountant.errors import LogDamaged
 from accountant.ledger.levels.level import level_of
 from accountant.partition.level_table import LevelTable
-from accountant.partition.levels import team_of
 from accountant.records.limits.rows import decode_level_row, level_row_keys
-from accountant.records.members import decode_member_row, member_row_key
+from accountant.records.members import MemberRow, decode_member_row, member_row_key
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
 from accountant.views.level_views import Divided
 from streams.clock import SystemClock
 
 
-def divided_in(path: Path, view: DatasetView, analyst: str) -> tuple[Divided, str]:
-    """Return how a dataset is divided, and an analyst's team, "" for none.
+def divided_in(path: Path, view: DatasetView, *names: str) -> tuple[Divided, dict[str, MemberRow]]:
+    """Return how a dataset is divided, and the rows of those of some names who are members.
 
-    Args:
-        analyst: "" for nobody.
     Raises: LogDamaged, Refused, Unavailable.
     """
     from streams.embedded.ledger_file import ROWS, decoded_row, partition_row, reader, sound_row
@@ -31,8 +28,10 @@ def divided_in(path: Path, view: DatasetView, analyst: str) -> tuple[Divided, st
         levels: list[Any] = db.execute(
             f"{ROWS} WHERE key > ? AND key < ?", (first, last)
         ).fetchall()
-        key = member_row_key(view.dataset, analyst)
-        members: list[Any] = db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
+        members: list[Any] = []
+        for name in names:
+            key = member_row_key(view.dataset, name)
+            members += db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
         own = partition_row(db)
     table = LevelTable()
     for each in levels:
@@ -46,5 +45,5 @@ def divided_in(path: Path, view: DatasetView, analyst: str) -> tuple[Divided, st
     decided = 0 if own is None else own.decided_at
     resets = (0, 0) if own is None else (own.resets or 0, own.reset_at or 0)
     at = max(SystemClock().now(), decided)
-    member = decoded_row(key, sound_row(*members[0]), decode_member_row) if members else None
-    return Divided(ledger, table, at, resets), team_of(member, at)
+    rows = [decoded_row(each[0], sound_row(*each), decode_member_row) for each in members]
+    return Divided(ledger, table, at, resets), {row.member: row for row in rows}

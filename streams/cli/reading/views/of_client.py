@@ -53,6 +53,10 @@ class ClientViews(Views):
     def budgets(self, analyst: str | None) -> list[AnalystBudget]:
         return self._client.budgets(analyst)
 
+    @property
+    def knows_caller(self) -> bool:
+        return self._client.shows_token
+
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         return self._client.cost(
             view.dataset,
@@ -60,6 +64,7 @@ class ClientViews(Views):
             analyst=asked.analyst,
             unit=asked.unit,
             neighbours=asked.neighbours,
+            via=asked.via or None,
         )
 
     def rollbacks(self) -> Mapping[int, int]:

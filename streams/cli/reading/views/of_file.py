@@ -11,6 +11,7 @@ import msgspec
 from accountant.advice.preview import Preview, preview
 from accountant.claims import Claim
 from accountant.errors import LogDamaged, RequestInvalid
+from accountant.partition.levels import team_of
 from accountant.records import decode_snapshot
 from accountant.records.members import Member, decode_member_row, member_keys
 from accountant.records.names import is_name
@@ -86,7 +87,7 @@ class FileViews(Views):
 
     def levels(self, name: str) -> list[LevelView]:
         view = self.one(name)
-        return [] if view is None else level_views(divided_in(self._path, view, "")[0])
+        return [] if view is None else level_views(divided_in(self._path, view)[0])
 
     def budget(self, name: str, analyst: str | None) -> AnalystBudget | None:
         view = self.one(name)
@@ -94,11 +95,11 @@ class FileViews(Views):
             return None
         if analyst is None:
             raise RequestInvalid("analyst", "must be given, or be set as ACCOUNTANT_ANALYST", None)
-        divided, team = divided_in(self._path, view, analyst)
-        return analyst_budget(divided, analyst, team)
+        divided, rows = divided_in(self._path, view, analyst)
+        return analyst_budget(divided, analyst, team_of(rows.get(analyst), divided.at))
 
     def budgets_in(self, view: DatasetView, analysts: Iterable[str]) -> dict[str, AnalystBudget]:
-        divided, _ = divided_in(self._path, view, "")
+        divided, _ = divided_in(self._path, view)
         teams = {
             member.member: member.team or ""
             for member in self.members(view.dataset)
@@ -107,8 +108,9 @@ class FileViews(Views):
         return {name: analyst_budget(divided, name, teams.get(name, "")) for name in analysts}
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
-        divided, team = divided_in(self._path, view, asked.analyst or "")
-        return preview(view, asked, divided, team)
+        names = asked.analyst or "", asked.via or ""
+        divided, rows = divided_in(self._path, view, *names)
+        return preview(view, asked, divided, lambda _, name: rows.get(name))
 
     def last_granted(self, name: str) -> Claim | None:
         if name not in self._granted:

@@ -91,8 +91,9 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     Reason.CLAIM_NOT_ACCEPTED: (
         "This kind of claim cannot be taken",
         (
-            "The filter or the neighbours rule it out, or the batch is too long. Ask for another "
-            "mechanism, or for less at a time."
+            "The filter or the neighbours rule it out, its delta is above all that claims may "
+            "spend here, or the batch is too long. Ask for another mechanism, one without a delta, "
+            "or for less at a time."
         ),
     ),
     Reason.ABOVE_CAP: (

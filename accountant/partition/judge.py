@@ -1,0 +1,61 @@
+"""What a request is told by who asks, where they stand and what is left; previews ask the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol
+
+from msgspec import UNSET
+
+from accountant.claims import CheckedClaim
+from accountant.ledger import Ledger
+from accountant.ledger.adjudicate import Verdict, adjudicate, moved
+from accountant.partition.level_table import Places
+from accountant.partition.levels import standing_of, team_of
+from accountant.partition.permits import Asking, may_ask
+from accountant.records.members import MemberRow
+from accountant.records.outcomes import Outcome, Reason
+
+_NOT_PERMITTED: Final = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
+
+Members = Callable[[str, str], MemberRow | None]
+"""Returns the row of a dataset's member."""
+
+
+class Asks(Asking, Protocol):
+    """What a request says beside its claim."""
+
+    @property
+    def unit(self) -> str: ...
+    @property
+    def neighbours(self) -> str: ...
+
+
+def judge(
+    ledger: Ledger,
+    request: Asks,
+    claim: CheckedClaim,
+    members: Members,
+    levels: Places | None,
+    at: int,
+    resets: tuple[int, int],
+) -> tuple[Ledger, Verdict]:
+    """Return the ledger after a request on an open dataset, and the verdict.
+
+    Args:
+        levels: of the partition; None where the dataset has none.
+        at: the decision's time, milliseconds since 1970.
+        resets: how often the partition's clock was set back, and to which time at last.
+    Precedence: not_permitted, then `adjudicate`'s.
+    """
+    plan, dataset = ledger.plan, ledger.dataset
+    if plan.members_only or request.via is not UNSET:
+        lookup = partial(members, dataset)
+        if not may_ask(plan.policy, lookup, request, at):
+            return moved(ledger, at), _NOT_PERMITTED
+    standing = None
+    if levels is not None:
+        team = team_of(members(dataset, request.analyst), at)
+        standing = standing_of(ledger, levels, request.analyst, team, at, resets)
+    return adjudicate(ledger, claim, request.unit, request.neighbours, at, standing)
