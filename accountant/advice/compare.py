@@ -32,7 +32,7 @@ class Tally:
     Attributes:
         admitted, refused: numbers of requests.
         not_taken: number of refused requests without a finite cost under the alternative.
-        first_refusal: number of the first refused line, from 1.
+        first_refusal: number of the first refused request in the order of time, from 1.
         spent_ratio: the spent part of the additive budget; an odometer's reading over epsilon.
         reading: an odometer's reading in nats, after the grants of the policy's own filter.
     """

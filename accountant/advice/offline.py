@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
@@ -14,14 +14,24 @@ from accountant.partition import Partition, hash_of
 from accountant.partition import decide as adjudication
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.policy import Policy
-from accountant.records import DECODE_ERRORS, VERSION, Genesis, Open, Source, encode
+from accountant.records import (
+    DECODE_ERRORS,
+    VERSION,
+    AdminRecord,
+    Genesis,
+    Open,
+    Source,
+    encode,
+)
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input, canonical, check
 from accountant.replay.apply import apply
 from accountant.times import issued_at, uuid7
 
+ADMIN_TYPES: Final = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AdminRecord))
+"""The `type` of each record that owners send."""
 _BATCH: Final = 500
-_LAST_MS: Final = 253_402_300_799_999
+LAST_MS: Final = 253_402_300_799_999
 """The end of the year 9999: the last time that a decision's text can state."""
 
 
@@ -75,14 +85,14 @@ class OfflineLedger:
 def _inspected(line: bytes) -> tuple[Source, int | None, str | None]:
     """Return the input of a line, the time of its id, and the dataset that it may open."""
     source: Source = "requests"
-    if tag_of(line) in {"open", "amend", "close"}:
+    if tag_of(line) in ADMIN_TYPES:
         source = "admin"
     try:
         checked = check(source, canonical(line))
     except BudgetError:
         return source, None, None
     issued = issued_at(checked.body.request_id)
-    if issued is not None and issued > _LAST_MS:
+    if issued is not None and issued > LAST_MS:
         issued = None  # such an id is `issued_in_future` whatever the clock says
     return source, issued, checked.body.dataset if source == "requests" else None
 

@@ -61,7 +61,7 @@ class FixedInAdvance:
         return Alternative("comparator", NAME, why_not=self._why_not, tallies=self._tallies)
 
     def take(self, decided: Encoded, line: int) -> None:
-        """Count a request that a filter has granted, or has refused for its cost.
+        """Count a request; one that a filter has refused for its cost may fit here.
 
         Args:
             line: its number, from 1.
@@ -71,6 +71,8 @@ class FixedInAdvance:
         if self._why_not or dataset is None:
             return
         if decision.outcome is not Outcome.GRANTED and decision.reason not in _FOR_ITS_COST:
+            if decision.outcome is Outcome.REFUSED:
+                self._tallies.setdefault(dataset, Tally()).refuse(line)
             return
         try:
             self._count(decision, dataset, line)

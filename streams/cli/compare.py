@@ -4,40 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.say import say
+from streams.cli.printing.uncounted import not_decided
 from streams.cli.reading.options import Json
 from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
     from accountant.advice.compare import Alternative, Comparison, Tally
+    from accountant.advice.in_order import Columns
     from accountant.comparators.fixed_in_advance import FixedInAdvance
     from accountant.policy import Policy
-    from accountant.records import Decision
-
-_OWNERS = {"open", "amend"}
-
-
-@dataclass(slots=True)
-class _Taken:
-    """What became of the lines of stdin.
-
-    Attributes:
-        decided, invalid, left_out: how many. What is left out is no request.
-        first_invalid: number of the first line that is invalid, from 1.
-        wrong: field, rule and value of that line.
-    """
-
-    decided: int = 0
-    invalid: int = 0
-    left_out: int = 0
-    first_invalid: int | None = None
-    wrong: str = ""
 
 
 def compare(
@@ -49,29 +31,33 @@ def compare(
     """Decide requests from stdin under a policy and under each of its alternatives.
 
     One JSON object a line: requests as for `decide`, or a decision log, whose requests are
-    asked again. The policy's filter is replaced by each other one with the same budget, and
-    each odometer is tried as a rule that stops where its reading would pass epsilon. Every
-    alternative decides by the code of the service. Beside them stands the best composition of the
-    same requests, had they been fixed in advance. Records that open or amend are left out.
-    Exit code 1 if there is no request that can be decided.
+    asked again, in the order of their time. The policy's filter is replaced by each other one with
+    the same budget, and each odometer is tried as a rule that stops where its reading would pass
+    epsilon. Every alternative decides by the code of the service. Beside them stands the best
+    composition of the same requests, had they been fixed in advance. Owners' records are left out.
+    Exit code 1 if any other line is not decided; the reasons are told.
     """
     from accountant.advice.compare import Comparison
+    from accountant.advice.in_order import Columns
     from streams.cli.printing.output import print_json
 
     with explained():
         wanted = policy_in(policy)
         comparison, best = Comparison(wanted), _best(wanted)
-        taken = _take_all(comparison, best, sys.stdin.buffer)
+        columns = Columns()
+        _take_all(comparison, best, sys.stdin.buffer, columns)
         alternatives = (*comparison.alternatives(), _shown(best))
-    if not taken.decided:
+    if not columns.decided:
         if json:
-            print_json(_of_input(taken))
-        _fail(taken)
+            print_json(_of_input(columns))
+        _fail(columns)
     if json:
-        _print_json(alternatives, _of_input(taken))
+        _print_json(alternatives, _of_input(columns))
     else:
         _print_tables(alternatives)
-    _tell(taken, json=json)
+    _tell(columns, json=json)
+    if columns.not_decided:
+        raise typer.Exit(Exit.FAILED)
 
 
 def _best(policy: Policy) -> FixedInAdvance | None:
@@ -91,88 +77,58 @@ def _shown(best: FixedInAdvance | None) -> Alternative:
     return Alternative("comparator", "optimal_mixed", why_not="it needs the extra `plots`")
 
 
-def _take_all(comparison: Comparison, best: FixedInAdvance | None, stream: BinaryIO) -> _Taken:
-    """Decide every line, and return what became of them."""
+def _take_all(
+    comparison: Comparison, best: FixedInAdvance | None, stream: BinaryIO, columns: Columns
+) -> None:
+    """Decide every request, and count what became of each line."""
+    from accountant.advice.in_order import in_order
     from accountant.records.inputs import MOST_BYTES
     from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import progress
     from streams.cli.reading.json_lines import numbered_lines
 
-    taken = _Taken()
+    # A decision repeats its request and adds about as much again.
+    asked = in_order(numbered_lines(stream, 4 * MOST_BYTES), columns)
     with progress() as shown:
-        task = shown.add_task("deciding", total=None)
-        # A decision repeats its request and adds about as much again.
-        for number, line in numbered_lines(stream, 4 * MOST_BYTES):
-            request = _request_in(line)
-            if request is None:
-                taken.left_out += 1
-            elif (encoded := comparison.take(request)).outcome is not Outcome.INVALID:
-                taken.decided += 1
-                if best is not None:
-                    best.take(encoded, comparison.lines)
-            else:
-                taken.invalid += 1
-                if taken.first_invalid is None:
-                    taken.first_invalid = number
-                    taken.wrong = _wrong(encoded.decision)
-            shown.advance(task)
-    return taken
+        for each in shown.track(asked, description="deciding"):
+            encoded = comparison.take(each.body)
+            if encoded.outcome not in {Outcome.GRANTED, Outcome.REFUSED}:
+                columns.refuse(each.number, str(encoded.reason or encoded.outcome))
+                continue
+            columns.decided += 1
+            if best is not None:
+                best.take(encoded, comparison.lines)
 
 
-def _wrong(decision: Decision) -> str:
-    """Return what is wrong with an invalid request."""
-    from streams.cli.printing.tables import broken_rule
+def _of_input(columns: Columns) -> dict[str, Any]:
+    return {
+        "decided": columns.decided,
+        "repeated": columns.repeated,
+        "left_out": columns.left_out,
+        "not_decided": columns.reasons,
+        "first_not_decided": columns.first,
+    }
 
-    return str(decision.reason) if decision.error is None else broken_rule(decision.error)
 
-
-def _of_input(taken: _Taken) -> dict[str, Any]:
-    return {"invalid": taken.invalid, "first_invalid": taken.first_invalid}
-
-
-def _fail(taken: _Taken) -> NoReturn:
+def _fail(columns: Columns) -> NoReturn:
     """End the command where there is nothing to compare by."""
     hint = "one request a line, as for `accountant decide`, or a decision log"
-    if taken.invalid:
-        message = f"no request on stdin can be decided: {_invalid(taken)}"
+    if columns.not_decided:
+        message = f"no request on stdin can be decided: {not_decided(columns)}"
         fail(Exit.FAILED, message, hint=hint)
-    only = f" but {taken.left_out} records left out" if taken.left_out else ""
+    others = columns.left_out + columns.repeated
+    only = f" but {others} records left out" if others else ""
     fail(Exit.FAILED, f"there is no request on stdin{only}", hint=hint)
 
 
-def _invalid(taken: _Taken) -> str:
-    return f"{taken.invalid} invalid, the first in line {taken.first_invalid}: {taken.wrong}"
-
-
-def _tell(taken: _Taken, *, json: bool) -> None:
-    """Say on stderr what became of the input; with --json only where some of it is invalid."""
-    from rich.text import Text
-
-    from streams.cli.printing.output import stderr
-
+def _tell(columns: Columns, *, json: bool) -> None:
+    """Say on stderr what became of the input; with --json only where some is not decided."""
     if not json:
-        more = f", {taken.left_out} owners' records left out" if taken.left_out else ""
-        stderr().print(f"decided {taken.decided} requests under each{more}")
-    if taken.invalid:
-        stderr().print(Text(f"not decided: {_invalid(taken)}"), soft_wrap=True)
-
-
-def _request_in(line: bytes) -> bytes | None:
-    """Return the request that a line holds, None if it is an owner's record or a genesis."""
-    from accountant.advice.offline import tag_of
-    from accountant.records import DECODE_ERRORS, decode_decision
-
-    tag = tag_of(line)
-    if tag == "decision":
-        try:
-            decision = decode_decision(line)
-        except DECODE_ERRORS:
-            return line  # to be counted as what it is: invalid
-        line = bytes(decision.request)
-        tag = tag_of(line)
-        if not line:
-            return None
-    return None if tag in _OWNERS else line
+        more = f", {columns.repeated} repeated" if columns.repeated else ""
+        more += f", {columns.left_out} owners' records left out" if columns.left_out else ""
+        say(f"decided {columns.decided} requests under each{more}", err=True)
+    if columns.not_decided:
+        say(f"not decided: {not_decided(columns)}", err=True)
 
 
 def _datasets(alternatives: Iterable[Alternative]) -> list[str]:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import check_whole, explained
+from streams.cli.printing.exits import Exit, check_whole, explained
 from streams.cli.printing.say import say
+from streams.cli.printing.uncounted import not_decided
 from streams.cli.reading.options import Json
 from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
+    from accountant.advice.in_order import Columns
     from accountant.policy import Policy
 
 
@@ -33,39 +35,57 @@ def decide(
     """Decide requests from stdin, one JSON object a line; write the decision log to stdout.
 
     The same code decides as in a service, so `accountant audit` reads the result. The clock
-    is the later of the previous one and the id's own time. Owners' records (open, amend,
-    close) may stand among the requests. A summary goes to stderr, as JSON with --json.
+    is the later of the previous one and the id's own time. Owners' records (open, amend, close,
+    member, limit) may stand among the requests. A summary goes to stderr, as JSON with --json.
+    Exit code 1 if a line is invalid, has expired, or has the id of another one.
     """
     import msgspec
 
+    from accountant.advice.in_order import Columns
     from accountant.policy import resolve
     from accountant.records.inputs import MOST_BYTES
     from streams.cli.printing.output import stderr, write_lines
-    from streams.cli.reading.json_lines import read_lines
+    from streams.cli.reading.json_lines import numbered_lines
 
     with explained():
         wanted = None if policy is None else resolve(policy_in(policy))
         counts: Counter[str] = Counter()
-        lines = read_lines(sys.stdin.buffer, MOST_BYTES)
-        write_lines(_decided(lines, wanted, application, counts))
+        columns = Columns()
+        lines = numbered_lines(sys.stdin.buffer, MOST_BYTES)
+        write_lines(_decided(lines, wanted, application, counts, columns))
     if json:
-        say(msgspec.json.encode(counts).decode(), err=True)
+        first = {"first_not_decided": columns.first} if columns.not_decided else {}
+        say(msgspec.json.encode(counts | first).decode(), err=True)
     else:
         text = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         stderr().print(f"decided {sum(counts.values())} records: {text or 'none'}")
+        if columns.not_decided:
+            say(f"not decided: {not_decided(columns)}", err=True)
     check_whole()
+    if columns.not_decided:
+        raise typer.Exit(Exit.FAILED)
 
 
 def _decided(
-    lines: Iterable[bytes], policy: Policy | None, application: str, counts: Counter[str]
+    lines: Iterable[tuple[int, bytes]],
+    policy: Policy | None,
+    application: str,
+    counts: Counter[str],
+    columns: Columns,
 ) -> Iterator[bytes]:
     """Yield the whole log: genesis, an opening before a dataset's first request, decisions."""
+    from accountant.advice.in_order import NOT_DECIDED
     from accountant.advice.offline import OfflineLedger
     from accountant.records.outcomes import Outcome
+    from streams.cli.printing.tables import broken_rule
 
     ledger = OfflineLedger(policy, application)
-    for line in lines:
+    for number, line in lines:
         for encoded in ledger.take(line):
-            if encoded.decision.outcome is not Outcome.GENESIS:
-                counts[encoded.decision.outcome] += 1
+            decision = encoded.decision
+            if decision.outcome is not Outcome.GENESIS:
+                counts[decision.outcome] += 1
+            if decision.outcome in NOT_DECIDED:
+                why = "" if decision.error is None else broken_rule(decision.error)
+                columns.refuse(number, str(decision.reason or decision.outcome), why)
             yield encoded.value

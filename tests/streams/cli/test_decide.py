@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from typing import get_args
 
 import pytest
 
+from accountant.records import AdminRecord
 from accountant.times import uuid7
 
 START = 1_795_000_000_000
@@ -82,7 +84,10 @@ def test_each_line_gets_one_decision_whatever_it_holds(decide):
         request(0, epsilon="0.2"),
     ]
     done = decide(*lines)
-    assert done.code == 0, done.err
+    # What no budget was asked about is told, and no success.
+    assert done.code == 1
+    assert "not decided: 1 conflict, 3 invalid_field, 1 issued_in_future" in done.err
+    assert "; the first in line 2: the body must be JSON" in done.err
     assert outcomes(done)[2:] == [
         ("granted", None),
         ("invalid", "undecodable"),
@@ -135,6 +140,37 @@ def test_owners_records_may_stand_among_the_requests(accountant):
         "refused",
     ]
     assert json.loads(done.err) == {"refused": 2, "opened": 1, "granted": 1}
+
+
+def owners(kind: str, number: int, by: str = "olga", **fields) -> bytes:
+    body = {"version": 1, "type": kind, "dataset": "census", "by": by, **fields}
+    return json.dumps(body | {"request_id": uuid7(START + number, bytes(10))}).encode()
+
+
+def test_every_kind_of_record_is_decided(decide):
+    policy = {"filter": "basic", "epsilon": "1", "access": "members"}
+    records = {
+        "open": owners("open", 0, policy=policy),
+        "amend": owners("amend", 1, horizon="P9D"),
+        "member": owners("member", 2, member="ana", roles=["analyst"], team="blue"),
+        "limit": owners("limit", 3, scope="team", name="blue", part="0.1"),
+        "close": owners("close", 9_000),
+    }
+    assert records.keys() == {kind.__struct_config__.tag for kind in get_args(AdminRecord)}
+    close = records.pop("close")
+    done = decide(*records.values(), request(1), request(2), close)
+    assert done.code == 0
+    told = "1 amended, 1 closed, 1 granted, 1 limit_set, 1 member_set, 1 opened, 1 refused"
+    assert done.err == f"decided 7 records: {told}\n"
+    assert [outcome for outcome, _ in outcomes(done)[1:]] == [
+        *("opened", "amended", "member_set", "limit_set", "granted", "refused", "closed"),
+    ]
+
+
+def test_what_has_expired_is_told_and_no_success(decide):
+    done = decide(request(7200), request(0))
+    assert done.code == 1
+    assert "not decided: 1 expired; the first in line 2: expired\n" in done.err
 
 
 def test_no_input_is_no_log(accountant):
