@@ -21,6 +21,7 @@ from accountant.times import from_iso, iso
 from streams.client import Accountant
 from streams.client.answers.store import AnswerStore
 from streams.clock import SystemClock
+from streams.embedded.ledger_file import read_decisions
 from tests.streams.embedded.archived import HOURS, fill, latest
 from tests.streams.gateway.door import TestClock
 
@@ -284,6 +285,34 @@ def test_a_part_of_the_log_in_an_archive(accountant, key, tmp_path):
     assert "are of the archive" in alone.out
     whole = audited(accountant, key, "--archive", "a.gz")
     assert "4 checkpoints agree" in whole.out, whole.out
+
+
+@pytest.fixture
+def sealed(accountant, tmp_path: Path) -> tuple[Log, int]:
+    """The whole log of a ledger whose beginning is in `a.gz`, and its first number that is not."""
+    fill(tmp_path / "accountant.db", TestClock(SystemClock().now() - HOURS * 3_600_000))
+    log = accountant("log", "export").out.encode().splitlines()
+    before = iso(latest(tmp_path / "accountant.db"))
+    done = accountant("log", "archive", "a.gz", "--before", before, "--reason", "disk")
+    assert done.code == 0, done.err
+    left = [*read_decisions(tmp_path / "accountant.db")]
+    return log, decode_decision(left[1]).partition_sequence
+
+
+@pytest.mark.parametrize("where", ["archived", "kept"])
+@pytest.mark.parametrize("archive", ["given", "not given"])
+def test_a_receipt_is_compared_with_archive_and_log(accountant, sealed, tmp_path, where, archive):
+    log, first = sealed
+    number = first - 1 if where == "archived" else first
+    how = ("--archive", "a.gz") if archive == "given" else ("--from-seal",)
+    is_seen = where == "kept" or archive == "given"
+    for digest, is_right in ((hash_of(log[number]), True), (hash_of(b"another"), False)):
+        receipt = {"partition": 0, "partition_sequence": number, "hash": digest}
+        (tmp_path / "receipt.json").write_text(json.dumps(receipt))
+        done = accountant("audit", *how, "--receipt", "receipt.json")
+        assert done.code == (0 if is_seen and is_right else 1), done.out
+        told = "it is in an archive" if not is_seen else "in the log" if is_right else "lacks it"
+        assert told in " ".join(done.out.split())
 
 
 def test_what_is_wrongly_typed_is_said(opened, key):

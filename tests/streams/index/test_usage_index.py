@@ -15,7 +15,15 @@ from accountant.views.usage import OTHERS
 from streams.index import BYS, UsageIndex
 from streams.index.usage_index import NOTHING, Moved, Reached, Unfit
 from tests.accountant.world import World
-from tests.streams.index.logs import PURPOSES, busy_world, filled, recounted, rows_of, said
+from tests.streams.index.logs import (
+    PURPOSES,
+    ListedLog,
+    busy_world,
+    filled,
+    recounted,
+    rows_of,
+    said,
+)
 
 
 @pytest.fixture
@@ -183,6 +191,21 @@ def test_a_copy_of_one_process_leaves_the_file_as_it_is(path: Path) -> None:
     copy.take(0, copy.reached(), log[20:])
     assert said(rows_of(copy), "adult", "day") == recounted(log, "adult", "day")
     assert UsageIndex.open(path).reached().sequence == 19
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_catching_up_begins_anew_over_another_log_of_equal_length(path: Path, copied: bool) -> None:
+    log = busy_world().log
+    filled(path, log).close()
+    other = World()
+    other.open("adult", epsilon="1", filter="basic")
+    while len(other.log) < len(log):
+        other.ask("pure:0.001", dataset="adult", analyst="b")
+    index = UsageIndex.temporary(path) if copied else UsageIndex.open(path)
+    index.catch_up(ListedLog(other.log))
+    assert index.reached().head == hash_of(other.log[-1])
+    for dataset in ("adult", "census"):
+        assert said(rows_of(index), dataset, "analyst") == recounted(other.log, dataset, "analyst")
 
 
 def test_a_reader_is_told_where_another_process_has_written(path: Path) -> None:
