@@ -28,6 +28,7 @@ step = dpa.PoissonSampledDpEvent(RATE, dpa.GaussianDpEvent(NOISE))
 claim = event_claim(dpa.SelfComposedDpEvent(step, STEPS), unit="patient")
 with Accountant(analyst="ana") as ledger:
     policy = {"filter": "renyi", "order": "6", "epsilon": "6", "delta": "1e-6", "unit": "patient"}
-    ledger.open("tumours", policy, by="hospital")  # opened once, however often this runs
-    weights = ledger.release("tumours", claim, train, once="first-training")
+    policy["most_per_request"] = "1"  # one training takes a third of it
+    ledger.open("tumour-training", policy, by="hospital")  # left as it is once it is open
+    weights = ledger.release("tumour-training", claim, train, once="first-training")
     print(f"trained: {weights[:3]} ...")

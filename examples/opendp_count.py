@@ -16,7 +16,7 @@ malignant = [0] * int((load_breast_cancer().target == 0).sum())
 
 with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "1", "delta": "1e-6", "unit": "patient"}
-    ledger.open("tumours", policy, by="hospital")  # opened once, however often this runs
+    ledger.open("tumour-counts", policy, by="hospital")  # left as it is once it is open
     claim = opendp_claim(count, unit="patient")
-    answer = ledger.release("tumours", claim, lambda: count(malignant), once="malignant")
+    answer = ledger.release("tumour-counts", claim, lambda: count(malignant), once="malignant")
 print(f"about {answer} malignant tumours, noise of scale 20")

@@ -15,13 +15,16 @@ data = load_breast_cancer()
 rows = {"id": range(len(data.target)), "benign": data.target, "radius": data.data[:, 0]}
 radius = {"type": "float", "lower": 5, "upper": 30}
 columns = {"id": {"type": "int", "private_id": True}, "benign": {"type": "int"}, "radius": radius}
-metadata = {"": {"clinic": {"tumours": {"max_ids": 1, **columns}}}}
+metadata = {"": {"clinic": {"tumour-queries": {"max_ids": 1, **columns}}}}
 reader = from_df(pd.DataFrame(rows), privacy=Privacy(epsilon=0.2, delta=1e-7), metadata=metadata)
 
 with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "2", "delta": "1e-6", "delta_for_claims": "5e-7", "unit": "patient"}
-    ledger.open("tumours", policy, by="hospital")  # opened once, however often this runs
+    policy["most_per_request"] = "0.5"
+    ledger.open("tumour-queries", policy, by="hospital")  # left as it is once it is open
     claim = query_claim(reader, QUERY, unit="patient")
-    means = ledger.release("tumours", claim, lambda: reader.execute(QUERY)[1:], once="radius")
+    means = ledger.release(
+        "tumour-queries", claim, lambda: reader.execute(QUERY)[1:], once="radius"
+    )
     for benign, mean in means:
         print(f"{'benign' if benign else 'malignant'}: a mean radius of about {mean:.1f}")

@@ -21,7 +21,7 @@ import streams
 from accountant.errors import BudgetError, MadeByNewer, RequestInvalid
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from streams.client import Accountant, NotGranted, Reply, Unanswered, UsedAfterFork
+from streams.client import Accountant, NotGranted, PolicyDiffers, Reply, Unanswered, UsedAfterFork
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
 from streams.gateway.problems import Told
@@ -52,7 +52,7 @@ def _public() -> list[type[Exception]]:
 
 def _refusal() -> Reply:
     with tempfile.TemporaryDirectory() as kept, Accountant(f"sqlite:///{kept}/ledger.db") as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
         return ledger.ask("census", "pure:3", analyst="ana")
 
 
@@ -64,6 +64,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     ).under("request"),
     Undecodable: lambda: Undecodable(Reason.OVERSIZE, "too long"),
     NotGranted: lambda: NotGranted(_refusal(), then="ask less"),
+    PolicyDiffers: lambda: PolicyDiffers("census", {"epsilon": ("1", "2")}, b"{}"),
     NotAdmitted: lambda: NotAdmitted(_refusal()),
     Unanswered: lambda: Unanswered("no answer", "; ask again", ID),
     UsedAfterFork: lambda: UsedAfterFork(4711),
@@ -117,7 +118,7 @@ def test_a_pool_of_processes_raises_what_its_worker_raised(
 ) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     with Accountant(url) as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
     with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(kind) as raised:
         pool.map_async(work, [url]).get(timeout=60)
     if isinstance(raised.value, NotGranted):

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from msgspec import UNSET
-from msgspec.structs import replace
 
+from accountant.policy.proposed import PROPOSED_CAP, proposed
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.print_decision import tell_record
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
 from streams.cli.reading.policy_options import (
-    PROPOSED_CAP,
     check_words,
     excluded,
     named_options,
     policy_in,
     policy_of,
     policy_options,
-    proposed,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +91,7 @@ def open_(
     from accountant.policy.compiled import open_plan
     from accountant.records.names import check_name
     from streams.cli.reading.connected import connected, said_by
+    from streams.client import PolicyDiffers
 
     with explained():
         if policy is not None:
@@ -108,15 +107,23 @@ def open_(
             _preview(name, plan, json)
             return
         with connected(url, token_file, wait=wait) as ledger:
-            known = ledger.me() if wanted.access is UNSET and ledger.shows_token else None
-            closes = known is not None and known.authentication
-            if closes:
-                wanted = replace(wanted, access="members")
-            decision = ledger.open(
-                name, wanted, by=said_by(ledger, by), owners=owner, reason=reason, wait=wait
-            )
-    if closes and known is not None and not json and decision.outcome == "opened":
-        owners = " or ".join(owner or [by or known.name or "its owner"])
+            try:
+                decision = ledger.open(
+                    name,
+                    wanted,
+                    by=said_by(ledger, by),
+                    owners=owner,
+                    as_given=True,  # what is proposed is in it
+                    reason=reason,
+                    wait=wait,
+                )
+            except PolicyDiffers as error:
+                say(str(error), err=True)
+                decision = error.decision
+    opened = decision.policy
+    closes = opened is not None and wanted.access is UNSET and opened.access == "members"
+    if closes and not json and decision.outcome == "opened":
+        owners = " or ".join(decision.owners or ["its owner"])
         say(_ACCESS_EXPLAINED.format(name=name, owners=owners))
     if policy is None and proposes_cap and not json and decision.outcome == "opened":
         say(_CAP_EXPLAINED)
@@ -197,6 +204,7 @@ def amend(
             horizon=horizon,
             most_per_request=most_per_request,
             policy=policy,
+            as_given=True,
             access=cast("Access | None", access),
             visibility=cast("Visibility | None", visibility),
             follows=follows,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
+from accountant.policy.proposed import proposed
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
@@ -20,7 +21,6 @@ from streams.cli.reading.policy_options import (
     named_options,
     policy_of,
     policy_options,
-    proposed,
 )
 
 if TYPE_CHECKING:

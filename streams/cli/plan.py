@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from accountant.policy.proposed import proposed
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
@@ -17,7 +18,6 @@ from streams.cli.reading.policy_options import (
     policy_in,
     policy_of,
     policy_options,
-    proposed,
 )
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
 from streams.client.http.me import Me, Membership
 from streams.client.one_a_process import UsedAfterFork
+from streams.client.owned.opened import PolicyDiffers
 from streams.client.reply import Call, Reply
 from streams.client.requests import Unanswered
 from streams.client.stated import StatedClaim
@@ -45,6 +46,7 @@ __all__ = [
     "NoSuchLedger",
     "NotGranted",
     "NotPermitted",
+    "PolicyDiffers",
     "Refused",
     "Reply",
     "RequestInvalid",

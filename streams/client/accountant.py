@@ -20,7 +20,8 @@ from streams.client.connect import connect_here
 from streams.client.loop_thread import LoopThread
 from streams.client.methods import refuse_old_close
 from streams.client.notebooks.shown import client_html
-from streams.client.owned.methods import Make
+from streams.client.owned.methods import Make, MakeOpen
+from streams.client.owned.opened import was_open
 from streams.client.patience import WAIT_S, Patience
 from streams.client.reading.waited import WaitedReads
 from streams.client.releases import Releases
@@ -121,6 +122,16 @@ class Accountant(WaitedReads, Releases):
         if by is None:
             return self._call(self._client.said(None, make, wait))
         return self.decided(make(by), wait)
+
+    def opened(self, by: str | None, make: MakeOpen, wait: float) -> Decision:
+        """Open a dataset, or find it open under the same policy."""
+        if by is None or self.shows_token:
+            return self._call(self._client.opened(by, make, wait))
+        call = make(by)
+        decision = self.decided(call, wait)
+        if was_open(decision):
+            self._call(self._client.check_opened(call, decision, wait))
+        return decision
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """Return the decision on a request of the last hour, None if it is not known.

@@ -14,18 +14,19 @@ from msgspec import UNSET
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
-from accountant.policy import Neighbours
+from accountant.policy import Access, Neighbours
 from accountant.records import Decision, decode_decision
 from accountant.records.given import given_text, optional_text
 from accountant.records.previews import asked_in
 from accountant.views.datasets import Alert
 from streams.client.async_releases import AsyncReleases
 from streams.client.connect import AbsentLedger, connect_here, let_go, settings_of
-from streams.client.identity import own_name, shows_token
+from streams.client.identity import me_of, own_name, shows_token
 from streams.client.matching import Matching
 from streams.client.methods import refuse_old_close
 from streams.client.one_a_process import UsedAfterFork
-from streams.client.owned.methods import Make
+from streams.client.owned.methods import Make, MakeOpen
+from streams.client.owned.opened import check_same_policy, was_open
 from streams.client.patience import GRACE_S, WAIT_S, answered, looked_up
 from streams.client.reading.awaited import AwaitedReads
 from streams.client.reply import Call, Reply, must_be_awaited
@@ -295,6 +296,36 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         if by is not None:
             return self.decided(make(by), wait)
         return Call(self._said_as_known(make, wait))
+
+    def opened(self, by: str | None, make: MakeOpen, wait: float) -> Call[Decision]:
+        """Open a dataset, or find it open under the same policy.
+
+        Raises: PolicyDiffers: it is open under another one.
+        """
+        return Call(self._opened(by, make, wait))
+
+    async def _opened(self, by: str | None, make: MakeOpen, wait: float) -> Decision:
+        access: Access | None = None
+        if self.shows_token:
+            me = await looked_up(lambda: me_of(self._service), make(SOMEBODY), wait)
+            access = "members" if me.authentication else None
+        if by is None:
+            by = await looked_up(lambda: own_name(self._service, "by"), make(SOMEBODY), wait)
+        call = make(by, access=access)
+        decision = await self._decided(call, wait)
+        await self._check_opened(call, decision, wait)
+        return decision
+
+    async def _check_opened(self, call: PreparedRequest, decision: Decision, wait: float) -> None:
+        if was_open(decision):
+            view = await looked_up(lambda: self.dataset(call.dataset), call, wait)
+            if view is not None:
+                check_same_policy(call, decision, view.policy)
+
+    @must_be_awaited
+    async def check_opened(self, call: PreparedRequest, decision: Decision, wait: float) -> None:
+        """Check what a dataset that was opened before has for its policy."""
+        await self._check_opened(call, decision, wait)
 
     async def _said_as_known(self, make: Make, wait: float) -> Decision:
         call = make(SOMEBODY)

@@ -86,7 +86,10 @@ def test_a_policy_may_name_it() -> None:
 def test_a_ledger_opens_grants_refuses_and_reads_it_back(tmp_path: Path, clock: TestClock) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     with Accountant(url, clock=clock) as ledger:
-        assert ledger.open("census", Policy(**POLICY), by="owner").outcome is Outcome.OPENED
+        assert (
+            ledger.open("census", Policy(**POLICY), by="owner", as_given=True).outcome
+            is Outcome.OPENED
+        )
         granted = [ledger.ask("census", c.Pure("0.2"), analyst="ana") for _ in range(3)]
         assert [each.reason for each in granted] == [None, None, Reason.EXHAUSTED]
         assert granted[-1].fits == "pure:0.1"

@@ -75,7 +75,7 @@ def test_thirty_analysts_share_a_dataset_and_none_does_anothers_job(
     office: Office, secured: Secured
 ) -> None:
     policy = {"filter": "basic", "epsilon": "10", "access": "members"}
-    opened = office["root"].open("census", policy, by="root", owners=["olga"])
+    opened = office["root"].open("census", policy, by="root", owners=["olga"], as_given=True)
     assert opened.outcome == "opened"
     enrol(office)
     with ThreadPoolExecutor(10) as threads:
@@ -125,7 +125,9 @@ def attempts(office: Office) -> Iterator[Callable[[], object]]:
         "help": lambda who, name: who.set_member(
             "census", name, by=name, roles=["owner"], as_administrator=True
         ),
-        "open": lambda who, name: who.open("mine", {"epsilon": "1", "filter": "basic"}, by=name),
+        "open": lambda who, name: who.open(
+            "mine", {"epsilon": "1", "filter": "basic"}, by=name, as_given=True
+        ),
         "close as olga": lambda who, _: who.close_dataset("census", by="olga"),
     }
     may = {

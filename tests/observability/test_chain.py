@@ -99,7 +99,7 @@ def test_a_team_at_four_fifths_of_its_share_is_told_by_its_own_route(
 ) -> None:
     address, watch = chain
     with Accountant(address) as ledger:
-        ledger.open(DATASET, {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.open(DATASET, {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
         for name, team in (("ana", "methods"), ("ben", "field")):
             ledger.set_member(DATASET, name, roles=["analyst"], team=team, by="owner")
             ledger.set_limit(DATASET, "team", team, part="0.1", pace=("0.09", "P1D"), by="owner")
@@ -143,7 +143,9 @@ def test_every_rule_works_on_what_is_exported_and_exemplars_lead_to_a_request(
 ) -> None:
     address, watch = chain
     with Accountant(address) as ledger:
-        ledger.open(DATASET, {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}, by="owner")
+        ledger.open(
+            DATASET, {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}, by="owner", as_given=True
+        )
         asked = ledger.ask(DATASET, "pure:0.01", analyst="ana")
     of = f'{{dataset="{DATASET}"}}'
     until("recorded", lambda: watch.value(f"dataset:privacy_filter_burn:ratio1h{of}"))

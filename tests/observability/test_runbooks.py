@@ -43,7 +43,7 @@ def watched(
     with serving(home) as address, Accountant(address) as ledger:
         for name in COMMANDS:
             policy = {"epsilon": "1", "delta": "1e-6", "horizon": "P30D"}
-            ledger.open(f"statistics.{name}", policy, by="owner")
+            ledger.open(f"statistics.{name}", policy, by="owner", as_given=True)
             ledger.ask(f"statistics.{name}", "pure:0.01", analyst="ana")
             ledger.ask(f"statistics.{name}", "pure:5", analyst="ana")  # refused
         helped = f"statistics.{next(iter(COMMANDS))}"

@@ -103,7 +103,7 @@ class World:
             filter="basic", epsilon="1", delta="1e-6", horizon="P30D", odometers=(Basic(),)
         )
         with Accountant(f"http://{self.gateway}") as ledger:
-            ledger.open(SLOW, policy, by="registrar")
+            ledger.open(SLOW, policy, by="registrar", as_given=True)
             ledger.set_member(SLOW, "ana", roles=["analyst"], team="methods", by="registrar")
             more = {"part": "0.5", "pace": ("0.2", "P1D"), "reserved": "0.2"}
             ledger.set_limit(SLOW, "team", "methods", **more, by="registrar")

@@ -36,6 +36,7 @@ async def open_datasets(ledger: AsyncAccountant, suffix: str) -> list[Decision]:
         await ledger.open(
             opening.dataset + suffix,
             opening.policy,
+            as_given=True,
             by=opening.by,
             reason=opening.reason,
             wait=_WAIT_S,

@@ -14,8 +14,8 @@ import typer
 
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.filters.beside import BESIDE
 from accountant.policy import Access, Neighbours, Policy, Visibility
+from accountant.policy.proposed import NO_BESIDE
 from streams.cli.printing.exits import Exit, fail, fail_word
 from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 
@@ -45,9 +45,6 @@ _PARAMETERS: Final = {
 _DEFAULTS: Final = msgspec.to_builtins(Policy()) | dict.fromkeys(
     ("most_per_request", "beside", "access", "visibility", "population")
 )
-PROPOSED_CAP: Final = "0.1"
-"""The `most_per_request` of a policy whose owner names none."""
-_NONE: Final = "none"
 _OPTIONS: Final = frozenset({*_HELP, "error", "confidence", "sensitivity"})
 _HINTS: Final = {
     "delta": "add --delta 1e-6, or --filter basic",
@@ -92,25 +89,10 @@ def _option(field: str, text: str) -> inspect.Parameter:
     return inspect.Parameter(field, kind, default=default, annotation=annotation)
 
 
-def proposed(fields: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return options with what is proposed where nothing is typed: `beside` and the cap.
-
-    Together: a single large request can no longer end the filter by itself.
-    """
-    found = dict(fields)
-    kind = FILTERS.get(fields["filter"] or "")
-    takes_beside = kind is not None and kind.takes_beside and fields.get("rho") is None
-    if takes_beside and fields.get("beside") is None:
-        found["beside"] = BESIDE
-    if fields.get("most_per_request") is None:
-        found["most_per_request"] = PROPOSED_CAP
-    return found
-
-
 def policy_of(fields: Mapping[str, str | None]) -> Policy:
     """Return the policy that options give; one that was not typed leaves its field out."""
     given: dict[str, Any] = {field: text for field, text in fields.items() if text is not None}
-    if given.get("beside") == _NONE:
+    if given.get("beside") == NO_BESIDE:
         del given["beside"]
     for field in given.keys() & _PARAMETERS.keys():
         if isinstance(_PARAMETERS[field].example, tuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from accountant.errors import RequestInvalid
@@ -23,6 +23,14 @@ from streams.clock import Clock
 
 D_co = TypeVar("D_co", covariant=True)
 Make = Callable[[str], PreparedRequest]
+
+
+class MakeOpen(Protocol):
+    """Makes the record that opens a dataset."""
+
+    def __call__(self, by: str, /, *, access: Access | None = None) -> PreparedRequest:
+        """Return the record of an owner; `access` is where the policy names none."""
+        ...
 
 
 class OwnerMethods(Generic[D_co]):
@@ -44,20 +52,29 @@ class OwnerMethods(Generic[D_co]):
         """Send the record that somebody makes; None for whom the door knows the client as."""
         raise NotImplementedError
 
+    def opened(self, by: str | None, make: MakeOpen, wait: float) -> D_co:
+        """Send the record that opens a dataset; one that is open under the same policy is left."""
+        raise NotImplementedError
+
     def _said(
         self, by: str | None, request_id: str | UUID | None, wait: float, make: Callable[..., Any]
     ) -> D_co:
+        return self.said(by, self._made(by, request_id, make), wait)
+
+    def _made(
+        self, by: str | None, request_id: str | UUID | None, make: Callable[..., Any]
+    ) -> MakeOpen:
         sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
         fresh = request_id is None
 
-        def made(name: str) -> PreparedRequest:
-            call: PreparedRequest = make(by=name, request_id=sent_id)
+        def made(name: str, /, **more: Any) -> PreparedRequest:
+            call: PreparedRequest = make(by=name, request_id=sent_id, **more)
             return call._replace(fresh=fresh)
 
         if by is None and not self.shows_token:
             raise RequestInvalid("by", "must be given, or a token that the door knows", None)
         made(SOMEBODY if by is None else by)  # a wrong call is told before anything is sent
-        return self.said(by, made, wait)
+        return made
 
     def open(
         self,
@@ -66,21 +83,31 @@ class OwnerMethods(Generic[D_co]):
         *,
         by: str | None = None,
         owners: Sequence[str] | None = None,
+        as_given: bool = False,
         reason: str = "",
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> D_co:
         """Open a dataset under a policy; the budget is fixed from the first grant on.
 
+        The policy is the one of `accountant dataset open`: where it names none, no request may
+        take more than 0.1 of the budget (`most_per_request`, "1" is none), basic composition
+        counts beside the filter (`beside`, "none" is none), and with a token members alone may
+        ask (`access`). A dataset that is open under this policy is left as it is, so that a
+        program may begin with its opening each time.
+
         Args:
             policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
             owners: who may decide about it from then on; without them `by` alone.
+            as_given: neither the cap nor basic composition is proposed.
+        Raises: PolicyDiffers: the dataset was opened under another policy.
         """
 
         def make(**how: Any) -> PreparedRequest:
-            return prepare_open(dataset, policy, owners=owners, reason=reason, **how)
+            how |= {"owners": owners, "reason": reason, "as_given": as_given}
+            return prepare_open(dataset, policy, **how)
 
-        return self._said(by, request_id, wait, make)
+        return self.opened(by, self._made(by, request_id, make), wait)
 
     def amend(
         self,
@@ -90,6 +117,7 @@ class OwnerMethods(Generic[D_co]):
         horizon: str | None = None,
         most_per_request: object = None,
         policy: Policy | Mapping[str, Any] | None = None,
+        as_given: bool = False,
         access: Access | None = None,
         visibility: Visibility | None = None,
         follows: int | None = None,
@@ -108,7 +136,8 @@ class OwnerMethods(Generic[D_co]):
             access: who may ask, `members` or `anyone`.
             visibility: whose decisions an analyst sees, `own` or `members`.
             policy: the whole policy with a lower budget, and nothing beside it; refused once
-                anything was granted.
+                anything was granted. What it does not name is proposed, as by `open`.
+            as_given: nothing is proposed.
         """
 
         def make(**how: Any) -> PreparedRequest:
@@ -118,6 +147,7 @@ class OwnerMethods(Generic[D_co]):
                 horizon=horizon,
                 most_per_request=most_per_request,
                 policy=policy,
+                as_given=as_given,
                 access=access,
                 visibility=visibility,
                 follows=follows,

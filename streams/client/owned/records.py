@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from accountant.errors import RequestInvalid
 from accountant.exact import exact_text
-from accountant.policy import Policy
+from accountant.policy import Access, Policy
+from accountant.policy.proposed import proposed
 from accountant.records import VERSION, encode
 from accountant.records.given import (
     given_policy,
@@ -48,17 +49,27 @@ def prepare_open(
     reason: str,
     request_id: str,
     owners: Sequence[str] | None = None,
+    as_given: bool = False,
+    access: Access | None = None,
 ) -> PreparedRequest:
     """Return the call that opens a dataset.
 
+    Args:
+        as_given: nothing is proposed where the policy names none.
+        access: where the policy names none.
     Raises: RequestInvalid.
     """
+    fields = dict(given_policy(policy))
+    if not as_given:
+        fields = proposed(fields)
+    if access is not None:
+        fields.setdefault("access", access)
     body = _prepared(
         "open",
         dataset,
         by,
         request_id,
-        policy=given_policy(policy),
+        policy=fields,
         reason=reason,
         owners=None if owners is None else given_texts("owners", owners),
     )
@@ -72,6 +83,7 @@ def prepare_amend(
     horizon: str | None,
     most_per_request: object,
     policy: Policy | Mapping[str, Any] | None,
+    as_given: bool,
     access: str | None,
     visibility: str | None,
     follows: int | None,
@@ -88,6 +100,9 @@ def prepare_amend(
     ):
         rule = "must be given, or horizon, most_per_request, access, visibility or policy"
         raise RequestInvalid("alert_at", rule, None)
+    lower = None if policy is None else given_policy(policy)
+    if lower is not None and not as_given:
+        lower = proposed(lower)
     cap = None
     if most_per_request is not None:
         cap = exact_text(most_per_request, field="most_per_request", up=False)
@@ -103,7 +118,7 @@ def prepare_amend(
         most_per_request=cap,
         access=access,
         visibility=visibility,
-        policy=None if policy is None else given_policy(policy),
+        policy=lower,
     )
     return PreparedRequest("admin", body, dataset, by, request_id)
 

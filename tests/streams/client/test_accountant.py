@@ -65,7 +65,10 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
 
 
 def test_a_notebook_asks_until_the_budget_is_used_up(ledger: Accountant) -> None:
-    assert ledger.open("census", ONE, by="owner", reason="test").outcome is Outcome.OPENED
+    assert (
+        ledger.open("census", ONE, by="owner", reason="test", as_given=True).outcome
+        is Outcome.OPENED
+    )
     for _ in range(10):
         granted = ledger.ask("census", "pure:0.1", analyst="ana", purpose="counts")
         assert granted.outcome is Outcome.GRANTED
@@ -88,7 +91,7 @@ def test_a_notebook_asks_until_the_budget_is_used_up(ledger: Accountant) -> None
 
 
 def test_an_owner_amends_thresholds_and_horizon(ledger: Accountant, clock: TestClock) -> None:
-    ledger.open("census", ONE, by="owner")
+    ledger.open("census", ONE, by="owner", as_given=True)
     mine = new_id(clock)
     amended = ledger.amend("census", alert_at=["0.1"], by="owner", request_id=mine)
     assert amended.outcome is Outcome.AMENDED
@@ -110,7 +113,7 @@ def test_an_owner_amends_thresholds_and_horizon(ledger: Accountant, clock: TestC
 def test_asking_again_with_an_id_gets_the_first_decision(
     ledger: Accountant, clock: TestClock
 ) -> None:
-    ledger.open("census", Policy(filter="basic", epsilon="1"), by="owner")
+    ledger.open("census", Policy(filter="basic", epsilon="1"), by="owner", as_given=True)
     mine = new_id(clock)
     first = ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine)
     again = ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine)
@@ -124,11 +127,11 @@ def test_asking_again_with_an_id_gets_the_first_decision(
 
 
 def test_a_broken_rule_is_raised_and_nothing_is_sent(ledger: Accountant, clock: TestClock) -> None:
-    ledger.open("census", ONE, by="owner")
+    ledger.open("census", ONE, by="owner", as_given=True)
     with pytest.raises(RequestInvalid, match="claim"):
         ledger.ask("census", "pure:-1", analyst="ana")
     with pytest.raises(RequestInvalid, match=r"policy\.epsilon"):
-        ledger.open("other", {"filter": "basic", "epsilon": "NaN"}, by="owner")
+        ledger.open("other", {"filter": "basic", "epsilon": "NaN"}, by="owner", as_given=True)
     with pytest.raises(RequestInvalid, match="analyst"):
         ledger.ask("census", "pure:0.1", analyst="a b")
     with pytest.raises(Undecodable):
@@ -139,7 +142,7 @@ def test_a_broken_rule_is_raised_and_nothing_is_sent(ledger: Accountant, clock: 
 
 
 def test_a_body_of_ones_own_is_sent_as_it_is(ledger: Accountant, clock: TestClock) -> None:
-    ledger.open("census", ONE, by="owner")
+    ledger.open("census", ONE, by="owner", as_given=True)
     body = (
         b'{"version":1, "type":"request",  "request_id":"%s","analyst":"ana","dataset":"census",'
         b' "claim":{"type":"pure","epsilon":"0.10"},"unit":"person","neighbours":"add_remove"}'
@@ -150,7 +153,7 @@ def test_a_body_of_ones_own_is_sent_as_it_is(ledger: Accountant, clock: TestCloc
 
 
 def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
-    ledger.open("census", ONE, by="owner")
+    ledger.open("census", ONE, by="owner", as_given=True)
     seen: list[Outcome] = []
     began = threading.Event()
 
@@ -173,7 +176,7 @@ def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
 
 def test_who_stops_reading_events_is_not_sent_any_more(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
         service = ledger._client.look()
         assert isinstance(service, EmbeddedService)
         came = threading.Event()
@@ -194,7 +197,7 @@ def test_who_stops_reading_events_is_not_sent_any_more(file: Path, clock: TestCl
 
 @pytest.mark.slow
 def test_a_fault_in_between_is_retried_with_the_same_bytes(ledger: Accountant, file: Path) -> None:
-    ledger.open("census", ONE, by="owner")
+    ledger.open("census", ONE, by="owner", as_given=True)
     blocker = apsw.Connection(str(file))
     blocker.execute("BEGIN IMMEDIATE")
 
@@ -214,7 +217,7 @@ def test_a_fault_in_between_is_retried_with_the_same_bytes(ledger: Accountant, f
 
 async def test_the_asynchronous_client_is_the_same(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
-        await ledger.open("census", ONE, by="owner")
+        await ledger.open("census", ONE, by="owner", as_given=True)
         events = ledger.events()
         granted = await ledger.ask("census", "pure:0.5", analyst="ana")
         assert granted.outcome is Outcome.GRANTED
@@ -233,7 +236,7 @@ def test_the_url_comes_from_the_environment(
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_URL", f"sqlite:///{file}")
     with Accountant(clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
     assert file.exists()
 
 
@@ -288,7 +291,7 @@ def test_a_client_that_was_let_go_says_so(file: Path, clock: TestClock) -> None:
 
 @pytest.mark.parametrize("claim", [0.1, None, ["pure:0.1"]])
 def test_a_claim_of_no_kind_is_named(ledger: Accountant, claim: object) -> None:
-    ledger.open("census", ONE, by="owner")
+    ledger.open("census", ONE, by="owner", as_given=True)
     with pytest.raises(RequestInvalid, match=r"claim must be text such as pure:0\.1"):
         ledger.ask("census", claim, analyst="ana")  # type: ignore[arg-type]
 

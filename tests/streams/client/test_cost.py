@@ -18,7 +18,7 @@ def test_a_cost_is_told_and_nothing_is_charged(file: Path, clock: TestClock, by_
     with Door(file, clock) as door:
         url = door.url if by_http else f"sqlite:///{file}"
         with Accountant(url, clock=clock, analyst="ana") as ledger:
-            ledger.open("census", ONE, by="owner")
+            ledger.open("census", ONE, by="owner", as_given=True)
             told = ledger.cost("census", "pure:0.25")
             assert (told.granted, told.more) == (True, 3)
             assert told.cost == {"epsilon": "0.25", "delta": "0"}
@@ -39,5 +39,5 @@ def test_a_cost_is_told_and_nothing_is_charged(file: Path, clock: TestClock, by_
 
 async def test_the_same_for_event_loops(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
-        await ledger.open("census", ONE, by="owner")
+        await ledger.open("census", ONE, by="owner", as_given=True)
         assert (await ledger.cost("census", "pure:0.25")).granted

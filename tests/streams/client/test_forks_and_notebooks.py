@@ -65,7 +65,7 @@ def test_a_fork_is_refused_at_once_and_by_name(file: Path, tmp_path: Path, kind:
         url = door.url if kind == "http" else f"sqlite:///{file}"
         other = tmp_path / "own.db"
         with Accountant(f"sqlite:///{other}") as own:
-            own.open("census", ONE, by="owner")
+            own.open("census", ONE, by="owner", as_given=True)
         command = [sys.executable, "-c", _FORKS, url, f"sqlite:///{other}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
@@ -79,7 +79,7 @@ def test_a_fork_is_refused_at_once_and_by_name(file: Path, tmp_path: Path, kind:
 
 def test_a_cell_that_is_run_twice_has_the_same_ledger(file: Path, clock: TestClock) -> None:
     first = Accountant(f"sqlite:///{file}", clock=clock, analyst="ana")
-    first.open("census", ONE, by="owner")
+    first.open("census", ONE, by="owner", as_given=True)
     again = Accountant(f"sqlite:///{file}", clock=clock, analyst="ana")
     assert again.ask("census", "pure:0.5").granted
     assert not first.ask("census", "pure:0.6").granted
@@ -95,7 +95,7 @@ def test_another_name_of_the_file_is_the_same_ledger(
 ) -> None:
     (tmp_path / "there").symlink_to(tmp_path)
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
         with Accountant(f"sqlite:///{tmp_path}/there/{file.name}", clock=clock) as other:
             assert other.ask("census", "pure:0.5", analyst="ana").granted
         assert ledger.ask("census", "pure:0.5", analyst="ana").granted
@@ -103,7 +103,7 @@ def test_another_name_of_the_file_is_the_same_ledger(
 
 async def test_both_clients_of_a_process_share_a_file(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
         async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="bo") as other:
             replies = await asyncio.gather(*[other.ask("census", "pure:0.2") for _ in range(4)])
             assert all(reply.granted for reply in replies)
@@ -113,7 +113,7 @@ async def test_both_clients_of_a_process_share_a_file(file: Path, clock: TestClo
 def test_other_settings_are_told_of_this_process(file: Path, clock: TestClock) -> None:
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
         here = rf"this process \({os.getpid()}\)"
         with pytest.raises(Refused, match=f"{here}.*another batch:"):
             Accountant(settings=Settings(url=url, batch=7), clock=clock, wait=0)
@@ -140,7 +140,7 @@ def test_a_relative_path_is_that_of_the_moment(
         monkeypatch.chdir(elsewhere)
         with pytest.raises(NoSuchLedger, match=str(tmp_path / "ledger.db")):
             ledger.datasets()
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
     assert (tmp_path / "ledger.db").exists()
     assert not list(elsewhere.iterdir())
 

@@ -21,7 +21,7 @@ OWNER = "owner@lab"
 @pytest.fixture
 def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana@lab:3") as client:
-        client.open("schema:t", {"filter": "basic", "epsilon": 1}, by=OWNER)
+        client.open("schema:t", {"filter": "basic", "epsilon": 1}, by=OWNER, as_given=True)
         yield client
 
 
@@ -43,7 +43,7 @@ def test_a_float_that_is_not_what_it_prints_as_is_refused_with_how_to_write_it(
     with pytest.raises(RequestInvalid, match=r'write "0\.1"'):
         ledger.ask("schema:t", {"type": "pure", "epsilon": 0.1})
     with pytest.raises(RequestInvalid, match=r'write "0\.1"'):
-        ledger.open("other", {"filter": "basic", "epsilon": 0.1}, by="owner")
+        ledger.open("other", {"filter": "basic", "epsilon": 0.1}, by="owner", as_given=True)
     with pytest.raises(RequestInvalid, match="request_id"):
         ledger.ask("schema:t", "pure:0.1", request_id=UUID(int=4))
 

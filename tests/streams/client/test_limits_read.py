@@ -47,7 +47,7 @@ def divided(tmp_path: Path, clock: TestClock) -> str:
     url = f"sqlite:///{tmp_path}/divided.db"
     with Accountant(url, clock=clock) as ledger:
         for dataset in ("census", "survey", "ended"):
-            ledger.open(dataset, POLICY, by="olga")
+            ledger.open(dataset, POLICY, by="olga", as_given=True)
             divide(ledger, dataset, by="olga")
         assert ledger.close_dataset("ended", by="olga").outcome == "closed"
         assert ledger.ask("census", "pure:0.25", analyst="ana").granted
@@ -152,7 +152,7 @@ def test_a_door_tells_whom_the_token_stands_for(door: RolesDoor) -> None:
 
 def test_a_door_tells_who_sees_all_of_others(door: RolesDoor) -> None:
     with client(door, "root") as ledger:
-        ledger.open("aside", {**POLICY, "access": "anyone"}, owners=["opie"])
+        ledger.open("aside", {**POLICY, "access": "anyone"}, owners=["opie"], as_given=True)
     for name in ("olga", "aud", "root"):
         with client(door, name) as ledger:
             assert named(ledger.limits("closed-own")) == ALL

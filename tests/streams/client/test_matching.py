@@ -32,7 +32,7 @@ CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "ask": lambda led, i: led.ask("census", "pure:0.01", analyst="ana", request_id=i),
     "release": lambda led, i: led.release("census", "pure:0.01", _ran, analyst="ana", request_id=i),
     "submit": lambda led, i: led.submit(_body(i)),
-    "open": lambda led, i: led.open("new", _ONE, by="owner", request_id=i),
+    "open": lambda led, i: led.open("new", _ONE, by="owner", request_id=i, as_given=True),
     "amend": lambda led, i: led.amend("census", horizon="P9D", by="owner", request_id=i),
     "close": lambda led, i: led.close_dataset("census", by="owner", request_id=i),
     "set_member": lambda led, i: led.set_member(
@@ -286,7 +286,7 @@ def test_a_grant_of_another_moment_does_not_run_again_from_the_same_store(
     sent = new_id(clock)
     for name in ("first.db", "second.db"):
         with Accountant(f"sqlite:///{tmp_path / name}", clock=clock) as client:
-            client.open("census", _ONE, by=f"owner-of-{name}")
+            client.open("census", _ONE, by=f"owner-of-{name}", as_given=True)
             if name == "first.db":
                 assert CALLS["release"](client, sent) == 7
             else:

@@ -55,11 +55,11 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerStore:
 def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
     if request.param == "in process":
         with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
-            client.open("census", ONE, by="owner")
+            client.open("census", ONE, by="owner", as_given=True)
             yield client
         return
     with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as client:
-        client.open("census", ONE, by="owner")
+        client.open("census", ONE, by="owner", as_given=True)
         yield client
 
 
@@ -99,7 +99,7 @@ def test_another_claim_under_a_name_is_refused_uncharged(ledger: Accountant, dra
 def test_a_name_is_of_one_dataset_analyst_ledger_and_store(
     ledger: Accountant, draws: Draws, tmp_path: Path
 ) -> None:
-    ledger.open("survey", ONE, by="owner")
+    ledger.open("survey", ONE, by="owner", as_given=True)
     found = {
         ledger.release("census", CLAIM, draws, once=NAME),
         ledger.release("survey", "pure:0.02", draws, once=NAME),
@@ -107,7 +107,7 @@ def test_a_name_is_of_one_dataset_analyst_ledger_and_store(
         ledger.release("census", CLAIM, draws, once=NAME, store=tmp_path / "other.db"),
     }
     with Accountant(f"sqlite:///{tmp_path / 'second.db'}", analyst="ana") as second:
-        second.open("census", ONE, by="owner")
+        second.open("census", ONE, by="owner", as_given=True)
         found.add(second.release("census", CLAIM, draws, once=NAME))
     assert len(found) == 5
     assert (spent(ledger), spent(ledger, "survey")) == ("0.03", "0.02")
@@ -181,7 +181,7 @@ def test_a_released_function_names_the_answer_of_each_call(ledger: Accountant) -
 
 async def test_the_same_for_event_loops(file: Path, clock: TestClock, draws: Draws) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner")
+        await ledger.open("census", ONE, by="owner", as_given=True)
         for _ in range(3):
             assert await ledger.release("census", CLAIM, draws, once=NAME) == 1001
         with pytest.raises(NameTaken):
@@ -192,7 +192,7 @@ async def test_the_same_for_event_loops(file: Path, clock: TestClock, draws: Dra
 
 
 def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws) -> None:
-    ledger.open("survey", ONE, by="owner")
+    ledger.open("survey", ONE, by="owner", as_given=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mine = ledger.new_request_id()
@@ -248,7 +248,7 @@ with Accountant(sys.argv[1], analyst="ana") as ledger:
 
 def test_processes_at_once_draw_and_charge_once(file: Path, tmp_path: Path) -> None:
     with Door(file, SystemClock()) as door, Accountant(door.url) as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
 
         def started(count: int) -> list[str]:
             arguments = [sys.executable, "-c", _PROGRAM, door.url, str(tmp_path), str(count)]

@@ -133,7 +133,7 @@ def test_only_an_opening_makes_a_ledger(file: Path, clock: TestClock, name: str)
         with pytest.raises(NoSuchLedger, match=r"no such ledger: .*ledger\.db; open a dataset"):
             CALLS[name](ledger)
         assert list(file.parent.iterdir()) == []
-        assert ledger.open("census", ONE, by="owner").outcome is Outcome.OPENED
+        assert ledger.open("census", ONE, by="owner", as_given=True).outcome is Outcome.OPENED
         assert ledger.ask("census", "pure:0.1", analyst="ana").outcome is Outcome.GRANTED
     assert file.exists()
 
@@ -147,7 +147,9 @@ async def test_the_asynchronous_client_makes_a_ledger_by_an_opening_alone(
         with pytest.raises(NoSuchLedger):
             ledger.events()
         assert list(file.parent.iterdir()) == []
-        assert (await ledger.open("census", ONE, by="owner")).outcome is Outcome.OPENED
+        assert (
+            await ledger.open("census", ONE, by="owner", as_given=True)
+        ).outcome is Outcome.OPENED
         assert [view.dataset for view in await ledger.datasets()] == ["census"]
 
 

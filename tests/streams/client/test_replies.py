@@ -26,11 +26,11 @@ ONE = {"filter": "basic", "epsilon": "1"}
 def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[Accountant]:
     if request.param == "in process":
         with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as client:
-            client.open("census", ONE, by="owner")
+            client.open("census", ONE, by="owner", as_given=True)
             yield client
         return
     with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as client:
-        client.open("census", ONE, by="owner")
+        client.open("census", ONE, by="owner", as_given=True)
         yield client
 
 
@@ -43,7 +43,7 @@ def test_neither_a_refusal_nor_a_grant_is_true(ledger: Accountant) -> None:
         with pytest.raises(TypeError, match="granted"):
             bool(reply.decision)
     with pytest.raises(TypeError, match="granted"):
-        bool(ledger.open("survey", ONE, by="owner"))
+        bool(ledger.open("survey", ONE, by="owner", as_given=True))
 
 
 def test_a_reply_has_what_a_program_compares(ledger: Accountant) -> None:
@@ -80,7 +80,9 @@ def test_a_repeat_is_no_second_grant(ledger: Accountant, clock: TestClock) -> No
 
 
 def test_a_claim_typed_by_hand_takes_unit_and_neighbours_of_the_policy(ledger: Accountant) -> None:
-    ledger.open("visits", ONE | {"unit": "visit", "neighbours": "replace"}, by="owner")
+    ledger.open(
+        "visits", ONE | {"unit": "visit", "neighbours": "replace"}, by="owner", as_given=True
+    )
     assert ledger.ask("visits", "pure:0.1").granted
     assert ledger.ask("visits", "pure:0.1", unit="person").reason is Reason.UNIT_MISMATCH
     assert ledger.ask("nowhere", "pure:0.1").reason is Reason.UNKNOWN_DATASET
@@ -88,7 +90,7 @@ def test_a_claim_typed_by_hand_takes_unit_and_neighbours_of_the_policy(ledger: A
 
 def test_somebody_asks(file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
         with pytest.raises(RequestInvalid, match=r"analyst must be given .* ACCOUNTANT_ANALYST"):
             ledger.ask("census", "pure:0.1")
         monkeypatch.setenv("ACCOUNTANT_ANALYST", "bo")
@@ -106,7 +108,7 @@ def test_close_closes_the_client(ledger: Accountant) -> None:
 
 async def test_a_call_that_nobody_awaits_is_no_reply(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner")
+        await ledger.open("census", ONE, by="owner", as_given=True)
         for call in (ledger.ask("census", "pure:0.01"), ledger.dataset("census")):
             with pytest.raises(TypeError, match="not awaited"):
                 bool(call)
@@ -126,7 +128,7 @@ async def test_a_call_that_nobody_awaits_is_no_reply(file: Path, clock: TestCloc
 
 async def test_a_call_that_is_dropped_is_told_of(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner")
+        await ledger.open("census", ONE, by="owner", as_given=True)
         with pytest.warns(RuntimeWarning, match="never awaited"):
             ledger.ask("census", "pure:0.01")
         view = await ledger.dataset("census")

@@ -40,12 +40,12 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerStore:
 def url(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterator[str]:
     if request.param == "in process":
         with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-            ledger.open("census", ONE, by="owner")
+            ledger.open("census", ONE, by="owner", as_given=True)
         yield f"sqlite:///{file}"
         return
     with Door(file, clock) as door:
         with Accountant(door.url, clock=clock) as ledger:
-            ledger.open("census", ONE, by="owner")
+            ledger.open("census", ONE, by="owner", as_given=True)
         yield door.url
 
 
@@ -93,7 +93,7 @@ async def test_what_cannot_be_run_is_told_before_anything_is_charged(
     kind: type, run: Any, file: Path, answers: AnswerStore
 ) -> None:
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
         async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as awaited:
             client = ledger if kind is Accountant else awaited
             with pytest.raises(RequestInvalid, match="run must"):
@@ -189,7 +189,7 @@ async def test_charged_is_said_only_where_it_is_known(
         raise error
 
     async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as ledger:
-        await ledger.open("census", ONE, by="owner")
+        await ledger.open("census", ONE, by="owner", as_given=True)
         call = await ledger.prepare(ledger.wanted("census", CLAIM), 1)
         service = ledger.look()
         ledger.attach(Silent(answers))  # type: ignore[arg-type]

@@ -110,7 +110,9 @@ def test_owners_say_who_may_do_what(door: RolesDoor) -> None:
 def test_an_administrator_opens_for_owners_and_helps_out(door: RolesDoor) -> None:
     policy = {"epsilon": "1", "access": "members", "visibility": "own", "population": "city"}
     with client(door, "root") as ledger:
-        opened = ledger.open("new", {"filter": "basic", **policy}, owners=["olga", "otto"])
+        opened = ledger.open(
+            "new", {"filter": "basic", **policy}, owners=["olga", "otto"], as_given=True
+        )
         assert opened.owners == ("olga", "otto")
         with pytest.raises(NotPermitted):
             ledger.set_member("new", "ana", roles=["analyst"])
@@ -287,7 +289,9 @@ def test_where_nobody_is_known_a_token_names_nobody(tmp_path: Path) -> None:
 
 def test_a_file_takes_no_token_and_knows_nobody(tmp_path: Path) -> None:
     with Accountant(f"sqlite:///{tmp_path}/own.db", token="acct_x") as ledger:
-        opened = ledger.open("census", {"epsilon": "1", "filter": "basic"}, by="olga")
+        opened = ledger.open(
+            "census", {"epsilon": "1", "filter": "basic"}, by="olga", as_given=True
+        )
         assert opened.owners == ("olga",)
         assert ledger.set_member("census", "ana", roles={"analyst"}, by="olga").member
         with pytest.raises(RequestInvalid, match="roles must be a list, such as"):

@@ -68,7 +68,7 @@ def test_a_dataset_that_was_not_asked_since_begins_behind_its_last_decision(
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     with ledger_of(file, clock) as ledger:
-        ledger.open("quiet", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.open("quiet", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
         ledger.ask("quiet", "pure:0.1", analyst="a0")
     clock.pass_(seconds=3 * 3600)
     fill(file, clock)

@@ -50,7 +50,7 @@ def reset_file(file: Path, settings: Settings, clock: TestClock, note: str) -> E
 @pytest.fixture
 def used(file: Path, clock: TestClock) -> Path:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
         assert ledger.ask("census", "pure:0.1").granted
     return file
 
@@ -153,7 +153,7 @@ def test_by_command(file: Path) -> None:
     clock = TestClock()
     clock.pass_(seconds=7300 * DAY_S)
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
     url = f"sqlite:///{file}"
     asked = run("ask", "census", "pure:0.1", "--analyst", "ana", "--url", url, "--wait", "1")
     assert asked.returncode == 4

@@ -36,7 +36,7 @@ for command in (["audit"], ["dataset", "list"], ["dataset", "show", "census"], [
 
 def made(file: Path) -> None:
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
-        ledger.open("census", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
         assert ledger.ask("census", "pure:0.1").granted
 
 

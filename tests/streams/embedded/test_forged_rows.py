@@ -37,8 +37,8 @@ def forget_index(file: Path) -> None:
 def spent(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Path:
     """A ledger whose `census` has 0.9 of 1 spent, and was left alone since."""
     with opened(file, clock) as ledger:
-        ledger.open("census", ONE, by="owner")
-        ledger.open("other", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.open("other", ONE, by="owner", as_given=True)
         for _ in range(3):
             clock.pass_(seconds=1)
             assert ledger.ask("census", "pure:0.3").granted
@@ -103,8 +103,8 @@ def test_a_start_refuses_a_forged_budget_or_number(
 
 def test_with_an_index_a_start_refuses_an_older_row(file: Path, clock: TestClock) -> None:
     with opened(file, clock) as ledger:
-        ledger.open("census", ONE, by="owner")
-        ledger.open("other", ONE, by="owner")
+        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.open("other", ONE, by="owner", as_given=True)
         ledger.ask("census", "pure:0.3")
     early = rows_of(file)
     with opened(file, clock) as ledger:
@@ -133,7 +133,7 @@ def test_a_dataset_whose_last_decision_is_archived_starts_and_its_forged_row_doe
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     with opened(file, clock) as ledger:
-        ledger.open("old", ONE, by="owner")
+        ledger.open("old", ONE, by="owner", as_given=True)
         ledger.ask("old", "pure:0.3")
         clock.pass_(seconds=PAST_WINDOW_AND_SKEW_S)
     fill(file, clock)

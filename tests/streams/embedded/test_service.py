@@ -271,7 +271,7 @@ def test_an_old_row_of_a_dataset_that_nobody_asked_for_hours_is_noticed(
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as ledger:
         for name in ("idle", "busy"):
-            ledger.open(name, {"filter": "basic", "epsilon": "1"}, by="owner")
+            ledger.open(name, {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
         ledger.ask("idle", "pure:0.5", analyst="ana")
     old = row_of_idle()
     with Accountant(url, clock=clock) as ledger:

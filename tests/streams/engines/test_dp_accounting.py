@@ -226,5 +226,5 @@ def test_what_is_no_event_is_refused(given):
 def test_a_ledger_of_the_engines_filter_takes_it(tmp_path):
     with Accountant(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         policy = {"filter": "renyi", "epsilon": "8", "delta": "1e-6", "order": "8"}
-        ledger.open("census", policy, by="owner")
+        ledger.open("census", policy, by="owner", as_given=True)
         assert ledger.ask("census", event_claim(training(), unit="person"), analyst="ana").granted

@@ -1,0 +1,38 @@
+"""A program and a command open the same policy, and each leaves what the other has opened."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from accountant.policy import Policy
+from streams.client import Accountant
+from tests.streams.cli.conftest import Command
+
+TWO: Final = {"epsilon": "1", "delta": "1e-6"}
+BASIC: Final = {"filter": "basic", **TWO}
+
+
+def policy_of(ledger: Accountant, dataset: str) -> Policy:
+    view = ledger.dataset(dataset)
+    assert view is not None
+    return view.policy
+
+
+def test_a_program_and_a_command_open_the_same_policy(accountant: Command) -> None:
+    url = f"sqlite:///{accountant.directory}/ledger.db"
+    typed = ("--epsilon", "1", "--delta", "1e-6", "--by", "owner", "--url", url)
+    assert accountant("dataset", "open", "typed", *typed).code == 0
+    basic = ("dataset", "open", "basic", "--filter", "basic", *typed)
+    assert accountant(*basic).code == 0
+    with Accountant(url) as ledger:
+        assert ledger.open("made", TWO, by="owner").outcome == "opened"
+        assert policy_of(ledger, "made") == policy_of(ledger, "typed")
+        assert policy_of(ledger, "made").most_per_request == "0.1"
+        assert policy_of(ledger, "made").beside == "basic"
+        assert ledger.ask("made", "pure:0.9", analyst="ana").reason == "above_cap"
+        for name, policy in (("typed", TWO), ("basic", BASIC)):
+            assert ledger.open(name, policy, by="owner").reason == "already_opened"
+    assert accountant("dataset", "open", "made", *typed).code == 1
+    other = accountant("dataset", "open", "made", "--epsilon", "2", *typed[2:])
+    assert other.code == 1
+    assert "epsilon: has 1, asked 2" in " ".join(other.err.split())
