@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from accountant.records import Decision, encode
+from accountant.records import FORMAT, RULES, Decision, encode
 from accountant.records.outcomes import Outcome
 from streams.checkpoints.names import check_name
 from streams.client import Accountant
@@ -62,6 +62,8 @@ def _decision(number: int) -> bytes:
     asked = encode({"purpose": f"x{NO_ENDS}y"})
     return encode(
         Decision(
+            version=FORMAT,
+            rules=RULES,
             partition_sequence=number,
             previous="",
             decided_at="2026-11-21T12:00:00.000Z",
