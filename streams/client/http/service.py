@@ -11,6 +11,7 @@ import httpx
 import msgspec
 
 from accountant.advice.preview import Preview, decode_preview
+from accountant.errors import MadeByAnother
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
@@ -220,7 +221,7 @@ class HttpService:
         """Return the event, none where it cannot be read: the next ones can."""
         try:
             return [decode(data)]
-        except DECODE_ERRORS as error:
+        except (*DECODE_ERRORS, MadeByAnother) as error:
             _log.warning("event_not_readable", url=self._url, why=str(error), bytes=len(data))
             return []
 
@@ -248,6 +249,8 @@ class HttpService:
             return decode(bytes(content))
         except DECODE_ERRORS:
             raise self._stranger("something else than a gateway does") from None
+        except MadeByAnother as error:
+            raise self._stranger(f"a decision of another version ({error})") from None
 
     def _logged(self, content: bytes | msgspec.Raw) -> bytes:
         """Return a decision that the gateway answers as the log holds it."""
