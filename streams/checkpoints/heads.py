@@ -295,8 +295,8 @@ def explained(lost: Lost, head: Head) -> str:
         return (
             f"the log ends at decision {head.sequence}, but decision {newest.sequence} was there "
             f"at {iso(newest.at)}: an older copy was put back, or the end is lost. What was "
-            "granted since is not charged in it. Put the newest file back; or accept the loss for "
-            f"ever: `{how}`"
+            "granted since is not charged in it. Only where no newer file is left, accept the loss "
+            f"for ever: `{how}`. First find the newest file, and put it back"
         )
     return (
         f"decision {newest.sequence} of the log is another one than at {iso(newest.at)}: the log "

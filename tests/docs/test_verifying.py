@@ -1,0 +1,63 @@
+"""docs/reference/verifying.md is enough: a verifier that imports nothing of this program."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from typer.testing import CliRunner
+
+from streams.cli.root import app
+
+
+def verify(log: bytes, note: str, key: str, ledger: str) -> None:
+    """Check a log of one partition against a checkpoint, by the page alone."""
+    name, key_id, encoded = key.split("+", 2)
+    public = base64.b64decode(encoded)
+    assert hashlib.sha256(name.encode() + b"\n" + public).digest()[:4].hex() == key_id
+    text, signature = note.split("\n\n")
+    dash, signer, value = signature.strip().split(" ")
+    signed = base64.b64decode(value)
+    assert (dash, signer, signed[:4].hex()) == ("\u2014", name, key_id)
+    Ed25519PublicKey.from_public_bytes(public[1:]).verify(signed[4:], f"{text}\n".encode())
+
+    origin, count, root, branch, _ = text.split("\n")
+    assert origin == f"accountant/{ledger}/0"
+    assert branch == "branch 0"
+    previous = "sha256:" + "0" * 64
+    lines = log.splitlines()
+    assert len(lines) == int(count)
+    for number, line in enumerate(lines):
+        record = json.loads(line)
+        assert (record["partition_sequence"], record["previous"]) == (number, previous)
+        previous = f"sha256:{hashlib.sha256(line).hexdigest()}"
+    assert json.loads(lines[0])["genesis"]["ledger"] == ledger
+    assert bytes.fromhex(previous.removeprefix("sha256:")) == base64.b64decode(root)
+
+
+def test_a_verifier_written_from_the_page_verifies_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(app, list(arguments))
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    key = run("key", "create", "key", "--name", "census.example.org").strip()
+    basic = ("--filter", "basic", "--epsilon", "1")
+    run("dataset", "open", "census", *basic, "--by", "owner")
+    run("ask", "census", "pure:0.05", "--analyst", "ana")
+    ledger = run("head").splitlines()[0].removeprefix("ledger ")
+    log, note = run("log", "export").encode(), run("head", "--key", "key")
+    verify(log, note, key, ledger)
+    with pytest.raises(AssertionError):
+        verify(log.replace(b'"ana"', b'"eve"'), note, key, ledger)
+    with pytest.raises(InvalidSignature):
+        verify(log, note.replace("branch 0", "branch 1"), key, ledger)
