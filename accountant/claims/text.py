@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from accountant.amounts import is_wire
 from accountant.claims import ATOMS, MOST_DEPTH, AllOf, Claim, Interactive, Repeat, checked
 from accountant.errors import RequestInvalid
 from accountant.spelling import did_you_mean
 
 _BY_NAME: Final = {str(kind.__struct_config__.tag): kind for kind in ATOMS}
 _INTERACTIVE: Final = "interactive"
+_BY_AMOUNT: Final = {
+    "epsilon": "pure",
+    "rho": "zcdp",
+    "mu": "gdp",
+    "eta": "bounded_range",
+    "exponential": "bounded_range",
+}
+"""What people mean who name an amount, or a mechanism, instead of a kind."""
 _SEPARATORS = "*:,=+"
 
 
@@ -77,6 +87,17 @@ def _split(text: str, separator: str, whole: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
+def _meant(text: str) -> Callable[[], str]:
+    """Return what works out which claim a text without a kind means: its amount says it."""
+    name, _, amount = text.replace("=", ":").partition(":")
+    if is_wire(name):
+        name, amount = "epsilon", name
+    kind = _BY_AMOUNT.get(name)
+    if kind is None or not is_wire(amount):
+        return did_you_mean(text.partition(":")[0], _BY_NAME)
+    return lambda: f"did you mean {kind}:{amount}?"
+
+
 def _parse_atom(text: str, whole: str) -> Claim:
     name, colon, rest = text.partition(":")
     if name == _INTERACTIVE and colon:
@@ -87,7 +108,7 @@ def _parse_atom(text: str, whole: str) -> Claim:
     if kind is None or not colon:
         rule = f"must be KIND:VALUE or KIND:FIELD=VALUE,... with KIND one of {', '.join(_BY_NAME)}"
         rule += f", or {_INTERACTIVE}:KIND:..."
-        raise RequestInvalid("claim", rule, whole, hint=did_you_mean(name, _BY_NAME))
+        raise RequestInvalid("claim", rule, whole, hint=_meant(text))
     fields = kind.__struct_fields__
     given: dict[str, str] = {}
     for i, part in enumerate(rest.split(",")):

@@ -77,3 +77,21 @@ def test_a_person_may_type_it_so(text: str, claim: c.Claim) -> None:
 def test_what_is_no_claim_is_refused(text: str) -> None:
     with pytest.raises(RequestInvalid):
         parse_claim(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("0.1", "pure:0.1"),
+        ("epsilon=0.1", "pure:0.1"),
+        ("rho:0.1", "zcdp:0.1"),
+        ("rho=0.1", "zcdp:0.1"),
+        ("exponential:0.1", "bounded_range:0.1"),
+        ("mu=0.5", "gdp:0.5"),
+        ("pur:0.1", "pure"),
+    ],
+)
+def test_an_amount_without_a_kind_is_told_which_claim_it_may_mean(text: str, meant: str) -> None:
+    with pytest.raises(RequestInvalid) as raised:
+        parse_claim(text)
+    assert raised.value.hint == f"did you mean {meant}?"
