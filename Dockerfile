@@ -29,7 +29,7 @@ COPY --from=build /opt/accountant /opt/accountant
 ENV PATH=/opt/accountant/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001
 WORKDIR /var/lib/accountant
-EXPOSE 8000 8001
+EXPOSE 8000 8001 8080
 # SIGTERM stops every role within about a second.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["accountant"]

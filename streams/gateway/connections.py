@@ -218,6 +218,7 @@ class BoundedServer(uvicorn.Server):
         app: what answers.
         tls: what connections are encrypted with, None if they are not.
         most: connections to keep open; what the process has room for if not given.
+        backlog: connections accepted at a time; as of `room` if not given.
         proxies: peers that have no share of their own.
         request_s, unread_s: see `REQUEST_S`, `UNREAD_S`.
         options: as of `uvicorn.Config`.
@@ -229,6 +230,7 @@ class BoundedServer(uvicorn.Server):
         *,
         tls: ssl.SSLContext | None = None,
         most: int | None = None,
+        backlog: int | None = None,
         proxies: Sequence[Network] = (),
         request_s: float = REQUEST_S,
         unread_s: float = UNREAD_S,
@@ -249,7 +251,7 @@ class BoundedServer(uvicorn.Server):
             log_config=None,
             access_log=False,
             lifespan="off",
-            backlog=found.backlog,
+            backlog=backlog or found.backlog,
             timeout_keep_alive=max(1, int(request_s)),
             # A second less, so that the client ends it first and loses no request.
             headers=[("Keep-Alive", f"timeout={max(1, int(request_s) - 1)}")],

@@ -25,13 +25,12 @@ async def healthz() -> Response[bytes]:
     return Response(encode({"alive": True}), media_type=JSON)
 
 
-def monitoring(
-    registry: CollectorRegistry, readiness: Callable[[], Readiness], *, needs_tokens: bool = True
+def health(
+    readiness: Callable[[], Readiness], *, needs_tokens: bool = True
 ) -> list[HTTPRouteHandler]:
-    """Return the handlers of /healthz, /readyz and /metrics.
+    """Return the handlers of /healthz and /readyz.
 
     Args:
-        registry: what /metrics shows.
         readiness: what /readyz tells.
         needs_tokens: nothing is decided while nobody can be let in; a worker decides on.
     """
@@ -56,6 +55,19 @@ def monitoring(
                 told["notes"] = list(state.notes)
         return Response(encode(told), media_type=JSON, status_code=200 if is_ready else 503)
 
+    return [healthz, readyz]
+
+
+def monitoring(
+    registry: CollectorRegistry, readiness: Callable[[], Readiness], *, needs_tokens: bool = True
+) -> list[HTTPRouteHandler]:
+    """Return the handlers of /healthz, /readyz and /metrics.
+
+    Args:
+        registry: what /metrics shows.
+        readiness, needs_tokens: as of `health`.
+    """
+
     @get("/metrics", tags=["monitoring"], sync_to_thread=True)
     def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
         """Return every metric for Prometheus."""
@@ -67,4 +79,4 @@ def monitoring(
         # As a header: Litestar would put a second charset behind a media type's own.
         return Response(text, headers={"Content-Type": content_type})
 
-    return [healthz, readyz, metrics]
+    return [*health(readiness, needs_tokens=needs_tokens), metrics]

@@ -25,6 +25,7 @@ from streams.gateway.app import create_app
 from streams.gateway.connections import BoundedServer
 from streams.gateway.context import Context
 from streams.gateway.host_header import is_loopback
+from streams.gateway.probes import Probes, bound
 from streams.kafka.connect import connect_kafka
 from streams.logs import get_logger
 from streams.metrics.analysts import UsageCollector
@@ -96,20 +97,9 @@ def bind(settings: Settings) -> socket.socket:
 
     Raises: Refused: the address is taken or not this machine's.
     """
-    host, port = settings.listens_at.strip("[]"), settings.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Unless it is told to be TCP, asyncio leaves Nagle's algorithm on: 40 ms an answer.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-    except OSError as error:
-        made.close()
-        what = f"cannot listen at {host} port {port}: {error.strerror or error}"
-        variable = "BIND" if settings.authenticates else "UNAUTHENTICATED_BIND"
-        options = f"--port ({PREFIX}PORT) or --bind ({PREFIX}{variable})"
-        raise Refused(f"{what}; choose another by {options}") from error
-    return made
+    variable = "BIND" if settings.authenticates else "UNAUTHENTICATED_BIND"
+    options = f"--port ({PREFIX}PORT) or --bind ({PREFIX}{variable})"
+    return bound(settings.listens_at.strip("[]"), settings.port, options)
 
 
 def address_of(listening: socket.socket, *, tls: bool = False) -> str:
@@ -161,8 +151,8 @@ async def run_gateway(
         clock: as of `create_app`.
     Raises: Refused: the address cannot be listened at.
     """
-    with bind(settings) as bound:
-        address = address_of(bound, tls=settings.tls_certificate is not None)
+    with bind(settings) as listened:
+        address = address_of(listened, tls=settings.tls_certificate is not None)
 
         beside = list[asyncio.Task[None]]()
 
@@ -176,9 +166,12 @@ async def run_gateway(
         server = GatewayServer(app, settings, on_started=started)
         if made is not None:
             made(server)
+        probes = Probes(settings, service.readiness, app.state.get("authenticator"))
+        await probes.start()
         try:
-            await server.serve(sockets=[bound])
+            await server.serve(sockets=[listened])
         finally:
+            await probes.stop()
             for task in beside:
                 task.cancel()
 

@@ -175,6 +175,11 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         "names the client [the peer; not counted are requests from this machine or by a proxy]",
     )
     metrics_port: Port = Field(8001, description="TCP port of a worker's metrics")
+    probe_port: Port | None = Field(
+        None,
+        description="TCP port of a listener for /healthz and /readyz alone, over plain HTTP and "
+        "without tokens; 0 picks a free one",
+    )
     metrics_analysts: int = Field(
         0,
         ge=0,
@@ -330,6 +335,7 @@ class CommandSettings(Settings):
             "oidc_subject_field",
             "openers",
             "port",
+            "probe_port",
             "read_side",
             "tls_certificate",
             "tls_key",

@@ -29,6 +29,7 @@ from streams.gateway.context import HttpRequest
 from streams.gateway.contract.methods import answer_head
 from streams.gateway.host_header import host_check
 from streams.gateway.monitoring import monitoring
+from streams.gateway.probes import Probes
 from streams.gateway.problems import HANDLERS, JSON, Told, problem
 from streams.logs import get_logger
 from streams.metrics.registry import make_registry
@@ -107,7 +108,9 @@ class WorkerDoor:
             exception_handlers={Told: HANDLERS[Told]},
             openapi_config=None,
         )
-        guarded(app, make_authenticator(settings, registry), proxies_of(settings))
+        authenticator = make_authenticator(settings, registry)
+        guarded(app, authenticator, proxies_of(settings))
+        self._probes = Probes(settings, readiness, authenticator, needs_tokens=False)
         host, port = settings.listens_at.strip("[]"), settings.metrics_port
         self._server = _Server(
             answer_head(app),
@@ -135,6 +138,7 @@ class WorkerDoor:
 
         Raises: Refused: the address is taken.
         """
+        await self._probes.start()
         self._task = asyncio.create_task(self._serve(), name="worker-door")
         while not self._server.started:
             if self._task.done():
@@ -159,6 +163,7 @@ class WorkerDoor:
 
     async def stop(self) -> None:
         """Stop listening. Safe to repeat."""
+        await self._probes.stop()
         self._server.should_exit = True
         task, self._task = self._task, None
         if task is not None:

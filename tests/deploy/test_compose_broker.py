@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import socket
 import ssl
 import subprocess
 import sys
@@ -95,7 +96,11 @@ def running(composed, name, log, **ports: str) -> Iterator[str]:
     """Run a service that stays, at a port of its own, until its own health check passes."""
     service = SERVICES[name]
     (number,) = ports.values()
-    environment = composed.environment(service, ACCOUNTANT_BIND="127.0.0.1", **ports)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        probed = str(free.getsockname()[1])
+    environment = composed.environment(
+        service, ACCOUNTANT_BIND="127.0.0.1", ACCOUNTANT_PROBE_PORT=probed, **ports
+    )
     environment.pop("ACCOUNTANT_INDEX", None)
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -104,7 +109,7 @@ def running(composed, name, log, **ports: str) -> Iterator[str]:
     try:
         _, program, *words = service["healthcheck"]["test"]
         assert program == "python"
-        here = [re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{number}", word) for word in words]
+        here = [re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{probed}", word) for word in words]
         deadline = time.monotonic() + 90
         while subprocess.run([sys.executable, *here], capture_output=True).returncode != 0:
             assert process.poll() is None, log.read_text()

@@ -197,15 +197,16 @@ def test_a_gateway_keeps_its_index_where_only_it_writes():
 
 @door
 def test_ports_and_paths_are_the_doors(name):
-    (port,) = container(name)["ports"]
+    port, probed = container(name)["ports"]
     assert str(port["containerPort"]) == settings_of(name)[f"{PREFIX}{PORTS[name]}"]
     (served,) = spec("Service", name)["ports"]
     assert served["targetPort"] == port["name"]
     probes = ("startupProbe", "livenessProbe", "readinessProbe")
     paths = {probe: container(name)[probe]["httpGet"] for probe in probes}
-    assert {(found["scheme"], found["port"]) for found in paths.values()} == {
-        ("HTTPS", port["name"])
-    }
+    # At a port of their own, which no Service and no policy leads to.
+    assert str(probed["containerPort"]) == settings_of(name)[f"{PREFIX}PROBE_PORT"]
+    assert {found["port"] for found in paths.values()} == {probed["name"]}
+    assert not any("scheme" in found for found in paths.values())
     assert paths["livenessProbe"]["path"] == paths["startupProbe"]["path"] == "/healthz"
     assert paths["readinessProbe"]["path"] == "/readyz"
 
@@ -240,7 +241,7 @@ def test_the_network_lets_in_only_who_is_named_and_out_only_where_the_settings_l
     policy = spec("NetworkPolicy", name)
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     (entry,) = policy["ingress"]
-    (port,) = container(name)["ports"]
+    port, _ = container(name)["ports"]
     assert [each["port"] for each in entry["ports"]] == [port["name"]]
     inside = [
         each["podSelector"]["matchLabels"]["app.kubernetes.io/name"] for each in entry["from"]
