@@ -116,7 +116,7 @@ class _Connection(H11Protocol):
     def wait(self) -> Wait | None:
         """Return how it waits for its client, None while it is being answered."""
         cycle = cast("RequestResponseCycle | None", self.cycle)
-        if self.transport.get_write_buffer_size():
+        if self.ends_by_itself or self.transport.get_write_buffer_size():
             return None
         if cycle is None:
             return Wait(False, self.since)
@@ -127,6 +127,11 @@ class _Connection(H11Protocol):
     def give_way(self) -> None:
         """End at once."""
         self.transport.abort()
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether TLS is being shut down, which has an end: asyncio then knows no buffer."""
+        return self.scheme == "https" and self.transport.is_closing()
 
     @property
     def _pool(self) -> Pool:
@@ -273,6 +278,8 @@ class BoundedServer(uvicorn.Server):
         waiting: dict[_Connection, _Waiting] = {}
         for connection in list(self._state.connections):
             assert isinstance(connection, _Connection)
+            if connection.ends_by_itself:
+                continue
             cycle, unread = connection.cycle, connection.transport.get_write_buffer_size()
             answered = cycle is not None and cycle.response_complete
             asking = cycle is None or answered or cycle.more_body

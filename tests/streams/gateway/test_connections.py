@@ -8,12 +8,13 @@ import ipaddress
 import os
 import resource
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -21,6 +22,7 @@ from litestar import Litestar, Request, get, post
 from litestar.response import Stream
 
 from streams.gateway.connections import REQUEST_S, BoundedServer, Room, room
+from tests.streams.gateway.access.certificates import certificate
 from tests.streams.gateway.door import eventually
 
 pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
@@ -214,6 +216,26 @@ async def test_half_sent_headers_of_one_peer_keep_nobody_out() -> None:
         ends = [reader.at_eof() or reader.exception() is not None for reader, _ in halves]
         assert ends[0]
         assert 0 < ends.count(False) <= 30  # the newest of them
+
+
+async def test_a_client_that_ignores_the_end_of_tls_does_not_end_the_server(tmp_path: Path) -> None:
+    files = certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(files.certificate, files.key)
+    trusting = ssl._create_unverified_context()
+
+    async def ask(port: int) -> Connection:
+        connection = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+        assert await answered(connection) == b"done"
+        return connection
+
+    async with served(tls=tls) as port:
+        _, silent = await ask(port)
+        cast("asyncio.Transport", silent.transport).pause_reading()
+        await asyncio.sleep(5 * REQUEST_S_HERE)  # closed by two timers, and looked at again
+        _, other = await ask(port)
+        other.close()
+        silent.transport.abort()
 
 
 async def test_connections_are_told_how_long_they_may_be_idle() -> None:
