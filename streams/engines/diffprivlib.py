@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, NoReturn, Self
 
@@ -17,11 +18,12 @@ try:
 except ImportError as error:
     raise ImportError("this adapter needs diffprivlib: install the extra `diffprivlib`") from error
 
-from accountant.errors import BudgetError
+from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.accountant import Accountant
 from streams.client.grants import NotGranted
 from streams.client.stated import StatedClaim
+from streams.engines.diffprivlib_tools import LOSSES, running_tool
 from streams.engines.rounding import pure_or_approximate, stated
 
 
@@ -66,8 +68,10 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
     Args:
         ledger: a connected `Accountant`.
         unit: what one row of the data belongs to, such as `person`.
-        neighbours: what the promises of the tools that are used hold for, which differs between
-            them: docs/engines.md has the table.
+        neighbours: of the dataset. A tool is charged what it loses between those: its epsilon, or
+            twice that; where nobody can say, it is refused. docs/engines.md has the table.
+        factors: of tools and models that are not in the table, how many times their epsilon they
+            lose between these neighbours, on the caller's own word.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
         neighbours: Neighbours,
         analyst: str | None = None,
         purpose: str = "",
+        factors: Mapping[str, int] | None = None,
     ) -> None:
         self._taken: list[tuple[float, float]] = []
         self._granted: list[tuple[float, float]] = []
@@ -90,6 +95,11 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
         self._analyst, self._purpose = analyst, purpose
         self._unit = unit
         self._neighbours: Neighbours = neighbours
+        self._factors = dict(factors or {})
+        for name, factor in self._factors.items():
+            if name in LOSSES or type(factor) is not int or factor < 1:
+                rule = "must give whole numbers from 1 on to tools that are not in the table"
+                raise RequestInvalid("factors", rule, f"{name}: {factor!r}")
         super().__init__()
 
     def __repr__(self, n_budget_max: int = 5) -> str:
@@ -136,14 +146,20 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
             return self._granted.copy()
 
     def check(self, epsilon: float, delta: float) -> bool:
-        """Return True once the ledger has granted this.
+        """Return True once the ledger has granted what the tool that calls this loses.
 
-        Raises: NotAdmitted: it did not. NotAsked: outside of the budget's `with`.
-            RequestInvalid: no claim has these parameters. Unanswered, Refused: as `ask`.
+        Raises: NotAdmitted: it did not. NotAsked: outside of the budget's `with`, or for a tool
+            of which nobody can say what it loses. RequestInvalid: no claim has these parameters.
+            Unanswered, Refused: as `ask`.
         """
         if self._entered is None:
             raise NotAsked("nothing was asked for: use the budget as a context, `with budget:`")
         claim = pure_or_approximate(epsilon, delta)
+        factor = self._factor()
+        if factor > 1:
+            if delta:
+                raise NotAsked("nothing was asked for: a delta is not charged several times")
+            claim = pure_or_approximate(epsilon * factor, 0)
         asked = stated(claim, unit=self._unit, neighbours=self._neighbours)
         reply = self._ledger.ask(self._dataset, asked, analyst=self._analyst, purpose=self._purpose)
         if not reply.granted:
@@ -151,6 +167,22 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
         with self._lock:
             self._granted.append((epsilon, delta))
         return True
+
+    def _factor(self) -> int:
+        """Return how many times its epsilon the running tool loses; 1 of a program's own call."""
+        name, weighs = running_tool()
+        if not name:
+            return 1
+        loss = None if weighs else LOSSES.get(name)
+        known = self._factors.get(name) if loss is None else loss.under(self._neighbours)
+        if known is not None:
+            return known
+        what = f"{name} with weights" if weighs else name
+        raise NotAsked(
+            f"nothing was asked for: what {what} loses between neighbours of {self._neighbours} is "
+            "not known. Use another tool or relation (docs/engines.md has the table), or state it: "
+            f"LedgerBudget(..., factors={{{name!r}: TIMES_ITS_EPSILON}})"
+        )
 
     def spend(self, epsilon: float, delta: float) -> Self:
         """Take a grant that `check` was given for these parameters.
@@ -166,4 +198,7 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
 
     def remaining(self, k: int = 1) -> NoReturn:
         """Raise: what is left is not of the form (epsilon, delta), but what the ledger says."""
-        raise NotImplementedError("ask the ledger what is left: `accountant fits`")
+        raise NotImplementedError(
+            f"ask the ledger what is left: ledger.dataset({self._dataset!r}).left, or what a call "
+            f"would be told: ledger.cost({self._dataset!r}, 'pure:EPSILON')"
+        )
