@@ -62,7 +62,7 @@ def head(
 
 def _show_ledger(found: list[Head]) -> None:
     for ledger in dict.fromkeys(each.ledger for each in found):
-        typer.echo(f"ledger {ledger}")
+        say(f"ledger {ledger}")
 
 
 def _place(address: str) -> Place:
