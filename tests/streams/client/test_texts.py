@@ -34,7 +34,7 @@ NO_TEXTS: Final[list[Any]] = [
     ["ana"],
     "\ud800",
 ]
-INSIDE: Final = {"wanted", "known_statement", "said"}
+INSIDE: Final = {"wanted", "known_statement", "said", "opened"}
 """What the calls are made of: `ask` and `cost` stand for them."""
 VALID: Final[dict[str, Any]] = {
     "dataset": "census",
