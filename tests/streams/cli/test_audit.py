@@ -82,7 +82,8 @@ def test_a_head_behind_the_logs_end_says_where_it_ends(asked, number):
 
 def test_a_head_behind_a_damaged_record_is_not_missing_from_other_partitions(asked):
     genesis, *rest = lines(asked)
-    other = genesis.replace('"partition":0', '"partition":1').replace('partitions":1', 'partitions":2')
+    other = genesis.replace('"partition":0', '"partition":1')
+    other = other.replace('partitions":1', 'partitions":2')
     damaged = [genesis, rest[0].replace('"epsilon":"1"', '"epsilon":"2"'), *rest[1:]]
     (asked.directory / "two.jsonl").write_text("\n".join([*damaged, other]) + "\n")
     done = asked("audit", "two.jsonl", "--head", head_of(asked), "--json")
