@@ -47,7 +47,7 @@ if __name__ == "__main__":
     context = multiprocessing.get_context("fork")
     out = context.Queue()
     with Accountant(sys.argv[1]) as ledger:
-        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
         assert ledger.ask("census", "pure:0.25", analyst="ana").granted
         forked = context.Process(target=child, args=(ledger, ways, out))
         forked.start()
