@@ -330,18 +330,18 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             f"field {escape(wrong.what)}\n"
             f"   expected {escape(wrong.expected[:400])}\n"
             f"   found    {escape(wrong.found[:400])}\n"
-            f"   all {report.records} decisions are right, and this row does not follow from them. "
-            f"Stop the ledger and keep a copy. {REMAKE_ROWS}",
+            f"   all {report.records} decisions agree with each other, and this row does not "
+            f"follow from them. Stop the ledger and keep a copy. {REMAKE_ROWS}",
             soft_wrap=True,
         )
         return
+    restore = "" if wrong.what == "ledger" else ", and restore it from a backup that passes"
     stdout().print(
         f"[bold red]disagrees[/] partition {number}, decision {wrong.partition_sequence}, "
         f"field {escape(wrong.what)}\n"
         f"   expected {escape(wrong.expected[:400])}\n"
         f"   found    {escape(wrong.found[:400])}\n"
-        f"   {_right(report, wrong)}; keep the log as it is, and restore it from a backup that "
-        "passes",
+        f"   {_checked(report, wrong)}. Keep the log as it is{restore}",
         soft_wrap=True,
     )
 
@@ -350,15 +350,31 @@ def _compared(report: AuditReport) -> str:
     return "" if report.rows is None else f", {report.rows} rows of `state` follow from them"
 
 
-def _right(report: AuditReport, wrong: Disagreement) -> str:
-    """Return how much of a log that disagrees can be believed."""
+def _checked(report: AuditReport, wrong: Disagreement) -> str:
+    """Return what was checked of a log that disagrees, as far as nothing else can be claimed."""
     number, records = wrong.partition_sequence, report.records
+    since = "" if report.sealed is None else f" from decision {report.sealed} on"
+    agree = f"all {records} decisions{since} agree with each other"
     if wrong.what == "ledger":
-        return "this log is another ledger's than the one that was asked for"
+        return f"{agree}; this log is another ledger's than the one that was asked for"
     if wrong.what.endswith(".signature"):
-        return f"all {records} decisions agree with each other, but this one is not signed"
-    if number >= records:
-        return f"the {records} decisions before it are right"
-    # Found by its hash alone: a log that was written anew is sound in itself.
-    agree = f"all {records} decisions agree with each other, but decision {number} has another hash"
-    return f"{agree}: one up to there was replaced, or the head is another log's"
+        return f"{agree}, but the key that this one names has not signed it"
+    if wrong.what == "head":
+        return f"{agree}, but {_not_at_head(wrong)}, or the head is another log's"
+    if not records:
+        return "no decision before it was checked"
+    if wrong.what != "previous":
+        # An edit that is hashed anew is found where the new hashes end, or where the sums differ.
+        return f"the {records} decisions before it{since} agree with each other"
+    which = f"decision {number - 1} or {number} was changed, or both"
+    if records == 1:
+        return f"{which}; no other decision before them was checked"
+    return f"{which}; the {records - 1} before these two{since} agree with each other"
+
+
+def _not_at_head(wrong: Disagreement) -> str:
+    """Return how a log, whose decisions agree with each other, differs from a head."""
+    expected, found = wrong.expected.split()[0], wrong.found.split()[0]
+    if found == expected:
+        return f"decision {found} has another hash: it or one before it was changed"
+    return "the log does not end at the head: decisions are missing or were added"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_a_head_within_the_log_with_another_hash_is_shown_beside_what_is_there(a
     assert "disagrees partition 0, decision 2, field head\n" in done.out
     assert f"expected 2 {AAAA}\n   found    2 {there}\n" in done.out
     assert "decision 2 has another hash" in done.out
-    assert "decisions before it are right" not in done.out
+    assert "before it agree" not in done.out
     (wrong,) = disagreements(asked("audit", "--head", f"2:{AAAA}", "--json"))
     assert (wrong["expected"], wrong["found"]) == (f"2 {AAAA}", f"2 {there}")
 
@@ -77,7 +78,29 @@ def test_a_head_behind_the_logs_end_says_where_it_ends(asked, number):
     assert f"field head\n   expected {number} {AAAA}\n" in done.out
     ends = f"the log ends at decision {last}, before decision {number}"
     assert f"found    {ends}: decisions are missing" in done.out
-    assert "the 4 decisions before it are right" in done.out
+    assert "all 4 decisions agree with each other, but the log does not end" in done.out
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (0, "decision 0 or 1 was changed, or both; no other decision before them was checked"),
+        (2, "decision 2 or 3 was changed, or both; the 2 before these two agree with each other"),
+        (3, "all 4 decisions agree with each other, but decision 3 has another hash"),
+    ],
+    ids=["first", "middle", "last"],
+)
+def test_an_edited_record_is_not_among_those_that_are_vouched_for(asked, number, told):
+    head, log = head_of(asked), lines(asked)
+    # Nothing else depends on the ledger's id or on who asks.
+    log[number] = log[number].replace('"analyst":"ana"', '"analyst":"eva"')
+    log[number] = re.sub(r'"ledger":"[0-9a-f]{4}', '"ledger":"0000', log[number])
+    (asked.directory / "edited.jsonl").write_text("\n".join(log) + "\n")
+    done = asked("audit", "edited.jsonl", "--head", head)
+    assert done.code == 1
+    said = " ".join(done.out.split())
+    assert told in said
+    assert "right" not in said
 
 
 def test_a_head_behind_a_damaged_record_is_not_missing_from_other_partitions(asked):

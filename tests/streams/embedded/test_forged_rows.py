@@ -74,7 +74,7 @@ def test_an_audit_names_the_forged_total_and_exits_with_1(spent: Path) -> None:
     code, said = audit(spent)
     assert code == 1
     assert "dataset census, field totals.mechanisms expected 3 found 0" in said
-    assert "all 7 decisions are right, and this row does not follow from them" in said
+    assert "all 7 decisions agree with each other, and this row does not follow from them" in said
 
 
 def test_rows_made_again_from_the_log_pass(spent: Path, clock: TestClock) -> None:
