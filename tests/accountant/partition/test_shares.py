@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from accountant.partition.levels import standing_of, team_of
 from accountant.records import Decision
 from tests.accountant.partition.circle import enrol, sound
 from tests.accountant.partition.division import (
@@ -105,6 +106,42 @@ def test_a_share_goes_with_the_analyst_and_the_teams_shrinks_with_it() -> None:
     assert said(world, "ben", "0.2") == "granted"
     assert said(world, "ana", "0.1") == "granted"
     assert world.ledger().spent_ratio == 1
+    assert sound(world)
+
+
+@pytest.mark.parametrize("analyst", [*TEAMS, "eve", "zoe"])
+def test_a_copy_for_one_analyst_has_all_that_their_requests_are_checked_at(analyst: str) -> None:
+    """Readers work on such a copy: an analyst's share may lie within that of a team left since."""
+    world = divided()
+    divide(world, "team", "blue", part="0.9", reserved="0.5")
+    divide(world, "analyst", "ana", reserved="0.3")
+    divide(world, "analyst", "eve", reserved="0.1")
+    divide(world, "each", "red", part="0.8")
+    enrol(world, "ana", "analyst", team="red")
+    assert said(world, "ana", "0.1") == "granted"
+    world.commit()
+    state, at = world.state, world.state.decided_at
+    team = team_of(state.members.get("census", analyst), at)
+    copy = state.levels.of_one("census", analyst, team)
+    whole = standing_of(world.ledger(), state.levels, analyst, team, at, state.resets)
+    assert standing_of(world.ledger(), copy, analyst, team, at, state.resets) == whole
+    assert whole is not None
+    elsewhere = None if whole.elsewhere is None else whole.elsewhere.name
+    assert elsewhere == ("blue" if analyst == "ana" else None)
+    for name in {team, elsewhere or ""}:
+        assert copy.booked("census", name) == state.levels.booked("census", name)
+
+
+def test_of_two_shares_that_differ_by_less_than_a_unit_the_larger_is_kept() -> None:
+    world = divided()
+    divide(world, "team", "blue", reserved="0.9")
+    # 40 digits: a third of a unit more than what 1/30 leaves of the team's share.
+    share = "0.8666666666666666666666666666666666666667"
+    divide(world, "analyst", "ana", reserved=share)
+    assert code(world.ask("laplace:scale=30,sensitivity=1", analyst="ben")) == "granted"
+    assert said(world, "cy", "0.1") == "dataset reserved"
+    assert said(world, "cy", "0.0999999999999999999999999999999999999999") == "granted"
+    assert said(world, "ana", share) == "granted"
     assert sound(world)
 
 

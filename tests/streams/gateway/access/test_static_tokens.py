@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from streams.gateway.access import static_tokens, token_file
@@ -186,6 +188,20 @@ def test_a_stream_ends_once_its_token_does(
             pass  # until it ends, which is no error
     assert "door_failed" not in caplog.text
     assert own.status(own.administrator) == 200
+
+
+@pytest.mark.slow
+def test_a_stream_ends_once_its_token_is_of_another(own: KnownDoor) -> None:
+    names = ("local:ana", "local:ben")
+    with contextlib.ExitStack() as streams:
+        begun = list[httpx.Response]()
+        for name in names:
+            shown = {"Authorization": f"Bearer {own.make(name)}"}
+            begun.append(streams.enter_context(own.http.stream("GET", "/events", headers=shown)))
+        content = own.tokens.read_text("utf-8")
+        own.tokens.write_text(content.replace('"local:ana"', '"local:dan"'), "utf-8")
+        goes_on = [": still here" in response.iter_lines() for response in begun]
+    assert dict(zip(names, goes_on, strict=True)) == {"local:ana": False, "local:ben": True}
 
 
 def test_the_log_says_what_happened_and_shows_no_token(
