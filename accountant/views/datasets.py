@@ -28,6 +28,7 @@ from accountant.records import Decision, Snapshot
 from accountant.records.limits.limits import Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
+from accountant.views.joint import JointGuarantee
 
 UNKNOWN: Final = -1
 """Number of the last partition decision of a view that was made from a snapshot."""
@@ -51,6 +52,8 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         outcomes, reasons: how many decisions of each kind this view was given.
         horizon_ends_at: the day until which the budget is meant to last.
         granted_at: of the first grant, where the policy names a population.
+        joint_guarantee: of all datasets of its population; left out without one, and in views that
+            know of no other dataset.
     """
 
     dataset: str
@@ -74,6 +77,7 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     reasons: dict[str, int] = {}
     rounded_up: dict[str, str] = {}
     granted_at: str | None = None
+    joint_guarantee: JointGuarantee | msgspec.UnsetType = msgspec.UNSET
 
     def _repr_html_(self) -> str:
         """Return the table that notebooks show."""

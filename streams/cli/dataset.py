@@ -257,7 +257,7 @@ def show(
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_details
     from streams.cli.reading.dataset_reader import fail_unopened, open_views
-    from streams.cli.reading.populations import joint_of, with_joint
+    from streams.cli.reading.populations import one_with_joint
 
     with explained(), open_views(url, token_file) as views:
         wanted = None if like is None else parse_claim(like)
@@ -266,16 +266,15 @@ def show(
             fail_unopened(name)
         claim = wanted or views.last_granted(name)
         rollbacks = views.rollbacks()
-        joint = joint_of(found, views)
+        found = one_with_joint(found, views)
         members = [] if json else views.members(name)
         limits = [] if json else views.levels(name)
-        is_whole = joint is None or json or views.is_whole
     if json:
-        print_json(with_joint(found, joint))
+        print_json(found)
     else:
         more = member_lines(found.policy, members)
-        if joint is not None:
-            more.append(("together", joint_line(joint, is_whole=is_whole)))
+        if found.joint_guarantee:
+            more.append(("together", joint_line(found.joint_guarantee)))
         stdout().print(dataset_details(found, like=claim, more=more))
         if limits:
             stdout().print(limit_table(limits))
@@ -291,23 +290,22 @@ def show(
 def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False) -> None:
     """List every dataset with its budget; as JSON, one a line.
 
-    And what datasets of one population promise together, of those that are listed.
+    And what all datasets of one population promise together, those that you do not see included.
     """
-    from accountant.views.population import joint_guarantees
     from streams.cli.printing.members import joint_line
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_table
     from streams.cli.reading.dataset_reader import open_views
-    from streams.cli.reading.populations import with_joint
+    from streams.cli.reading.populations import all_with_joint
 
     with explained(), open_views(url, token_file) as views:
-        found = views.read()
-        joint = {each.population: each for each in joint_guarantees(found)}
-        is_whole = not joint or json or views.is_whole
+        read = views.read()
+    found = all_with_joint(read, read)
     if json:
         for view in found:
-            print_json(with_joint(view, joint.get(view.policy.population or "")))
+            print_json(view)
         return
     stdout().print(dataset_table(found))
-    for each in joint.values():
-        stdout().print(f"population {joint_line(each, is_whole=is_whole)}", soft_wrap=True)
+    joint = {each.population: each for view in found if (each := view.joint_guarantee)}
+    for name in sorted(joint):
+        stdout().print(f"population {joint_line(joint[name])}", soft_wrap=True)

@@ -59,7 +59,7 @@ async def list_datasets(
         views = await asyncio.to_thread(sight.among, views)
     first = bisect_right(views, after, key=attrgetter("dataset"))
     shown = views[first:] if most is None else views[first : first + most]
-    return Stream(_encoded(shown), media_type=JSON)
+    return Stream(_encoded(await sight.with_joint(shown)), media_type=JSON)
 
 
 def _whole(field: str, text: str, least: int, most: int) -> int:
@@ -87,8 +87,12 @@ async def _encoded(views: Sequence[DatasetView]) -> AsyncIterator[bytes]:
 @get("/datasets/{dataset:str}", tags=["datasets"])
 async def show_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Return one dataset as it stands."""
-    found = await sight_of(request).dataset(dataset)
-    return never_opened(dataset) if found is None else _json(found[0])
+    sight = sight_of(request)
+    found = await sight.dataset(dataset)
+    if found is None:
+        return never_opened(dataset)
+    (view,) = await sight.with_joint([found[0]])
+    return _json(view)
 
 
 @get("/datasets/{dataset:str}/usage", tags=["datasets"])

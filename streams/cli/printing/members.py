@@ -19,8 +19,8 @@ from accountant.times import from_iso
 if TYPE_CHECKING:
     from accountant.policy import Policy
     from accountant.records.members import Member
+    from accountant.views.joint import JointGuarantee
     from accountant.views.member_changes import Change
-    from accountant.views.population import JointGuarantee
 
 _MOST_NAMED: Final = 8
 _MOST_ROWS: Final = 50
@@ -95,21 +95,12 @@ def member_lines(policy: Policy, members: Sequence[Member]) -> list[tuple[str, s
     return lines
 
 
-def joint_line(joint: JointGuarantee, *, is_whole: bool) -> str:
-    """Return what the datasets of a population that were seen promise together.
-
-    Args:
-        is_whole: there are no others that were not seen.
-    """
-    # What the others would add tells that they are there, so nothing is known of them here.
-    seen = "" if is_whole else "; of the datasets that you see"
-    names = ", ".join(joint.datasets[:_MOST_NAMED])
-    if len(joint.datasets) > _MOST_NAMED:
-        names += f" and {len(joint.datasets) - _MOST_NAMED:,} more"
+def joint_line(joint: JointGuarantee) -> str:
+    """Return what the datasets of a population promise together."""
     if joint.epsilon is None or joint.delta is None:
-        return f"no (ε, δ) for {joint.population} ({names}): {joint.why}{seen}"
+        return f"no (ε, δ) for {joint.population} ({joint.names}): {joint.why}"
     epsilon, delta = rounded_up(joint.epsilon), rounded_up(joint.delta)
-    return f"{joint.population}: ε = {epsilon}, δ = {delta} together ({names}){seen}"
+    return f"{joint.population}: ε = {epsilon}, δ = {delta} together ({joint.names})"
 
 
 def rounded_up(amount: str, digits: int = 6) -> str:

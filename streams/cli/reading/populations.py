@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from accountant.views.datasets import DatasetView
-    from accountant.views.population import JointGuarantee
     from streams.cli.reading.views.base import Views
 
 
-def joint_of(view: DatasetView, views: Views) -> JointGuarantee | None:
-    """Return what a dataset promises with the others of its population, None where it has none.
+def one_with_joint(view: DatasetView, views: Views) -> DatasetView:
+    """Return a dataset with the joint guarantee of its population, where it has one.
 
-    Only then are the others read.
+    Only then, and where no server has told it, are the others read.
     """
-    from accountant.views.population import joint_guarantee
-
-    name = view.policy.population
-    if not name:
-        return None
-    return joint_guarantee(name, [each for each in views.read() if each.policy.population == name])
-
-
-def with_joint(view: DatasetView, joint: JointGuarantee | None) -> Any:
-    """Return a dataset as JSON has it, with the joint guarantee of its population, if any."""
-    if joint is None:
+    if not view.policy.population or view.joint_guarantee:
         return view
-    return {**msgspec.structs.asdict(view), "joint_guarantee": joint}
+    return all_with_joint([view], views.read())[0]
+
+
+def all_with_joint(
+    shown: Sequence[DatasetView], every: Sequence[DatasetView]
+) -> Sequence[DatasetView]:
+    """Return datasets with joint guarantees: a server's, which knows of datasets that it hides."""
+    from accountant.views.population import with_joint
+
+    if any(view.joint_guarantee for view in shown):
+        return shown
+    return with_joint(shown, every)

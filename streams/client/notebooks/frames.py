@@ -20,7 +20,7 @@ from accountant.views.usage import UsageView
 _AMOUNTS: Final = frozenset({"budget", "totals", "left", "odometers", "spent"})
 _POLICY: Final = ("filter", "unit", "neighbours", "horizon")
 _COUNTS: Final = ("outcomes_", "reasons_")
-_UNSHOWN: Final = frozenset({"partition_sequence"})
+_UNSHOWN: Final = frozenset({"partition_sequence", "joint_guarantee"})
 
 
 def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:

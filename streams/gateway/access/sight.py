@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
 from accountant.records.served import served
 from accountant.views.datasets import Alert, DatasetView
+from accountant.views.population import with_joint
 from streams.gateway.access.principal import Principal, principal_of
 from streams.gateway.context import Context, HttpRequest, context_of
 from streams.service import LedgerService
@@ -199,7 +201,23 @@ class Sight:
 
     def among(self, views: Iterable[DatasetView]) -> list[DatasetView]:
         """Return the datasets that are seen; to be called beside the loop where there are many."""
-        return [view for view in views if self.of(view.dataset, view.policy) is not None]
+        return list(filter(self.sees, views))
+
+    def sees(self, view: DatasetView) -> bool:
+        """Tell whether anything of a dataset is seen."""
+        return self.of(view.dataset, view.policy) is not None
+
+    async def with_joint(self, shown: Sequence[DatasetView]) -> Sequence[DatasetView]:
+        """Return datasets that are seen, each of a population with the joint guarantee of that.
+
+        It counts all datasets of the population, for everybody alike: a sum of those alone that
+        somebody sees would promise them what does not hold.
+        """
+        if not any(view.policy.population for view in shown):
+            return shown
+        every = await self.service.datasets()
+        # Beside the loop: to go through very many takes longer than a decision may wait.
+        return await asyncio.to_thread(with_joint, shown, every, self.sees)
 
 
 def sight_of(request: HttpRequest) -> Sight:

@@ -10,14 +10,14 @@ from litestar import Response, get
 
 from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView
-from accountant.views.population import JointGuarantee, joint_guarantees
+from accountant.views.joint import JointGuarantee
+from accountant.views.population import joint_guarantees
 from streams.gateway.access.sight import Sight, sight_of
 from streams.gateway.context import HttpRequest, context_of
 from streams.gateway.pages.paths import HOME
 from streams.gateway.pages.render import rendered
 
 _MOST: Final = 500
-_MOST_NAMED: Final = 20
 
 
 class _Row(NamedTuple):
@@ -51,20 +51,15 @@ def _page(request: HttpRequest, sight: Sight, known: list[DatasetView]) -> Respo
         "overview.html",
         rows=[_row(view) for view in shown],
         more=more,
-        together=[_joint(each) for each in joint_guarantees(views)],
-        # The others stay out of it: what they would add tells that they are there.
-        is_whole=sight.is_whole,
+        together=[_joint(each) for each in joint_guarantees(known, sight.sees)],
     )
 
 
 def _joint(each: JointGuarantee) -> tuple[str, str, str]:
     """Return a population, its datasets, and what they promise together."""
-    names = ", ".join(each.datasets[:_MOST_NAMED])
-    more = len(each.datasets) - _MOST_NAMED
-    names += f" and {more:,} more" if more > 0 else ""
     if each.why is not None:
-        return each.population, names, f"no (epsilon, delta): {each.why}"
-    return each.population, names, f"epsilon {each.epsilon}, delta {each.delta}"
+        return each.population, each.names, f"no (epsilon, delta): {each.why}"
+    return each.population, each.names, f"epsilon {each.epsilon}, delta {each.delta}"
 
 
 def _urgency(view: DatasetView) -> tuple[bool, float, str]:

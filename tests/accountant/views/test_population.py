@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,8 @@ from accountant.policy import Policy, guarantee_of, resolve
 from accountant.policy.compiled import open_plan
 from accountant.times import iso
 from accountant.views.datasets import DatasetView, view_of_ledger
-from accountant.views.population import JointGuarantee, joint_guarantee, joint_guarantees
+from accountant.views.joint import JointGuarantee
+from accountant.views.population import joint_guarantee, joint_guarantees
 
 OPENED = 1_795_262_400_000
 
@@ -53,6 +55,13 @@ def test_a_sum_holds_where_all_was_fixed_before_any_look(
     found = joint_guarantee("city", views)
     assert found == joint_guarantee("city", views[::-1])
     assert found.datasets == tuple(sorted(each.dataset for each in views))
+    hidden = joint_guarantee("city", views, lambda view: view.dataset == "a")
+    assert hidden.datasets == ("a",)
+    assert hidden.others == len(views) - 1
+    assert (hidden.epsilon, hidden.delta) == (found.epsilon, found.delta)
+    assert hidden.holds == found.holds
+    if hidden.why and not str(found.why).endswith("nothing"):
+        assert hidden.why == re.sub(r"\b[b-z]\b", "another dataset", str(found.why))
     if why is None:
         assert found.holds
         assert found.epsilon == str(len(views))

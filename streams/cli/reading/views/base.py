@@ -96,14 +96,6 @@ class Views(AbstractContextManager["Views"]):
         """
         return None
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every dataset is seen, and not only those that a door shows to whom it knows.
-
-        Raises: Unavailable, Refused.
-        """
-        return True
-
     def close(self) -> None:
         """Let go of the ledger."""
 

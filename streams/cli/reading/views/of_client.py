@@ -74,12 +74,5 @@ class ClientViews(Views):
             return {}
         return {each.partition: each.branch for each in heads if each.branch}
 
-    @property
-    def is_whole(self) -> bool:
-        if not self._client.shows_token:
-            return True
-        me = self._client.me()
-        return me.administrator or not me.authentication
-
     def close(self) -> None:
         self._client.disconnect()

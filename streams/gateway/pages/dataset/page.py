@@ -102,7 +102,7 @@ def _shown(found: Read) -> dict[str, Any]:
     return {
         "here": dataset_address(view.dataset),
         "api": f"/datasets/{quote(view.dataset, safe='')}",
-        "head": headline(view, joint=found.joint, is_whole=found.is_whole),
+        "head": headline(view),
         "viewer": viewer,
         "mine": None if found.budget is None else mine(found.budget, state, now),
         "levels": levels_of(found.levels[:_MOST_LEVELS], now),

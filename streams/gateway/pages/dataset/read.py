@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -14,7 +13,6 @@ from accountant.records.previews import PreviewRequest
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from accountant.views.levels import AnalystBudget, LevelView
-from accountant.views.population import JointGuarantee, joint_guarantee
 from accountant.views.why import Why
 from streams.errors import Unavailable
 from streams.gateway.access.sight import Sight
@@ -61,7 +59,6 @@ class Read(NamedTuple):
     """A dataset and all that belongs to it.
 
     Attributes:
-        joint: None without a population.
         members: all for those who see them, else the reader's own.
         levels: all limits for those who see all, else none. `budget`: an analyst's own.
         latest: the last requests of `viewer.own`.
@@ -69,8 +66,6 @@ class Read(NamedTuple):
 
     view: DatasetView
     viewer: Viewer
-    joint: JointGuarantee | None
-    is_whole: bool
     members: Sequence[Member]
     levels: Sequence[LevelView]
     budget: AnalystBudget | None
@@ -89,7 +84,7 @@ async def read(sight: Sight, dataset: str, now: int) -> Read | None:
     found = await sight.dataset(dataset)
     if found is None:
         return None
-    view, standing = found
+    (view,), standing = await sight.with_joint(found[:1]), found[1]
     service = sight.service
     members = await service.members(dataset)
     viewer = viewer_of(sight, view, standing, members)
@@ -99,8 +94,6 @@ async def read(sight: Sight, dataset: str, now: int) -> Read | None:
     return Read(
         view=view,
         viewer=viewer,
-        joint=await _joint(sight, view),
-        is_whole=sight.is_whole,
         members=members,
         levels=await service.levels(dataset) if standing.sees_all else (),
         budget=budget,
@@ -117,18 +110,6 @@ async def _latest(service: Service, view: DatasetView, viewer: Viewer) -> Latest
         return await latest(service, view.dataset, standing, view.sequence, own=own)
     except Unavailable as error:
         return Latest([], 0, is_whole=False, archived=False, trouble=cut(str(error)))
-
-
-async def _joint(sight: Sight, view: DatasetView) -> JointGuarantee | None:
-    population = view.policy.population
-    if not isinstance(population, str):
-        return None
-    every = await sight.service.datasets()
-    # Beside the loop: to go through very many takes longer than a decision may wait.
-    seen = await asyncio.to_thread(
-        lambda: sight.among(each for each in every if each.policy.population == population)
-    )
-    return joint_guarantee(population, seen or [view])
 
 
 async def _used(sight: Sight, view: DatasetView, viewer: Viewer, now: int) -> Used:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from accountant.policy import Policy, guarantee_of
 from accountant.views.datasets import DatasetView
-from accountant.views.population import JointGuarantee
+from accountant.views.joint import JointGuarantee
 from streams.gateway.pages.dataset.shown.bars import Bar, bar_of
 from streams.gateway.pages.dataset.shown.words import (
     Amount,
@@ -35,7 +35,6 @@ _NEIGHBOURS: Final = {
     "add_remove": "one {unit} added or removed",
     "replace": "one {unit} replaced by another",
 }
-_MOST_NAMED: Final = 20
 
 
 class Sum(NamedTuple):
@@ -80,13 +79,8 @@ def state_of(view: DatasetView) -> State:
     return "exhausted" if view.exhausted else "open"
 
 
-def headline(view: DatasetView, *, joint: JointGuarantee | None, is_whole: bool) -> Headline:
-    """Return the top of a dataset's page.
-
-    Args:
-        joint: of its population, over the datasets that are seen.
-        is_whole: those are all that there are.
-    """
+def headline(view: DatasetView) -> Headline:
+    """Return the top of a dataset's page."""
     state = state_of(view)
     used, left = amounts(_used(view), up=True), amounts(view.left, up=False)
     budget = amounts(view.budget, up=False)
@@ -96,7 +90,7 @@ def headline(view: DatasetView, *, joint: JointGuarantee | None, is_whole: bool)
         state_words=_STATES[state],
         guarantee=guarantee(view.policy),
         promise=_promise(view.policy),
-        joint="" if joint is None else _joint(joint, is_whole=is_whole),
+        joint=_joint(view.joint_guarantee) if view.joint_guarantee else "",
         spent=bar_of(view.spent_ratio),
         sums=tuple(Sum(*each) for each in zip(budget, used, left, strict=False)),
         facts=_facts(view),
@@ -126,15 +120,11 @@ def _promise(policy: Policy) -> str:
     )
 
 
-def _joint(joint: JointGuarantee, *, is_whole: bool) -> str:
-    names = ", ".join(joint.datasets[:_MOST_NAMED])
-    more = len(joint.datasets) - _MOST_NAMED
-    names += f" and {more:,} more" if more > 0 else ""
-    which = "" if is_whole else " Of the datasets that you see; there may be others."
-    about = f"The people of population {joint.population} are in {names}."
+def _joint(joint: JointGuarantee) -> str:
+    about = f"The people of population {joint.population} are in {joint.names}."
     if joint.why is not None:
-        return f"{about} There is no guarantee of these together: {joint.why}.{which}"
-    return f"{about} Together these keep ε = {joint.epsilon}, δ = {joint.delta}.{which}"
+        return f"{about} There is no guarantee of these together: {joint.why}."
+    return f"{about} Together these keep ε = {joint.epsilon}, δ = {joint.delta}."
 
 
 def _used(view: DatasetView) -> dict[str, str]:

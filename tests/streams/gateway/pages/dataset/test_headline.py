@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from accountant.views.population import JointGuarantee
+from accountant.views.joint import JointGuarantee
 from streams.gateway.pages.dataset.shown.headline import headline, state_of
 from streams.gateway.pages.dataset.shown.odometers import readings
 from tests.streams.gateway.pages.dataset.shown_views import dataset
@@ -12,7 +13,7 @@ from tests.streams.gateway.pages.dataset.shown_views import dataset
 
 def test_the_promise_is_the_policys_constant() -> None:
     view = dataset(policy={"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"})
-    head = headline(view, joint=None, is_whole=True)
+    head = headline(view)
     assert head.guarantee == "ε = 1, δ = 1e-6"
     assert "keeps differential privacy at ε = 1, δ = 1e-6 for each person." in head.promise
     assert head.spent.used == "0 %"
@@ -21,7 +22,7 @@ def test_the_promise_is_the_policys_constant() -> None:
 
 def test_a_rho_is_told_as_such() -> None:
     view = dataset(policy={"filter": "zcdp", "epsilon": None, "rho": "0.5", "unit": "household"})
-    promise = headline(view, joint=None, is_whole=True).promise
+    promise = headline(view).promise
     assert "zero-concentrated differential privacy at ρ = 0.5, δ = 0" in promise
     assert promise.endswith("for each household.")
 
@@ -40,21 +41,19 @@ def test_the_state_is_the_last_word(flags: dict[str, bool], state: str) -> None:
 
 
 def test_people_of_several_datasets() -> None:
-    held = JointGuarantee(population="city", datasets=("a", "b"), epsilon="2", delta="0")
-    said = headline(dataset(), joint=held, is_whole=False).joint
-    assert "Together these keep ε = 2, δ = 0." in said
-    assert "there may be others" in said
+    held = JointGuarantee(population="city", datasets=("a", "b"), others=1, epsilon="2", delta="0")
+    said = headline(replace(dataset(), joint_guarantee=held)).joint
+    assert "are in a, b and 1 other dataset. Together these keep ε = 2, δ = 0." in said
     broken = JointGuarantee(population="city", datasets=("a",), why="b was opened after a look")
-    said = headline(dataset(), joint=broken, is_whole=True).joint
+    said = headline(replace(dataset(), joint_guarantee=broken)).joint
     assert "There is no guarantee of these together: b was opened after a look." in said
-    assert "there may be others" not in said
 
 
 def test_what_one_request_may_take() -> None:
-    facts = dict(headline(dataset(), joint=None, is_whole=True).facts)
+    facts = dict(headline(dataset()).facts)
     assert facts["One request"] == "may take all that is left"
     capped = dataset(policy={"most_per_request": "0.05", "access": "members"})
-    facts = dict(headline(capped, joint=None, is_whole=True).facts)
+    facts = dict(headline(capped).facts)
     assert facts["One request"] == "may take 5 % of the budget"
     assert facts["Who may ask"] == "members who are analysts"
 

@@ -1,0 +1,45 @@
+"""What datasets of one population promise together, as people see it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+_MOST_NAMED: Final = 20
+
+
+class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What one person's data may do to everything that datasets of one population release.
+
+    Attributes:
+        population: its name.
+        datasets: those that the reader may see, by name, the closed ones among them.
+        others: how many more count, whose names the reader may not see.
+        epsilon, delta: the sums of all their guarantees, exact; None where none holds.
+        why: why none holds.
+    """
+
+    population: str
+    datasets: tuple[str, ...]
+    others: int = 0
+    epsilon: str | None = None
+    delta: str | None = None
+    why: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is one."""
+        return self.why is None
+
+    @property
+    def names(self) -> str:
+        """The datasets as a text, the first of very many; what has no name there is counted."""
+        parts = list(self.datasets[:_MOST_NAMED])
+        if len(self.datasets) > _MOST_NAMED:
+            parts.append(f"{len(self.datasets) - _MOST_NAMED:,} more")
+        if self.others:
+            parts.append(f"{self.others:,} other dataset{'s' if self.others > 1 else ''}")
+        if len(parts) > 1 and parts[-1] not in self.datasets:
+            return f"{', '.join(parts[:-1])} and {parts[-1]}"
+        return ", ".join(parts)
