@@ -32,6 +32,7 @@ from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
 from accountant.replay.for_ever import Administered, accepted, administered, changed
+from accountant.replay.plain import plain
 from accountant.replay.sealed import Sealed, SealedStart, next_seal
 from accountant.replay.state_comparison import Rows, StateRows, first_difference
 from accountant.replay.sums import Finding, Findings, check_record, same
@@ -311,7 +312,7 @@ class Auditor:
     def _check_seal(self, partition: Partition, decision: Decision) -> Findings:
         seal = decision.seal
         if seal is None or not 0 < seal.archived <= partition.sequence:
-            yield Finding("seal", "the last archived decision, one before this", str(seal))
+            yield Finding("seal", "the last archived decision, one before this", plain(seal))
             return
         # Whoever reads archive and log as one checks the hash of the last archived decision.
         before = seal.archived, seal.head

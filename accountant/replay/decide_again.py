@@ -19,6 +19,7 @@ from accountant.partition.ids import decode_identity
 from accountant.partition.levels import standing_in
 from accountant.records import Decision, Source
 from accountant.records.inputs import Input
+from accountant.replay.plain import plain
 from accountant.replay.sums import Finding, Findings, check_odometers, same
 from accountant.times import from_iso
 
@@ -63,7 +64,7 @@ def decided_again(partition: Partition, decision: Decision) -> Findings:
     for field in _DECIDED:
         due, found = getattr(ours, field), getattr(decision, field)
         if due != found:
-            yield Finding(field, str(due), str(found))
+            yield Finding(field, plain(due), plain(found))
     yield from same("request", bytes(ours.request), body)
     yield from same(
         "error.field", ours.error and ours.error.field, decision.error and decision.error.field
@@ -76,7 +77,7 @@ def decided_again(partition: Partition, decision: Decision) -> Findings:
         return
     yield from check_odometers(ledger.plan, ledger.totals, decision.odometers or {})
     if ours.fits != decision.fits and not _fits(draft, ledger, decision):
-        yield Finding("fits", str(ours.fits), str(decision.fits))
+        yield Finding("fits", plain(ours.fits), plain(decision.fits))
         return
     ends = ours.ends
     if ours.fits != decision.fits:

@@ -20,6 +20,7 @@ from accountant.partition import Partition
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision
 from accountant.records.outcomes import OPERATED, SETS_LIMITS, Outcome, Reason
+from accountant.replay.plain import plain
 from accountant.times import from_iso
 
 ROUNDING: Final = Decimal("1e-9")
@@ -88,7 +89,7 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
 def same(what: str, expected: object, found: object) -> Findings:
     """Yield a finding unless the two are equal."""
     if expected != found:
-        yield Finding(what, str(expected), str(found))
+        yield Finding(what, plain(expected), plain(found))
 
 
 def _check_operated(partition: Partition, decision: Decision) -> Findings:
@@ -150,7 +151,7 @@ def _check_members(decision: Decision) -> Findings:
     if decision.outcome in {Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED}:
         has_roles = decision.member is not None and bool(decision.member.roles)
         if decision.member is None or has_roles != (decision.outcome is Outcome.MEMBER_SET):
-            yield Finding("member", "the member that it is about", str(decision.member))
+            yield Finding("member", "the member that it is about", plain(decision.member))
         return
     yield from same("member", None, decision.member)
     yield from same("administrator", False, decision.administrator)
@@ -161,7 +162,7 @@ def _check_levels(decision: Decision) -> Findings:
     outcome, limit = decision.outcome, decision.limit
     if outcome in SETS_LIMITS:
         if limit is None or limit.is_in_force != (outcome is Outcome.LIMIT_SET):
-            yield Finding("limit", "the limit that it is about", str(limit))
+            yield Finding("limit", "the limit that it is about", plain(limit))
     else:
         yield from same("limit", None, limit)
     if outcome is not Outcome.GRANTED:
@@ -278,7 +279,7 @@ def _over(plan: CompiledPolicy, spent: tuple[Units, ...]) -> Findings:
             yield Finding(name, f"at most {format_units(limit)}", format_units(amount))
     # Each sum is within its own limit, but the filter does not admit them together. `audit` stops
     # at the first finding, so this one counts only where the loop found none.
-    yield Finding(plan.sums[0], f"totals that filter {plan.kind.name} admits", str(_wire(spent)))
+    yield Finding(plan.sums[0], f"totals that filter {plan.kind.name} admits", plain(_wire(spent)))
 
 
 def _check_added(
