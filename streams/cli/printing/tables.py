@@ -39,7 +39,8 @@ _MEANS = {
     Reason.ABOVE_CAP: "one request may not take so much of the budget: ask for less, or have its "
     "owner amend `most_per_request`",
     Reason.OUT_OF_DATE: "another decision has come since the one that this follows",
-    Reason.ALREADY_GRANTED: "something was granted: the budget can be lowered no more",
+    Reason.ALREADY_GRANTED: "something was granted: a whole policy replaces "
+    "another before the first grant only. Open another dataset",
     Reason.NOT_LOWER: "the policy is somewhere larger, or of another filter, unit or neighbours",
     Reason.NOT_PERMITTED: "who asks, or the engine between, lacks the role in this dataset: "
     "an owner gives it by `accountant member set`",

@@ -365,3 +365,10 @@ def test_a_budget_is_lowered_by_a_file_before_the_first_grant(opened, tmp_path):
     lower.write_text('{"epsilon": "0.1", "delta": "1e-6", "beside": "basic"}')
     again = opened("dataset", "amend", "census", "--lower-to", str(lower), "--json")
     assert (again.code, again.json["reason"]) == (1, "already_granted")
+    for epsilon in ("0.1", "2"):  # lowered, raised
+        lower.write_text(f'{{"epsilon": "{epsilon}", "delta": "1e-6", "beside": "basic"}}')
+        again = opened("dataset", "amend", "census", "--lower-to", str(lower))
+        said = " ".join(again.out.split())
+        assert "already_granted" in said
+        assert "a whole policy replaces another before the first grant only" in said
+        assert "can be lowered" not in said

@@ -70,7 +70,7 @@ _WORDS: Final[dict[Reason, tuple[str, str]]] = {
     ),
     Reason.ALREADY_GRANTED: (
         "Something was granted",
-        "A budget is lowered before the first grant only.",
+        "A whole policy replaces another before the first grant only. Open another dataset.",
     ),
     Reason.HAS_LIMITS: ("Has limits", "Lift the limits, lower the budget, then set them anew."),
     Reason.NOT_LOWER: (
