@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, cast
 
-import h11
 import uvicorn
 from litestar import Litestar
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -78,7 +77,7 @@ class _Connection(H11Protocol):
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
-        self.conn: StrictConnection = StrictConnection(h11.SERVER, MOST_HEAD)
+        self.conn: StrictConnection = StrictConnection(MOST_HEAD)
         self.since = time.monotonic()
 
     def data_received(self, data: bytes) -> None:

@@ -13,7 +13,7 @@ import h11
 
 _TOO_LONG: Final = 431
 _FOLDED: Final = re.compile(rb"\n[ \t]")
-_END: Final = re.compile(rb"\n\r?\n")
+_BARE_LINE_FEED: Final = re.compile(rb"(?<!\r)\n")
 _LENGTH: Final = re.compile(rb"\ncontent-length:[ \t]*([^\r\n]*?)[ \t]*\r?(?=\n)", re.IGNORECASE)
 _ABSOLUTE: Final = re.compile(rb"https?://", re.IGNORECASE)
 _AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::[0-9]*)?")
@@ -21,6 +21,9 @@ _AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::[0-
 
 class StrictConnection(h11.Connection):
     """h11 that refuses what is ambiguous, and turns absolute targets into paths.
+
+    Args:
+        most_head: bytes of a request's line and headers, however they arrive.
 
     Attributes:
         fault: what is wrong with what came, empty as long as nothing is.
@@ -30,28 +33,38 @@ class StrictConnection(h11.Connection):
     fault: str = ""
     is_too_long: bool = False
 
+    def __init__(self, most_head: int) -> None:
+        super().__init__(h11.SERVER, most_head)
+        self._most_head = most_head
+
     def next_event(self) -> Any:
         """Return what came next, as h11 does.
 
         Raises: h11.RemoteProtocolError: the connection must be refused and closed.
         """
         # Headers that are repeated or folded do not look so any more in the event.
-        head = self.trailing_data[0] if self.their_state is h11.IDLE else b""
+        is_read = self.their_state in {h11.IDLE, h11.SEND_BODY}
+        held = self.trailing_data[0] if is_read else b""
         try:
             event = super().next_event()
+            if not isinstance(event, h11.Request | h11.EndOfMessage):
+                return event
+            head = held[: len(held) - len(self.trailing_data[0])]  # or what follows the last chunk
+            if len(head) > self._most_head:  # h11 looks only at what is incomplete
+                raise h11.RemoteProtocolError("too long", error_status_hint=_TOO_LONG)
+            if _BARE_LINE_FEED.search(head):
+                _refuse("each line of the headers must end with CRLF, not LF alone")
             return _checked(event, head) if isinstance(event, h11.Request) else event
         except h11.RemoteProtocolError as error:
             self.fault, self.is_too_long = str(error), error.error_status_hint == _TOO_LONG
             raise
 
 
-def _checked(request: h11.Request, received: bytes) -> h11.Request:
+def _checked(request: h11.Request, head: bytes) -> h11.Request:
     """Return a request as it is served.
 
     Raises: h11.RemoteProtocolError: it can be read in two ways.
     """
-    end = _END.search(received)
-    head = received[: end.end() if end else None]
     if _FOLDED.search(head):
         _refuse("a header must not go on in the next line")
     names = {name for name, _ in request.headers}

@@ -6,9 +6,11 @@ import re
 import socket
 from collections.abc import Iterator
 
+import h11
 import pytest
 
 from streams.gateway.connections import MOST_HEAD
+from streams.gateway.strict_http import StrictConnection
 from tests.streams.gateway.door import Door, TestClock
 
 AHEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -85,6 +87,15 @@ AMBIGUOUS = {
     "a length that seems folded": post(b"X-Other: a\r\n Content-Length: 4"),
     "folded with a bare line feed": post(b"X-Other: a\n Content-Length: 4"),
     "first header folded": post(b"Accept: a").replace(b"\r\nHost", b"\r\n Host"),
+    "a second request behind two bare line feeds": BEHIND[:-2] + b"X-Other: a\n\n",
+    "headers ended by a bare line feed and CRLF": BEHIND[:-2] + b"X-Other: a\n\r\n",
+    "headers ended by a bare line feed": BEHIND[:-2] + b"\n",
+    "request line ended by a bare line feed": BEHIND.replace(b"1.1\r\n", b"1.1\n"),
+    "two headers divided by a bare line feed": BEHIND[:-2] + b"X-Other: a\nX-More: b\r\n\r\n",
+    "nothing but bare line feeds": BEHIND.replace(b"\r\n", b"\n"),
+    "a bare line feed before the request": b"\n" + BEHIND,
+    "trailers ended by bare line feeds": post(CHUNKED, body=b"0\r\nX-Other: a\n\n"),
+    "no trailers and a bare line feed": post(CHUNKED, body=b"0\r\n\n"),
     "bare carriage return": post(b"X-Other: a\rContent-Length: 4"),
     "zero byte": post(b"X-Other: a\x00", LENGTH, body=b"abcd"),
     "no colon": post(b"Content-Length 4"),
@@ -116,10 +127,37 @@ def test_a_bad_request_behind_a_good_one_is_refused_after_its_answer(door: Door)
     assert statuses(said) == [200, 400]
 
 
-def test_headers_that_are_too_long_are_told_so(door: Door) -> None:
-    said = exchanged(door, BEHIND[:-2] + b"Authorization: Bearer " + b"x" * (MOST_HEAD + 1))
+def headed(length: int) -> bytes:
+    """Return a request whose line and headers have so many bytes."""
+    head = BEHIND[:-2] + b"X-Other: "
+    return head + b"x" * (length - len(head) - 4) + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize("length", [MOST_HEAD + 1, 70_000, 130_000, 200_000, 1_000_000])
+@pytest.mark.parametrize("pieces", [1, 2, 50])
+def test_headers_that_are_too_long_are_told_so_however_they_arrive(
+    length: int, pieces: int
+) -> None:
+    connection = StrictConnection(MOST_HEAD)
+    request, step = headed(length), -(-length // pieces)
+    with pytest.raises(h11.RemoteProtocolError):  # noqa: PT012 (any piece may be the one)
+        for at in range(0, length, step):
+            connection.receive_data(request[at : at + step])
+            assert connection.next_event() is h11.NEED_DATA
+    assert connection.is_too_long
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
+def test_headers_of_just_the_most_are_served_and_a_byte_more_is_not(door: Door, end: bytes) -> None:
+    assert statuses(exchanged(door, headed(MOST_HEAD))) == [200]
+    said = exchanged(door, headed(MOST_HEAD + 1 + len(end)).removesuffix(end))
     assert statuses(said) == [431]
     assert b"longer than 65536 bytes" in said
+
+
+def test_trailers_that_are_too_long_are_refused(door: Door) -> None:
+    trailer = b"0\r\nX-Other: " + b"x" * MOST_HEAD + b"\r\n\r\n"
+    assert statuses(exchanged(door, post(CHUNKED, body=trailer) + BEHIND)) == [431]
 
 
 def test_one_length_and_chunks_alone_are_served(door: Door) -> None:
