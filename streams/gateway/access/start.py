@@ -21,6 +21,8 @@ from streams.settings import PREFIX, Settings
 from streams.settings.access import EVERYBODY, listed
 
 _AUTHENTICATION: Final = f"{PREFIX}TOKENS or {PREFIX}OIDC_ISSUER"
+_OF_AUTHENTICATION: Final = ("administrators", "openers", "metrics_readers", "token_prefix")
+"""Settings that say nothing where everybody is taken for the owner."""
 
 
 def check_access(settings: Settings) -> None:
@@ -42,7 +44,7 @@ def check_access(settings: Settings) -> None:
 
 def _check_together(settings: Settings) -> None:
     both = settings.tokens is not None and settings.oidc_issuer is not None
-    promised = [name for name in ("administrators", "openers") if getattr(settings, name)]
+    promised = [name for name in _OF_AUTHENTICATION if getattr(settings, name)]
     rules = (
         ("OIDC_AUDIENCE", "OIDC_ISSUER", settings.oidc_issuer and not settings.oidc_audience),
         ("OIDC_ISSUER", "OIDC_AUDIENCE", settings.oidc_audience and not settings.oidc_issuer),
