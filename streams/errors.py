@@ -9,6 +9,7 @@ LedgerFault (accountant.errors)
 |- ClockOutOfRange     refuse to decide until the clock is right again
 |- Gone                read on from where the message says
 `- Refused             never start like this: an operator must act
+   |- Unreadable       ask again: what was sent may have been recorded
    |- Unauthenticated  show a token that the door knows
    `- NotPermitted     ask an owner or an administrator for the role
 """
@@ -73,6 +74,10 @@ class Gone(LedgerFault):
 
 class Refused(LedgerFault):
     """The start is refused. The message names the reason and the command to run."""
+
+
+class Unreadable(Refused):
+    """What answers is no door, or its answer was changed on the way."""
 
 
 class Unauthenticated(Refused):

@@ -34,7 +34,7 @@ from streams.client.request_notes import NOT_SENT, noted
 from streams.client.requests import SOMEBODY, PreparedRequest, Unanswered, Wanted, undecided
 from streams.client.stated import StatedClaim
 from streams.clock import Clock, SystemClock
-from streams.errors import Unavailable
+from streams.errors import Unavailable, Unreadable
 from streams.service import Service
 from streams.settings import Settings
 
@@ -370,5 +370,5 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         try:
             async with asyncio.timeout(GRACE_S):
                 return await self._found(call.dataset, call.who, call.request_id)
-        except (TimeoutError, Unavailable):
+        except (TimeoutError, Unavailable, Unreadable):
             return None

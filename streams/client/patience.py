@@ -12,7 +12,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.inputs import Undecodable
 from streams.client.request_notes import NOT_SENT, note_request
 from streams.client.requests import PreparedRequest, Wanted, unanswered, words
-from streams.errors import Refused, Unavailable
+from streams.errors import Refused, Unavailable, Unreadable
 from streams.service import Answer, Service
 
 _FIRST_PAUSE_S: Final = 0.05
@@ -82,6 +82,8 @@ async def answered(service: Service, call: PreparedRequest, wait: float) -> Answ
         try:
             async with asyncio.timeout(left + GRACE_S):
                 return await service.submit(call.source, call.body, wait=left)
+        except Unreadable as error:
+            raise unanswered(call, words(error)) from error
         except (RequestInvalid, Undecodable, Refused) as error:
             if heard:
                 note_request(error, call, NOT_SENT)

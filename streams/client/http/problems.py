@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import httpx
 import msgspec
 
@@ -9,13 +11,14 @@ from accountant.errors import RequestInvalid
 from accountant.records import DECODE_ERRORS
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from streams.errors import NotPermitted, Refused, Unauthenticated
+from streams.errors import NotPermitted, Refused, Unauthenticated, Unreadable
 from streams.settings import PREFIX
 
 
 class Problem(msgspec.Struct):
     """The parts of a problem that a client reads."""
 
+    status: int = 0
     error: str = "unknown"
     message: str = ""
     field: str | None = None
@@ -24,6 +27,10 @@ class Problem(msgspec.Struct):
     after: int | None = None
     decision: msgspec.Raw = msgspec.Raw(b"")
 
+
+_PROBLEM_JSON: Final = "application/problem+json"
+# What a gateway answers before it hands a body on.
+_UNTAKEN: Final = frozenset({400, 401, 403, 413, 422})
 
 _decode_problem = msgspec.json.Decoder(Problem).decode
 
@@ -34,6 +41,19 @@ def problem_of(response: httpx.Response) -> Problem:
         return _decode_problem(response.content)
     except DECODE_ERRORS:
         return Problem(message=response.reason_phrase)
+
+
+def is_untaken(response: httpx.Response, problem: Problem) -> bool:
+    """Tell whether an answer is a gateway's own word that it has not handed a body on.
+
+    What stands between may say the same status, after the gateway took the body.
+    """
+    return (
+        response.status_code in _UNTAKEN
+        and response.status_code == problem.status
+        and response.headers.get("content-type", "").partition(";")[0] == _PROBLEM_JSON
+        and problem.error != "unknown"
+    )
 
 
 def raised(status: int, problem: Problem, url: str, *, has_token: bool) -> Exception:
@@ -52,7 +72,12 @@ def raised(status: int, problem: Problem, url: str, *, has_token: bool) -> Excep
         return unauthenticated(url, has_token=has_token)
     if status == 403:
         return NotPermitted(f"{url} does not permit this: {problem.message or 'it says no more'}")
-    return Refused(f"{url} answered {status} ({problem.message}): is this a gateway's address?")
+    return stranger(url, f"{status} ({problem.message})")
+
+
+def stranger(url: str, what: str) -> Unreadable:
+    """Return the error of an answer that is no gateway's."""
+    return Unreadable(f"{url} answered {what}: is this a gateway's address?")
 
 
 def unauthenticated(url: str, *, has_token: bool) -> Unauthenticated:

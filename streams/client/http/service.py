@@ -30,9 +30,16 @@ from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import Bearer, is_this_machine, verification
 from streams.client.http.lasting_events import lasting_events
 from streams.client.http.me import Me, decode_me
-from streams.client.http.problems import Problem, check_certificate, problem_of, raised
+from streams.client.http.problems import (
+    Problem,
+    check_certificate,
+    is_untaken,
+    problem_of,
+    raised,
+    stranger,
+)
 from streams.client.requests import words
-from streams.errors import Gone, Refused, Unavailable
+from streams.errors import Gone, Refused, Unavailable, Unreadable
 from streams.logs import get_logger
 from streams.service import Answer, Readiness
 
@@ -128,6 +135,8 @@ class HttpService:
         problem = problem_of(response)
         if problem.decision:
             return Answer(decision=self._logged(problem.decision), partition=0)
+        if not is_untaken(response, problem):
+            raise self._stranger(f"{response.status_code} ({problem.message})")
         raise self._raised(response, problem)
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
@@ -263,8 +272,8 @@ class HttpService:
     def _raised(self, response: httpx.Response, problem: Problem) -> Exception:
         return raised(response.status_code, problem, self._url, has_token=self.has_token)
 
-    def _stranger(self, what: str) -> Refused:
-        return Refused(f"{self._url} answered {what}: is this a gateway's address?")
+    def _stranger(self, what: str) -> Unreadable:
+        return stranger(self._url, what)
 
     async def _check_stream(self, response: httpx.Response) -> None:
         if response.status_code != 200:

@@ -76,8 +76,10 @@ def serving(answer: Answered) -> Iterator[str]:
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_an_address_of_another_server_is_never_an_empty_ledger(stranger: str) -> None:
     with serving(STRANGERS[stranger]) as url, Accountant(url) as ledger:
-        for call in CALLS.values():
-            with pytest.raises(Refused, match="is this a gateway's address"):
+        for name, call in CALLS.items():
+            # What was sent to be recorded may have been: that alone is not known.
+            kind = Unanswered if name == "close" else Refused
+            with pytest.raises(kind, match="is this a gateway's address"):
                 call(ledger)
 
 
