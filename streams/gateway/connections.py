@@ -26,6 +26,9 @@ _log = get_logger(__name__)
 REQUEST_S: Final = 10.0
 """How long a connection may be without a whole request, while it is not being answered."""
 
+_NEW_S: Final = 1.0
+"""How long idle connections give way before one that could begin a request."""
+
 UNREAD_S: Final = 60.0
 """How long a client may take nothing of an answer that waits for it."""
 
@@ -117,11 +120,14 @@ class _Connection(H11Protocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if self.ends_by_itself or self.transport.get_write_buffer_size():
             return None
-        if cycle is None:
-            return Wait(False, self.since)
-        if cycle.response_complete:
-            return Wait(not self.conn.trailing_data[0], self.since)
-        return Wait(False, self.since) if cycle.more_body and not cycle.response_started else None
+        if cycle is not None and not cycle.response_complete:
+            return self.half() if cycle.more_body and not cycle.response_started else None
+        is_idle = cycle is not None and not self.conn.trailing_data[0]
+        return Wait(False, True, self.since) if is_idle else self.half()
+
+    def half(self) -> Wait:
+        """Return how it waits for the rest of a request."""
+        return Wait(time.monotonic() - self.since < _NEW_S, False, self.since)
 
     def give_way(self) -> None:
         """End at once."""
@@ -183,7 +189,7 @@ class _Encrypted(SSLProtocol):
     def wait(self) -> Wait | None:
         """Return how it waits for its client, also for the end of the handshake."""
         has_begun = cast("asyncio.Transport | None", self._inner.transport) is not None
-        return self._inner.wait() if has_begun else Wait(False, self._inner.since)
+        return self._inner.wait() if has_begun else self._inner.half()
 
     def give_way(self) -> None:
         """End at once."""

@@ -14,10 +14,12 @@ class Wait(NamedTuple):
     """How a connection waits for its client; those that sort first give way first.
 
     Attributes:
+        is_new: its request could begin so lately that it may be whole, and not yet read.
         is_idle: it has had its answer, and has begun no other request.
         since: when its request could begin, in seconds of the monotonic clock.
     """
 
+    is_new: bool
     is_idle: bool
     since: float
 
@@ -38,7 +40,8 @@ class Pool:
     """The places of a server's connections.
 
     Once three quarters are taken, a peer has an eighth of them at most: what exceeds it gives way,
-    the oldest incomplete request first. A connection that is being answered never does.
+    the oldest incomplete request first, then what is idle, and what is new last. A connection that
+    is being answered never does.
 
     Args:
         most: places.

@@ -86,8 +86,8 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @contextlib.asynccontextmanager
-async def connected(port: int) -> AsyncIterator[Connection]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def connected(port: int, source: str = "127.0.0.1") -> AsyncIterator[Connection]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
     try:
         yield reader, writer
     finally:
@@ -216,6 +216,23 @@ async def test_half_sent_headers_of_one_peer_keep_nobody_out() -> None:
         ends = [reader.at_eof() or reader.exception() is not None for reader, _ in halves]
         assert ends[0]
         assert 0 < ends.count(False) <= 30  # the newest of them
+
+
+async def test_idle_connections_give_way_to_new_ones_that_ask() -> None:
+    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+        for number in range(30):  # three quarters, of six addresses with all of their share
+            source = f"127.0.0.{1 + number % 6}"
+            idle = await opened.enter_async_context(connected(port, source))
+            assert await answered(idle) == b"done"
+        news = [await opened.enter_async_context(connected(port)) for _ in range(4)]
+        assert await asyncio.gather(*map(answered, news)) == [b"done"] * 4
+
+
+async def test_an_address_with_many_idle_connections_is_answered_on_a_new_one() -> None:
+    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+        for _ in range(45):
+            connection = await opened.enter_async_context(connected(port))
+            assert await answered(connection) == b"done"
 
 
 async def test_a_client_that_ignores_the_end_of_tls_does_not_end_the_server(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class Held:
 
 
 def half(at: float = 0.0) -> Wait:
-    return Wait(False, at)
+    return Wait(False, False, at)
 
 
 def held(pool: Pool, host: str, count: int, wait: Wait | None = None) -> list[Held]:
@@ -65,10 +65,18 @@ def test_what_is_being_answered_never_gives_way() -> None:
 
 def test_an_incomplete_request_gives_way_before_an_idle_connection() -> None:
     pool = Pool(MOST)
-    idle = held(pool, "10.0.0.1", SHARE - 1, Wait(True, 0.0))
+    idle = held(pool, "10.0.0.1", SHARE - 1, Wait(False, True, 0.0))
     halves = held(pool, "10.0.0.1", BUSY - SHARE + 2, half(5.0))
     assert alive(idle) == SHARE - 1
     assert alive(halves) == 1
+
+
+def test_an_idle_connection_gives_way_before_a_new_one() -> None:
+    pool = Pool(MOST)
+    idle = held(pool, "10.0.0.1", BUSY, Wait(False, True, 5.0))
+    new = held(pool, "10.0.0.1", 1, Wait(True, False, 9.0))
+    assert alive(new) == 1
+    assert alive(idle) == SHARE - 1
 
 
 def test_where_all_are_taken_the_peer_with_most_gives_way_to_another() -> None:
