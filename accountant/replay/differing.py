@@ -56,7 +56,7 @@ def check_row(partition: Partition, decision: Decision) -> bool:
         else iter([_Difference("sequence", sequence, decision.sequence)])
     )
     for field, in_row, in_log in differences:
-        raise _contradiction(
+        raise contradiction(
             f"the row of dataset {dataset} in `state` has {field} {in_row}; decision "
             f"{decision.partition_sequence} of the log has {in_log}"
         )
@@ -87,7 +87,7 @@ def check_rows_found(
         missing -= set(filter(None, map(partial(_as_sealed, partition), sealed[:-1])))
     for name in sorted(missing):
         ledger = partition.ledgers[name]
-        raise _contradiction(
+        raise contradiction(
             f"the row of dataset {name} in `state` has sequence {ledger.sequence}, decided at "
             f"{iso(ledger.changed_at)}; the log has no such decision at that time"
         )
@@ -102,7 +102,8 @@ def _as_sealed(partition: Partition, value: bytes) -> str | None:
     return row.dataset if row == now else None
 
 
-def _contradiction(what: str) -> RowContradictsLog:
+def contradiction(what: str) -> RowContradictsLog:
+    """Return the error of a row that is not as the log has it."""
     return RowContradictsLog(
         f"{what}. The checksums of the row are right, so it was changed on purpose. Nothing is "
         f"decided. Keep a copy and run `accountant audit`. {REMAKE_ROWS}"

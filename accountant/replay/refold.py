@@ -32,6 +32,7 @@ from accountant.records import (
 from accountant.records.limits.rows import is_level_row_key, level_row_key
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
+from accountant.replay.administered import check_administered
 from accountant.replay.apply import apply, remember, source_named
 from accountant.replay.differing import check_row, check_rows_found
 from accountant.replay.divided import miscounted_levels, take_level_row
@@ -271,6 +272,21 @@ class Refold:
         Raises: RowContradictsLog: a row has no such decision, or does not agree with it.
         """
         check_rows_found(self._partition, self.idle, found, sealed)
+
+    @property
+    def believes_rows(self) -> bool:
+        """Whether the state comes from rows."""
+        return self._row is not None
+
+    def check_administered(self, decisions: Iterable[bytes], sealed: Sequence[bytes]) -> None:
+        """Compare policies, members and limits in the rows with the decisions that set them.
+
+        Args:
+            decisions: all on records of administrators, in order, and perhaps others.
+            sealed: the rows that stand for an archived beginning of the log.
+        Raises: RowContradictsLog: a row differs.
+        """
+        check_administered(self._partition, decisions, sealed)
 
     def finish(self) -> Partition:
         """Return the state, after the last record is taken.

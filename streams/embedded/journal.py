@@ -17,6 +17,7 @@ from streams.embedded.checkpoints import NO_END, Checkpoints, End
 from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
 from streams.embedded.last_places import last_places
 from streams.embedded.ledger_file import (
+    ADMINISTERED,
     ROWS,
     connect_writer,
     crc_of,
@@ -202,6 +203,13 @@ class SqliteJournal:
         except apsw.Error as error:
             raise _translated(error) from error
         return found
+
+    async def administered(self) -> list[bytes]:
+        try:
+            rows: Any = self._connection.execute(ADMINISTERED)
+            return [bytes(value) for (value,) in rows]
+        except apsw.Error as error:
+            raise _translated(error) from error
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._inbox.seek(offsets)

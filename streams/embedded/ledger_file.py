@@ -32,6 +32,12 @@ T = TypeVar("T")
 ROWS: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state"
 """The start of a query for rows of `state`; it works also where damage changed a value's type."""
 
+ADMINISTERED: Final = """
+SELECT CAST(value AS BLOB) FROM decisions INDEXED BY decisions_of_admins
+WHERE instr(value, CAST('"source":{"topic":"admin"' AS BLOB)) ORDER BY sequence
+"""
+"""The query for the decisions on records of administrators, in order."""
+
 _NEW: Final = ".new"
 _PAGE: Final = 1_000  # decisions that a reader fetches at a time
 _WAL_BYTES: Final = 16 << 20  # SQLite cuts the WAL to this after a reader or a backup made it grow
@@ -41,6 +47,8 @@ CREATE TABLE decisions (
     sequence INTEGER PRIMARY KEY, decided_at INTEGER NOT NULL, value BLOB NOT NULL
 );
 CREATE INDEX decisions_by_time ON decisions (decided_at, sequence);
+CREATE INDEX decisions_of_admins ON decisions (sequence)
+WHERE instr(value, CAST('"source":{"topic":"admin"' AS BLOB));
 CREATE TABLE state (
     key BLOB PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL
 ) WITHOUT ROWID;

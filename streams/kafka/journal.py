@@ -119,6 +119,9 @@ class KafkaJournal:
     async def last_decisions(self, changed_at: Mapping[str, int]) -> None:
         """Nothing here finds them without reading the log."""
 
+    async def administered(self) -> None:
+        """Nothing here finds them without reading the log."""
+
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         reader = self._opened_reader
         await self._check_inputs(reader, offsets)

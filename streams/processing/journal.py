@@ -106,6 +106,13 @@ class Journal(Protocol):
         """
         ...
 
+    async def administered(self) -> list[bytes] | None:
+        """Return the decisions on records of administrators in order, perhaps others with them.
+
+        Returns: None where that would take a reading of the whole log.
+        """
+        ...
+
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         """Continue reading the inputs at the offsets that the log implies."""
         ...

@@ -67,10 +67,15 @@ async def _fold(journal: Journal, refold: Refold | SealedRefold, sleep: Sleep) -
         if taken % _YIELD_EVERY == 0:
             await sleep(0)
     partition = refold.finish()
-    if isinstance(refold, Refold) and refold.idle:
-        found, sealed = await journal.last_decisions(refold.idle), await journal.sealed()
+    if isinstance(refold, Refold) and refold.believes_rows:
+        sealed = await journal.sealed()
+        begin = () if sealed is None else sealed.state
+        found = await journal.last_decisions(refold.idle) if refold.idle else None
         if found is not None:
-            refold.check_idle(found, () if sealed is None else sealed.state)
+            refold.check_idle(found, begin)
+        administered = await journal.administered()
+        if administered is not None:
+            refold.check_administered(administered, begin)
     return partition
 
 

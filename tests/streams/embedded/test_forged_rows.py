@@ -118,13 +118,67 @@ def test_with_an_index_a_start_refuses_an_older_row(file: Path, clock: TestClock
         EmbeddedService.open(file, Settings(), clock=clock)
 
 
+MEMBER = b'{"dataset":"census","member":"ana"}'
+LIMIT = b'{"dataset":"census","scope":"team","name":"blue"}'
+
+
+@pytest.fixture
+def administered(file: Path, clock: TestClock) -> Path:
+    """A ledger whose owner has amended, set a member and a limit before the last decisions."""
+    policy = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6", "most_per_request": "0.1"}
+    with opened(file, clock) as ledger:
+        ledger.open("census", policy, by="owner", as_given=True)
+        assert ledger.amend("census", alert_at=["0.5"], by="owner").outcome == "amended"
+        done = ledger.set_member("census", "ana", roles=["analyst"], team="blue", by="owner")
+        assert done.outcome == "member_set"
+        done = ledger.set_limit("census", "team", "blue", part="0.5", by="owner")
+        assert done.outcome == "limit_set"
+        assert ledger.ask("census", "pure:0.01").granted
+        clock.pass_(seconds=PAST_WINDOW_AND_SKEW_S)
+        assert ledger.ask("census", "pure:0.01").granted
+    return file
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new", "said"),
+    [
+        (b"census", b'"unit":"person"', b'"unit":"household"', "policy.unit household"),
+        (b"census", b'"add_remove"', b'"replace"', "policy.neighbours replace"),
+        (b"census", b'"most_per_request":"0.1"', b'"most_per_request":"0.9"', "policy.most_per_"),
+        (b"census", b'"epsilon":"1"', b'"epsilon":"5"', "policy.epsilon 5"),
+        (b"census", b'"delta":"1e-6"', b'"delta":"1e-3"', "policy.delta 1e-3"),
+        (b"census", b'"alert_at":["0.5"]', b'"alert_at":["0.9"]', "policy.alert_at"),
+        (b"census", b'"opened_at":1', b'"opened_at":2', "opened_at"),
+        (b"census", b'"closed":false', b'"closed":true', "closed True"),
+        (MEMBER, b'"roles":["analyst"]', b'"roles":["auditor"]', "member ana"),
+        (MEMBER, b'"team":"blue"', b'"team":"gold"', "member ana"),
+        (LIMIT, b'"part":"0.5"', b'"part":"0.9"', "level team blue"),
+        (LIMIT, b'"counted_since":1', b'"counted_since":2', "level team blue"),
+    ],
+)
+def test_a_start_refuses_a_row_that_an_administrator_s_record_has_not_set(
+    administered: Path, clock: TestClock, key: bytes, old: bytes, new: bytes, said: str
+) -> None:
+    put(administered, forged(rows_of(administered), key, replaced(old, new)))
+    with pytest.raises(LogDamaged, match=said):
+        EmbeddedService.open(administered, Settings(), clock=clock)
+    assert audit(administered)[0] == 1
+
+
+def test_a_sound_ledger_with_members_and_limits_starts(
+    administered: Path, clock: TestClock
+) -> None:
+    with opened(administered, clock) as ledger:
+        assert ledger.ask("census", "pure:0.01").granted
+
+
 def test_an_archive_of_a_ledger_with_a_forged_row_is_refused(
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     fill(file, clock)
-    # Which no decision but the first has: a start does not look there.
-    put(file, forged(rows_of(file), b"survey", replaced(b'"opened_at":1', b'"opened_at":2')))
-    with pytest.raises(LogDamaged, match="dataset survey, field opened_at"):
+    # Which no decision has: a start does not look there.
+    put(file, forged(rows_of(file), b"survey", replaced(b'"crossed":', b'"crossed":1')))
+    with pytest.raises(LogDamaged, match="dataset survey, field crossed"):
         archive_file(file, clock, tmp_path / "old.jsonl.gz")
     assert not (tmp_path / "old.jsonl.gz").exists()
 

@@ -1,0 +1,166 @@
+"""Rows of `state` against what administrators' records have set: policies, members, limits.
+
+A dataset's last decision does not repeat them, so the decisions on all those records are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from accountant.errors import LogDamaged
+from accountant.ledger.levels.level import Key, Level, level_of, row_of
+from accountant.ledger.levels.setting import level_after_setting
+from accountant.ledger.snapshots import restored
+from accountant.partition import Partition
+from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
+from accountant.records.limits.rows import LevelRow
+from accountant.records.members import MemberRow
+from accountant.records.outcomes import Outcome
+from accountant.records.state_rows import decode_row
+from accountant.replay.differing import contradiction
+from accountant.replay.enrolled import members_set
+from accountant.times import from_iso
+
+
+class _Dataset(NamedTuple):
+    plan: CompiledPolicy
+    opened_at: int
+    closed: bool
+
+
+class _Difference(NamedTuple):
+    row: str
+    field: str
+    in_row: object
+    in_log: object
+
+
+def check_administered(
+    partition: Partition, decisions: Iterable[bytes], sealed: Sequence[bytes]
+) -> None:
+    """Compare rows with all that administrators' records have set.
+
+    Args:
+        decisions: in order, all on records of administrators among them.
+        sealed: the rows that stand for an archived beginning of the log.
+    Raises: RowContradictsLog: a row differs.
+    """
+    log = _Administered()
+    try:
+        for value in sealed[:-1]:
+            log.begin(decode_row(value))
+    except (*DECODE_ERRORS, ValueError) as error:
+        raise LogDamaged(f"the snapshot of the seal cannot be read: {error}") from error
+    for value in decisions:
+        with suppress(*DECODE_ERRORS):  # damage: what it has set is then missing
+            log.take(decode_decision(value))
+    for row, field, in_row, in_log in log.differences(partition):
+        raise contradiction(
+            f"the row of {row} in `state` has {field} {in_row}; the log has {in_log}"
+        )
+
+
+class _Administered:
+    """What administrators' records have set, without what grants have used."""
+
+    def __init__(self) -> None:
+        self._datasets = dict[str, _Dataset]()
+        self._sealed = dict[str, int]()  # number of a dataset's last decision before a seal
+        self._members = dict[tuple[str, str], MemberRow]()
+        self._levels = dict[Key, Level]()
+
+    def begin(self, row: object) -> None:
+        """Take a row of a seal's snapshot."""
+        if isinstance(row, Snapshot):
+            ledger = restored(row)
+            self._datasets[row.dataset] = _Dataset(ledger.plan, ledger.opened_at, ledger.closed)
+            self._sealed[row.dataset] = ledger.sequence
+        elif isinstance(row, MemberRow):
+            self._members[row.dataset, row.member] = row
+        elif isinstance(row, LevelRow):
+            level = level_of(row)
+            self._levels[level.key] = level
+
+    def take(self, decision: Decision) -> None:
+        """Take a decision, as `apply` does."""
+        dataset, sequence, at = decision.dataset, decision.sequence, from_iso(decision.decided_at)
+        if dataset is None or sequence is None or sequence <= self._sealed.get(dataset, 0):
+            return
+        before = self._datasets.get(dataset)
+        if decision.outcome in {Outcome.OPENED, Outcome.AMENDED}:
+            if decision.policy is None or decision.budget is None:
+                raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
+            plan = stored_plan(decision.policy, tuple(decision.budget.values()))
+            before = _Dataset(plan, before.opened_at if before else at, False)
+            self._datasets[dataset] = before
+        if before is None:
+            return  # its opening is missing, which `differences` tells
+        if decision.outcome is Outcome.CLOSED:
+            self._datasets[dataset] = before._replace(closed=True)
+        if decision.owners or decision.member is not None:
+            for name, row in members_set(decision):
+                self._members.pop((dataset, name), None)
+                if row is not None:
+                    self._members[dataset, name] = row
+        told = decision.limit
+        if told is not None:
+            key: Key = dataset, told.scope, "", told.name or ""
+            level = self._levels.get(key)
+            self._levels[key] = level_after_setting(level, dataset, told, before.plan, at, sequence)
+
+    def differences(self, partition: Partition) -> Iterator[_Difference]:
+        """Yield each field of a row that is not as the records have set it."""
+        for name, ledger in partition.ledgers.items():
+            due = self._datasets.get(name)
+            if due is None:
+                yield _Difference(
+                    f"dataset {name}", "sequence", ledger.sequence, "no opening of it"
+                )
+                continue
+            now = _Dataset(ledger.plan, ledger.opened_at, ledger.closed)
+            for field, in_row, in_log in _unequal(now, due):
+                yield _Difference(f"dataset {name}", field, in_row, in_log)
+        rows = {(row.dataset, row.member): row for row in partition.members}
+        for dataset, name in sorted({*rows, *self._members}):
+            member, wanted = rows.get((dataset, name)), self._members.get((dataset, name))
+            if member != wanted:
+                named = f"member {name} of dataset {dataset}"
+                yield _Difference(named, "row", _text(member), _text(wanted))
+        levels = {level.key: _limit(level) for level in partition.levels if level.rule is not None}
+        limits = {key: _limit(level) for key, level in self._levels.items() if level.rule}
+        for key in sorted({*levels, *limits}):
+            if levels.get(key) != limits.get(key):
+                dataset, scope, _, name = key
+                named = f"level {scope} {name}".rstrip() + f" of dataset {dataset}"
+                yield _Difference(named, "limit", levels.get(key), limits.get(key))
+
+
+def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object]]:
+    for field in due.plan.policy.__struct_fields__:
+        in_row, in_log = getattr(now.plan.policy, field), getattr(due.plan.policy, field)
+        if in_row != in_log:
+            yield f"policy.{field}", _text(in_row), _text(in_log)
+    for field, in_row, in_log in (
+        ("budget", now.plan.budget_wire, due.plan.budget_wire),
+        ("opened_at", now.opened_at, due.opened_at),
+        ("closed", now.closed, due.closed),
+    ):
+        if in_row != in_log:
+            yield field, in_row, in_log
+
+
+def _limit(level: Level) -> str:
+    """Return what a level's row has of its limit, without what was used under it."""
+    row = row_of(level)
+    return encode([row.limit, row.rule]).decode()
+
+
+def _text(value: object) -> str:
+    if value is None or value is msgspec.UNSET:
+        return "none"
+    return value if isinstance(value, str) else encode(value).decode()
