@@ -234,12 +234,13 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     # usage, which no decision waits for, /readyz has a note. Whom a door's limit refuses is told,
     # and so is whom it does not know, and who may not. An administrator's record has an alert.
     # Of a place of checkpoints that is late there is an alert, and a note. Bits of a hash are kept,
-    # and compared with a log.
+    # and compared with a log. A replaced ledger and an exchanged key have an alert each.
     unshown = {"privacy_filter_delta_spent", "privacy_usage_index_behind"}
     unshown |= {"privacy_usage_index_trouble", "privacy_http_limited_requests_total"}
     unshown |= {"privacy_http_authentications_total", "privacy_http_not_permitted_total"}
     unshown |= {"privacy_administrator_records_total"}
     unshown |= {"privacy_checkpoint_place_overdue_seconds", "privacy_partition_head"}
+    unshown |= {"privacy_checkpoint_key_differs", "privacy_ledgers_replaced"}
     assert documented - shown <= unshown, documented - shown
 
 

@@ -70,7 +70,7 @@ SCENARIOS: dict[str, tuple[dict[str, object], str]] = {
     "tight zcdp leaves claims no delta unless told": (
         TIGHT,
         """
-        approximate:0.01,1e-9                       exhausted
+        approximate:0.01,1e-9                       claim_not_accepted
         approximate:0.01,0                          granted
         pure:0.01 x486                              granted
         pure:0.01                                   exhausted
@@ -123,7 +123,7 @@ SCENARIOS: dict[str, tuple[dict[str, object], str]] = {
         """
         zcdp:0.001                                  claim_not_accepted
         gaussian:sigma=1000,sensitivity=1           claim_not_accepted
-        approximate:0.01,5.1e-7                     exhausted
+        approximate:0.01,5.1e-7                     claim_not_accepted
         approximate:0.01,5e-7                       granted
         approximate:0.01,1e-40                      exhausted
         pure:0.01 x146                              granted
@@ -159,7 +159,7 @@ SCENARIOS: dict[str, tuple[dict[str, object], str]] = {
         """
         ex_post:0.3                                 granted
         ex_post:0.1                                 exhausted
-        ex_post:0.1,1e-9                            exhausted
+        ex_post:0.1,1e-9                            claim_not_accepted
         487*pure:0.01                               granted
         pure:0.01                                   exhausted
         zcdp:0.001                                  exhausted

@@ -105,7 +105,7 @@ def test_an_audit_names_each_field_of_a_row_that_was_forged(world: World, kind: 
     for field, value in forgeries(rows[key]):
         if field.startswith("odometers."):
             continue  # they are computed at each start, and never read from a row
-        if kind == "partition" and field in ("version", "rules"):
+        if field == "version" or (kind == "partition" and field == "rules"):
             continue  # another maker's, which is refused before
         report = audited(world, with_right_checksum({**rows, key: value}))
         assert not report.ok, field
