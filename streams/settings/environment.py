@@ -96,6 +96,26 @@ def unknown_names(environ: Mapping[str, str], fields: Collection[str]) -> Unknow
     return Unknown(links, ignored, refused)
 
 
+def check_spellings(environ: Mapping[str, str], fields: Collection[str]) -> None:
+    """Check that no setting has two values, in two spellings.
+
+    Args:
+        fields: the names of the settings that are read.
+    Raises: Refused: it names both.
+    """
+    read = {f"{PREFIX}{field.upper()}" for field in fields}
+    found = dict[str, str]()
+    for name in sorted(environ):
+        if name.upper() not in read or is_service_link(name, environ[name]):
+            continue
+        other = found.setdefault(name.upper(), name)
+        if environ[other] != environ[name]:
+            raise Refused(
+                f"{other} and {name} are one setting, with two values: unset one of them, "
+                "since upper and lower case are the same"
+            )
+
+
 def _allowed(environ: Mapping[str, str]) -> frozenset[str]:
     texts = [value for name, value in environ.items() if name.upper() == ALLOWS]
     return frozenset(part.strip().upper() for text in texts for part in text.split(","))

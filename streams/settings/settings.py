@@ -29,6 +29,7 @@ from streams.settings.environment import (
     ANY,
     PREFIX,
     Unknown,
+    check_spellings,
     is_service_link,
     unknown_names,
 )
@@ -394,6 +395,7 @@ def unknown_now() -> Unknown:
 
 
 def _loaded(kind: type[Settings], given: dict[str, object]) -> Settings:
+    check_spellings(os.environ, kind.model_fields.keys() - kind.unused)
     try:
         return kind(**{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
     except ValidationError as error:

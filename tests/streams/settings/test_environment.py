@@ -13,7 +13,7 @@ import pytest
 from streams.client import Accountant
 from streams.errors import Refused
 from streams.settings import PREFIX, Settings, load, load_client, load_command, load_server
-from streams.settings.environment import is_service_link, unknown_names
+from streams.settings.environment import check_spellings, is_service_link, unknown_names
 
 FIELDS = Settings.model_fields
 NAMES = [field.upper() for field in FIELDS]
@@ -169,6 +169,38 @@ def test_clients_take_no_notice_of_what_they_do_not_use(
     monkeypatch.setenv("ACCOUNTANT_TOKEN", "two tokens")
     with pytest.raises(Refused, match="ACCOUNTANT_TOKEN"):
         load_client()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", ["", "another"])
+def test_two_spellings_of_a_setting_with_two_values_are_refused_and_both_are_named(
+    name: str, value: str
+) -> None:
+    one, other = f"{PREFIX}{name}", f"{PREFIX}{name}".lower()
+    for environ in ({one: SECRET, other: value}, {other: SECRET, one: value}):
+        with pytest.raises(Refused) as refused:
+            check_spellings(environ, FIELDS)
+        assert f"{one} and {other} are one setting" in str(refused.value)
+        assert SECRET not in str(refused.value)
+    check_spellings({one: SECRET, other: SECRET}, FIELDS)
+
+
+def test_whatever_reads_a_setting_refuses_it_in_two_spellings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_PORT", "8000")
+    monkeypatch.setenv("accountant_port", "tcp://10.0.0.1:8000")
+    assert load_server().port == 8000  # the other is a link of Kubernetes
+    monkeypatch.setenv("accountant_port", "9000")
+    for load_it in (load, load_server):
+        with pytest.raises(Refused, match="ACCOUNTANT_PORT and accountant_port"):
+            load_it()
+    assert load_command().port == 8000  # which does not read it
+    monkeypatch.setenv("ACCOUNTANT_URL", "https://one.example")
+    monkeypatch.setenv("Accountant_Url", "https://two.example")
+    for load_it in (load_command, load_client):
+        with pytest.raises(Refused, match="ACCOUNTANT_URL and Accountant_Url"):
+            load_it()
 
 
 @pytest.mark.parametrize("command", ["serve", "gateway", "worker"])
