@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import os
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
@@ -20,17 +19,16 @@ from streams.client.grants import (
     LOOK_S,
     OF_EACH_CALL,
     TAGGED_JSON,
+    AsyncGrant,
     Codec,
     Release,
     check_of_each_call,
     check_run_for,
     given_once,
-    only_granted,
 )
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Call, Reply, must_be_awaited
-from streams.client.request_notes import GRANTED, noted
 from streams.client.requests import PreparedRequest, Wanted
 from streams.client.stated import StatedClaim
 from streams.errors import AccountantWarning
@@ -50,8 +48,7 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         """Send a request until it is answered, the same bytes each time."""
         raise NotImplementedError
 
-    @contextlib.asynccontextmanager
-    async def grant(
+    def grant(
         self,
         dataset: str,
         claim: str | Claim | StatedClaim | Mapping[str, Any],
@@ -63,12 +60,15 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         request_id: str | UUID | None = None,
         via: str | None = None,
         wait: float = WAIT_S,
-    ) -> AsyncIterator[Reply]:
+    ) -> AsyncGrant:
         """As `Accountant.grant`."""
-        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
-        reply = only_granted(await self.replied(asked, wait), asked)
-        with noted(asked, GRANTED):
-            yield reply
+
+        async def ask() -> tuple[Wanted, Reply]:
+            how = (analyst, purpose, unit, neighbours, request_id, via)
+            asked = self.wanted(dataset, claim, *how)
+            return asked, await self.replied(asked, wait)
+
+        return AsyncGrant(ask)
 
     @must_be_awaited
     async def release(

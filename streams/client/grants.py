@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -36,6 +36,7 @@ from streams.client.request_notes import (
     IN_DOUBT,
     NOT_SENT,
     RELEASED,
+    OnError,
     note_request,
 )
 from streams.client.requests import PreparedRequest, Wanted, prepared
@@ -177,19 +178,17 @@ class Release:
         self._run = uuid4().hex
         self._known = NOT_SENT
 
-    @contextlib.contextmanager
-    def under_way(self) -> Iterator[None]:
+    def under_way(self) -> OnError:
         """Have every error of the block carry the request's id, and let a later call run it."""
-        try:
-            yield
-        except BaseException as error:
-            missing = isinstance(error, AnswerMissing)
-            note_request(error, self.call, GRANTED if missing else self._known)
-            if self._known is RELEASED:
-                # The error says what happened; what the store says of it comes second.
-                with contextlib.suppress(BudgetError):
-                    self._store.failed(self._asked.request, self._run)
-            raise
+        return OnError(self._ended_by)
+
+    def _ended_by(self, error: BaseException) -> None:
+        if self._known is RELEASED:
+            # The error says what happened; what the store says of it comes second.
+            with contextlib.suppress(Exception):
+                self._store.failed(self._asked.request, self._run)
+        missing = isinstance(error, AnswerMissing)
+        note_request(error, self.call, GRANTED if missing else self._known)
 
     def repeats(self) -> str | None:
         """Return what to warn of where this asks anew what was released before, else None."""
@@ -308,6 +307,40 @@ def asked_of(call: PreparedRequest, ledger: str) -> Asked:
         claim,
         asked.purpose,
     )
+
+
+class Grant:
+    """A `with` that is entered only where its request is granted.
+
+    Args:
+        ask: returns the request and its reply.
+    """
+
+    def __init__(self, ask: Callable[[], tuple[Wanted, Reply]]) -> None:
+        self._ask = ask
+
+    def __enter__(self) -> Reply:
+        self._asked, reply = self._ask()
+        return only_granted(reply, self._asked)
+
+    def __exit__(self, _: object, error: BaseException | None, _at: object) -> None:
+        if error is not None:
+            note_request(error, self._asked, GRANTED)
+
+
+class AsyncGrant:
+    """As `Grant`, for `async with`."""
+
+    def __init__(self, ask: Callable[[], Awaitable[tuple[Wanted, Reply]]]) -> None:
+        self._ask = ask
+
+    async def __aenter__(self) -> Reply:
+        self._asked, reply = await self._ask()
+        return only_granted(reply, self._asked)
+
+    async def __aexit__(self, _: object, error: BaseException | None, _at: object) -> None:
+        if error is not None:
+            note_request(error, self._asked, GRANTED)
 
 
 def only_granted(reply: Reply, call: Wanted) -> Reply:

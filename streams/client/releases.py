@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
@@ -20,16 +19,15 @@ from streams.client.grants import (
     OF_EACH_CALL,
     TAGGED_JSON,
     Codec,
+    Grant,
     Release,
     check_of_each_call,
     check_run_for,
     given_once,
-    only_granted,
 )
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Reply
-from streams.client.request_notes import GRANTED, noted
 from streams.client.requests import PreparedRequest, Wanted
 from streams.client.stated import StatedClaim
 from streams.errors import AccountantWarning
@@ -49,7 +47,6 @@ class Releases(LedgerMethods[Decision, Reply]):
         """Send a request until it is answered, the same bytes each time."""
         raise NotImplementedError
 
-    @contextlib.contextmanager
     def grant(
         self,
         dataset: str,
@@ -62,7 +59,7 @@ class Releases(LedgerMethods[Decision, Reply]):
         request_id: str | UUID | None = None,
         via: str | None = None,
         wait: float = WAIT_S,
-    ) -> Iterator[Reply]:
+    ) -> Grant:
         """Ask, and enter the `with` only where the mechanism may run: once, within it.
 
         The arguments are those of `ask`. What is within it runs for this grant alone: `release`
@@ -70,10 +67,13 @@ class Releases(LedgerMethods[Decision, Reply]):
 
         Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
         """
-        asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
-        reply = only_granted(self.replied(asked, wait), asked)
-        with noted(asked, GRANTED):
-            yield reply
+
+        def ask() -> tuple[Wanted, Reply]:
+            how = (analyst, purpose, unit, neighbours, request_id, via)
+            asked = self.wanted(dataset, claim, *how)
+            return asked, self.replied(asked, wait)
+
+        return Grant(ask)
 
     def release(
         self,

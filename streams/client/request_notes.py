@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Final
 
 from streams.client.requests import PreparedRequest, Wanted
@@ -17,27 +17,41 @@ RELEASED: Final = "charged; release again with this request_id, which is not cha
 def note_request(error: BaseException, call: PreparedRequest | Wanted, known: str) -> None:
     """Put the id of a request on an error, as its `request_id` and as a note.
 
-    A note that is there already knows more: it is of where the error was raised.
+    A note that is there already knows more: it is of where the error was raised. A class of a
+    user's own may take neither, by whatever error: the error itself is what leaves then.
     """
-    with contextlib.suppress(AttributeError, TypeError):  # a class may allow no attribute
+    with contextlib.suppress(Exception):
         error.request_id = call.request_id  # type: ignore[attr-defined]
-    said = f"request_id {call.request_id}: "
-    if any(str(note).startswith(said) for note in getattr(error, "__notes__", ())):
-        return
-    if isinstance(call, PreparedRequest) and call.source == "admin":
-        known = known.replace("charged", "recorded")
-    error.add_note(said + known)
+    with contextlib.suppress(Exception):
+        said = f"request_id {call.request_id}: "
+        if any(str(note).startswith(said) for note in getattr(error, "__notes__", ())):
+            return
+        if isinstance(call, PreparedRequest) and call.source == "admin":
+            known = known.replace("charged", "recorded")
+        BaseException.add_note(error, said + known)
 
 
-@contextlib.contextmanager
-def noted(call: PreparedRequest | Wanted, known: str = IN_DOUBT) -> Iterator[None]:
+class OnError:
+    """A block whose errors are handed to a function on their way out.
+
+    A generator's context sets the traceback of an error anew, which a frozen class refuses.
+    """
+
+    def __init__(self, tell: Callable[[BaseException], None]) -> None:
+        self._tell = tell
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, _at: object) -> None:
+        if error is not None:
+            self._tell(error)
+
+
+def noted(call: PreparedRequest | Wanted, known: str = IN_DOUBT) -> OnError:
     """Have every error that leaves the block carry the id of a request.
 
     Args:
         known: what is known within the block of its charge.
     """
-    try:
-        yield
-    except BaseException as error:
-        note_request(error, call, known)
-        raise
+    return OnError(lambda error: note_request(error, call, known))

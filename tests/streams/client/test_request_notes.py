@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import types
 from collections.abc import Awaitable, Callable, Iterator
@@ -133,6 +134,55 @@ def test_an_error_of_the_function_keeps_its_class_and_names_the_paid_request(
     assert back == 7
     assert spent(ledger) == "0.001"
     assert answers.unanswered() == []
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    """Takes no attribute, and so no note."""
+
+    why: str
+
+
+class TakesNoNotes(Exception):
+    def add_note(self, note: str, /) -> None:
+        raise RuntimeError(f"no note: {note}")
+
+
+class TakesNothing(Exception):
+    def __setattr__(self, name: str, value: object) -> None:
+        raise RuntimeError(name)
+
+
+UNUSUAL = [Frozen("mine"), TakesNoNotes("mine"), TakesNothing("mine")]
+
+
+@pytest.mark.parametrize("error", UNUSUAL, ids=lambda error: type(error).__name__)
+async def test_an_error_that_takes_no_note_leaves_and_its_run_has_failed(
+    error: Exception, url: str, clock: TestClock, answers: AnswerStore
+) -> None:
+    def fails() -> int:
+        raise error
+
+    with Accountant(url, clock=clock, analyst="ana") as ledger:
+        with pytest.raises(type(error)) as raised:
+            ledger.release("census", CLAIM, fails)
+        assert raised.value is error
+        with pytest.raises(type(error)) as raised, ledger.grant("census", CLAIM):
+            raise error
+        assert raised.value is error
+        (found,) = answers.unanswered()
+        mine = found.asked.request_id
+        assert ledger.release("census", CLAIM, lambda: 7, request_id=mine, wait=2) == 7
+    async with AsyncAccountant(url, clock=clock, analyst="ana") as awaited:
+        with pytest.raises(type(error)) as raised:
+            await awaited.release("census", CLAIM, fails, purpose="awaited")
+        assert raised.value is error
+        (found,) = answers.unanswered()
+        mine = found.asked.request_id
+        again = awaited.release(
+            "census", CLAIM, lambda: 7, request_id=mine, wait=2, purpose="awaited"
+        )
+        assert await again == 7
 
 
 def test_an_error_within_a_grant_names_the_paid_request(ledger: Accountant) -> None:
