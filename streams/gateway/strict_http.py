@@ -76,6 +76,9 @@ def _checked(request: h11.Request, head: bytes) -> h11.Request:
     lengths = _LENGTH.findall(head)
     if len(lengths) > 1 or any(not length.isdigit() for length in lengths):
         _refuse("Content-Length must be one number")
+    hosts = [value for name, value in request.headers if name == b"host" and value]
+    if any(_AUTHORITY.fullmatch(host.decode("latin-1")) is None for host in hosts):
+        _refuse("Host must be a name or an address, and a port if any")
     if _ABSOLUTE.match(request.target):
         return _in_origin_form(request)
     if not request.target.startswith(b"/") and request.target != b"*":
