@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import zlib
@@ -41,6 +42,7 @@ WHERE instr(value, CAST('"source":{"topic":"admin"' AS BLOB)) ORDER BY sequence
 _NEW: Final = ".new"
 _PAGE: Final = 1_000  # decisions that a reader fetches at a time
 _WAL_BYTES: Final = 16 << 20  # SQLite cuts the WAL to this after a reader or a backup made it grow
+_MOST_EPOCH: Final = 1 << 62
 _APPLICATION_ID: Final = 0x50424C31  # "PBL1": another program's file is refused
 _SCHEMA: Final = """
 CREATE TABLE decisions (
@@ -58,6 +60,12 @@ CREATE TABLE dead_letters (
 CREATE TABLE owner (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL);
 INSERT INTO owner VALUES (1, 0);
 """
+SEALED_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS sealed (
+    part TEXT NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (part, number)
+) WITHOUT ROWID
+"""
+"""The snapshot of a seal, only in a file of which something was archived."""
 
 
 def connect_writer(path: Path) -> apsw.Connection:
@@ -197,6 +205,51 @@ def _check_file(db: apsw.Connection, path: Path) -> None:
             f"{path} has format {made_by}, this version knows formats up to {FORMAT}: run the "
             "newer version"
         )
+    _check_schema(db, path)
+    _check_keys(db, path)
+
+
+def _check_schema(db: apsw.Connection, path: Path) -> None:
+    """Check that the file has no table, index, trigger or view but a ledger's own.
+
+    A trigger or a view could change what is stored, or hide it, while checksums stay right.
+
+    Raises: Refused.
+    """
+    found, due = _schema(db), _due_schema()
+    for name in sorted(found.keys() | due.keys()):
+        if found.get(name) != due.get(name) and not (name == "sealed" and name not in found):
+            what = "is missing" if name not in found else "is not as a ledger has it"
+            raise _damaged(path, f"{(found.get(name) or due[name])[0]} {name} {what}")
+
+
+def _schema(db: apsw.Connection) -> dict[str, tuple[str, str]]:
+    """Return the type and the text of each object in a file, without its white space."""
+    rows: Any = db.execute("SELECT name, type, sql FROM sqlite_schema")
+    return {str(name): (str(kind), " ".join(str(sql).split())) for name, kind, sql in rows}
+
+
+@functools.cache
+def _due_schema() -> dict[str, tuple[str, str]]:
+    with contextlib.closing(apsw.Connection(":memory:")) as db:
+        db.execute(_SCHEMA + SEALED_TABLE)
+        return _schema(db)
+
+
+def _check_keys(db: apsw.Connection, path: Path) -> None:
+    """Check what no reading of the log or of `state` in order would see.
+
+    Raises: Refused.
+    """
+    key = db.execute("SELECT quote(key) FROM state WHERE key < x'' LIMIT 1").get  # no blob
+    if key is not None:
+        raise _damaged(path, f"a row of `state` has the key {key}, which must be a blob")
+    first: Any = db.execute("SELECT min(sequence) FROM decisions").get
+    if first is not None and first < 0:
+        raise _damaged(path, f"decision {first} must have a number from 0 on")
+    owners: Any = db.execute("SELECT typeof(epoch), epoch FROM owner").fetchall()
+    if [kind for kind, _ in owners] != ["integer"] or not 0 <= owners[0][1] < _MOST_EPOCH:
+        raise _damaged(path, f"`owner` must hold one epoch, a whole number, got {owners}")
 
 
 def create(path: Path, genesis: Genesis, at: int, *, private: bool = False) -> None:

@@ -12,14 +12,9 @@ from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.records.operated.seals import Seal
 from accountant.replay.sealed import Sealed, counted_from, hash_of_lines, partition_row
 from accountant.views.tallies import add_kept
-from streams.embedded.ledger_file import numbered_decisions
+from streams.embedded.ledger_file import SEALED_TABLE, numbered_decisions
 from streams.index import Beginning, Reached
 
-_TABLE: Final = """
-CREATE TABLE IF NOT EXISTS sealed (
-    part TEXT NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (part, number)
-) WITHOUT ROWID
-"""
 _PARTS: Final = ("state", "usage")
 
 
@@ -40,7 +35,7 @@ def _values(db: apsw.Connection, part: str) -> Iterator[bytes]:
 
 def write_sealed(db: apsw.Connection, sealed: Sealed, archived: int) -> None:
     """Put a snapshot in place of the decisions up to `archived`, within the open transaction."""
-    db.execute(_TABLE)
+    db.execute(SEALED_TABLE)
     db.execute("DELETE FROM sealed")
     for part, lines in zip(_PARTS, sealed, strict=True):
         db.executemany("INSERT INTO sealed VALUES (?, ?, ?)", _numbered(part, lines))

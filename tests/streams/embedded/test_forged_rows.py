@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from streams.client import Accountant
 from streams.embedded.archives.sealed_log import first_kept
 from streams.embedded.ledger_file import reader
 from streams.embedded.service import EmbeddedService
+from streams.errors import Refused
 from streams.settings import Settings
 from tests.faults.forged_rows import forged, put, replaced, rows_of, with_right_checksum
 from tests.streams.embedded.archived import archive_file, fill, latest
@@ -201,3 +204,37 @@ def test_a_dataset_whose_last_decision_is_archived_starts_and_its_forged_row_doe
     with pytest.raises(LogDamaged, match="dataset old"):
         EmbeddedService.open(file, Settings(), clock=clock)
     assert audit(file)[0] == 1
+
+
+def test_a_file_with_a_foreign_or_missing_part_is_refused_and_the_part_named(
+    spent: Path, clock: TestClock
+) -> None:
+    sound = spent.read_bytes()
+    drop = "BEFORE INSERT ON decisions BEGIN SELECT raise(ignore); END"
+    for said, *statements in (
+        ("trigger t is not", f"CREATE TRIGGER t {drop}"),
+        ("table extra is not", "CREATE TABLE extra (x)"),
+        ("table decisions is not", "ALTER TABLE decisions ADD COLUMN x"),
+        ("index decisions_by_time is missing", "DROP INDEX decisions_by_time"),
+        ("index decisions_of_admins is not", "DROP INDEX decisions_of_admins",
+         "CREATE INDEX decisions_of_admins ON decisions (sequence) WHERE sequence < 0"),
+        ("table rows is not", "ALTER TABLE state RENAME TO rows",
+         "CREATE VIEW state AS SELECT * FROM rows"),
+        ("state. has the key 'census'",
+         "INSERT INTO state SELECT 'census', value, crc FROM state LIMIT 1"),
+        ("decision -1 must",
+         "INSERT INTO decisions SELECT -1, decided_at, value FROM decisions LIMIT 1"),
+        ("owner. must hold one epoch", "DELETE FROM owner"),
+        ("owner. must hold one epoch", "UPDATE owner SET epoch = 'abc'"),
+        ("owner. must hold one epoch", "UPDATE owner SET epoch = 9223372036854775807"),
+    ):  # fmt: skip
+        spent.write_bytes(sound)
+        with closing(sqlite3.connect(spent)) as db, db:
+            for statement in statements:
+                db.execute(statement)
+        with pytest.raises(Refused, match=f"is damaged: .*{said}"):
+            EmbeddedService.open(spent, Settings(), clock=clock)
+        code, out = audit(spent)
+        assert code == 4, out
+        spent.with_name(spent.name + "-wal").unlink(missing_ok=True)
+        spent.with_name(spent.name + "-shm").unlink(missing_ok=True)
