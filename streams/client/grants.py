@@ -143,6 +143,10 @@ def check_run_for(run: object, codec: Codec, *, awaited: bool) -> None:
 
     Raises: RequestInvalid.
     """
+    for name in Codec._fields:
+        if not callable(getattr(codec, name, None)):
+            rule = f"must be a Codec: two functions, `encode` and `decode`; {name} is none"
+            raise RequestInvalid("codec", rule, codec)
     check_run(run, awaited=awaited, kinds=storable_kinds() if codec == TAGGED_JSON else None)
 
 
@@ -271,6 +275,8 @@ class Release:
         """Return an answer as every retry will get it, where it can be stored."""
         try:
             data = self._codec.encode(answer)
+            if not isinstance(data, bytes):
+                raise TypeError(f"the codec's encode returned {type(data).__name__}, not bytes")
             return Encoded(data, self._codec.decode(data))
         except Exception as error:
             return Encoded(

@@ -14,11 +14,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from accountant.errors import RequestInvalid
 from streams.client import (
     Accountant,
+    AccountantWarning,
     AnswerMissing,
     AnswerStore,
     AsyncAccountant,
@@ -349,3 +352,30 @@ def test_a_process_is_told_from_another_that_has_its_number() -> None:
     assert has_ended(other)  # ended, and not yet waited for
     child.communicate()
     assert has_ended(other)
+
+
+NO_CODECS: list[Any] = [None, "json", json, (str, str), (), Codec(None, 1)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("codec", NO_CODECS)
+async def test_what_is_no_codec_is_told_before_anything_is_charged(
+    ledger: Accountant, clock: TestClock, codec: Any
+) -> None:
+    with pytest.raises(RequestInvalid, match="codec must be a Codec"):
+        ledger.release("census", HALF, lambda: 1, codec=codec)
+    async with AsyncAccountant(ledger.url, clock=clock, analyst="ana") as awaited:
+        with pytest.raises(RequestInvalid, match="codec must be a Codec"):
+            await awaited.release("census", HALF, lambda: 1, codec=codec)
+    view = ledger.dataset("census")
+    assert view is not None
+    assert str(view.totals["epsilon"]) == "0"
+
+
+@pytest.mark.parametrize("encoded", ["text", None, 5, [b"parts"]], ids=repr)
+def test_what_a_codec_does_not_make_bytes_of_is_returned_once(
+    ledger: Accountant, encoded: Any
+) -> None:
+    codec = Codec(lambda _: encoded, lambda data: data)
+    with pytest.warns(AccountantWarning, match="not stored: the codec's encode returned"):
+        got = ledger.release("census", HALF, lambda: {"mine"}, codec=codec)
+    assert got == {"mine"}
