@@ -29,6 +29,7 @@ from streams.client.answers.store import (
     StillRunning,
     Stored,
     Turn,
+    ledger_name,
 )
 from streams.client.reply import Reply
 from streams.client.request_notes import (
@@ -175,10 +176,10 @@ class Release:
         self.call = call
         self._store = store
         self._codec = codec
-        self._ledger = ledger
+        self._ledger = ledger_name(ledger)
         self._until = time.monotonic() + wait
         self._once = once
-        self._asked = asked_of(call, ledger)
+        self._asked = asked_of(call, self._ledger)
         self._run = uuid4().hex
         self._known = NOT_SENT
 

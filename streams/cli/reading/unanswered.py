@@ -10,7 +10,7 @@ import msgspec
 from accountant.errors import BudgetError
 from accountant.times import iso
 from streams.cli.reading.connected import connected, settings_for
-from streams.client.answers.store import AnswerStore, OpenRequest
+from streams.client.answers.store import AnswerStore, OpenRequest, ledger_name
 from streams.client.connect import settled
 
 
@@ -39,7 +39,7 @@ def unanswered_releases(
         analyst: theirs alone; None for those of everybody.
     Raises: Refused: the store cannot be used.
     """
-    address = settled(settings_for(url, token_file)).url
+    address = ledger_name(settled(settings_for(url, token_file)).url)
     found = [
         each
         for each in AnswerStore().unanswered()

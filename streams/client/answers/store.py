@@ -396,6 +396,12 @@ class AnswerStore:
             raise Refused(f"others may read or write {self.path}: run `chmod 600 {self.path}`")
 
 
+def ledger_name(address: str) -> str:
+    """Return what a store calls the ledger of an address: a file is the same by every link."""
+    scheme, slashes, path = address.partition("sqlite:///")
+    return f"{slashes}{os.path.realpath(path)}" if slashes and not scheme else address
+
+
 def default_path() -> Path:
     """Return where answers are kept unless a program says otherwise.
 

@@ -270,3 +270,16 @@ def test_a_stored_name_needs_no_decision(ledger: Accountant, answers: AnswerStor
     ledger.release("census", CLAIM, lambda: 8, once=NAME)
     assert ledger.dataset("census") == view
     assert encode_answer(7) == b"7"
+
+
+def test_a_name_is_the_same_by_every_link_to_the_file(
+    file: Path, clock: TestClock, draws: Draws
+) -> None:
+    link = file.parent / "link.db"
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+        assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+        link.symlink_to(file)
+        with Accountant(f"sqlite:///{link}", clock=clock, analyst="ana") as linked:
+            assert linked.release("census", CLAIM, draws, once=NAME) == 1001
+    assert draws.count == 1
