@@ -98,7 +98,8 @@ class OwnerMethods(Generic[D_co]):
 
         Args:
             policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
-            owners: who may decide about it from then on; without them `by` alone.
+            owners: who may decide about it from then on; without them `by` alone. A dataset that
+                is open keeps its own, which are not compared: `members` tells them.
             as_given: neither the cap nor basic composition is proposed.
         Raises: PolicyDiffers: the dataset was opened under another policy.
         """
