@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from accountant.errors import LogDamaged
-from streams.cli.root import app
 from streams.client import Accountant
 from streams.embedded.archives.sealed_log import first_kept
 from streams.embedded.ledger_file import reader
@@ -54,8 +54,9 @@ def spent(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Path:
 
 
 def audit(file: Path) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["audit", str(file)])
-    return done.exit_code, " ".join(done.output.split())
+    command = [sys.executable, "-m", "streams.cli", "audit", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, " ".join(f"{done.stdout} {done.stderr}".split())
 
 
 def test_a_sound_ledger_starts_and_passes_audit(spent: Path, clock: TestClock) -> None:

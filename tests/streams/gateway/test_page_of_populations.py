@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from streams.cli.dataset import app
 from streams.gateway.pages.paths import dataset_page
 from tests.streams.gateway.access.roles_door import RolesDoor
 from tests.streams.gateway.door import Door
@@ -89,6 +90,9 @@ def joint_of(known: RolesDoor, name: str) -> tuple[str | None, str | None]:
 def command(known: RolesDoor, name: str, *arguments: str) -> str:
     """Return what `accountant dataset` prints for somebody."""
     token = {"ACCOUNTANT_TOKEN": known.tokens[name], "COLUMNS": "300"}
-    done = CliRunner().invoke(app, [*arguments, "--url", known.url], env=token)
-    assert done.exit_code == 0, done.output
+    command = [sys.executable, "-m", "streams.cli", "dataset", *arguments, "--url", known.url]
+    done = subprocess.run(
+        command, env=os.environ | token, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
     return done.stdout

@@ -52,7 +52,7 @@ def test_ten_tenths_fit_and_the_eleventh_is_refused_with_what_is_left(door: Door
         ({"unit": "household"}, (200, "refused", "unit_mismatch")),
         (
             {"claim": {"type": "approximate", "epsilon": "0.1", "delta": "1e-9"}},
-            (200, "refused", "exhausted"),
+            (200, "refused", "claim_not_accepted"),
         ),
     ],
 )
