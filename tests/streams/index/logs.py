@@ -14,7 +14,7 @@ from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
 
 DAY_MS = 86_400_000
-PURPOSES = ("", "a,b", 'say "x"\nno\x00w', "α: β@γ", "(others)")
+PURPOSES = ("", "a,b", 'say "x" \\u0000', "α: β@γ", "(others)")
 
 
 class ListedLog:
