@@ -208,7 +208,6 @@ def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
         )
     if choice.fit.count == 0:
         _explain_cap(choice, claim)
-        _explain_delta(choice, claim)
 
 
 def _at(choice: FilterChoice) -> str:
@@ -239,6 +238,13 @@ def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
         fail(Exit.FAILED, f"filter {kind.name} cannot take this batch: {what}", hint=hint)
     cost = price(asked, kind.needs)
     missing = [s for s, a in zip(kind.needs, cost.amounts, strict=True) if a == INFINITE]
+    if not missing:
+        fail(
+            Exit.FAILED,
+            f"{claim_text(claim)} never fits: its delta is above all that claims may have "
+            "of the budget's",
+            hint="a larger --delta, and more of it for claims by --delta-for-claims",
+        )
     fail(
         Exit.FAILED,
         f"filter {kind.name} cannot take {claim_text(claim)}: it has no "
@@ -265,26 +271,6 @@ def _explain_cap(choice: FilterChoice, claim: Claim) -> None:
 def _sum(name: str) -> str:
     family, _, member = name.partition("_")
     return f"pure epsilon of at most {member}" if family == "within" else f"finite {name}"
-
-
-def _explain_delta(choice: FilterChoice, claim: Claim) -> None:
-    """Say so where a claim's delta is all that keeps it from fitting."""
-    from accountant.amounts import format_units
-    from accountant.claims import checked
-    from accountant.claims.price import price
-
-    assert choice.plan is not None
-    needs = choice.plan.kind.needs
-    if "delta" not in needs:
-        return
-    at = needs.index("delta")
-    cost = price(checked(claim), needs)
-    if cost.amounts[at] and not choice.plan.capacity[at]:
-        say(
-            f"the claim has delta {format_units(cost.amounts[at])}, and no part of the "
-            "budget's delta is for claims: add --delta-for-claims, a part of --delta",
-            err=True,
-        )
 
 
 def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:

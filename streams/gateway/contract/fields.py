@@ -130,11 +130,8 @@ def _between(least: int, most: int) -> JsonSchema:
     return {"type": "integer", "minimum": least, "maximum": most}
 
 
-_NOTE: Final[JsonSchema] = {
-    "type": "string",
-    "maxLength": MOST_PURPOSE,
-    "pattern": _whole(PLAIN_PATTERN),
-}
+_PLAIN: Final[JsonSchema] = {"type": "string", "pattern": _whole(PLAIN_PATTERN)}
+_NOTE: Final[JsonSchema] = _PLAIN | {"maxLength": MOST_PURPOSE}
 _SUMS: Final[JsonSchema] = {"type": "object", "additionalProperties": reference("LedgerAmount")}
 _OWNERS: Final[JsonSchema] = _listed("Name", MOST_OWNERS_NAMED, 1) | {"uniqueItems": True}
 _MEMBER: Final[dict[str, JsonSchema]] = {
@@ -216,6 +213,8 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Membership": _MEMBER,
     "Me": {"name": reference("Name")},
     "Open": {"owners": _OWNERS},
+    # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
+    **dict.fromkeys(("MechanismRequest", "PreviewRequest"), {"unit": _PLAIN}),
     "SetLimit": {
         **_LEVEL,
         **dict.fromkeys(("part", "reserved"), reference("Ratio")),

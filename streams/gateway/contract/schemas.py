@@ -131,6 +131,11 @@ _OF_LEVELS: Final = (
 )
 
 
+_ANALYST_IF_VIA: Final[JsonSchema] = {
+    "via": {"required": ["analyst"], "properties": {"analyst": {"type": "string"}}}
+}
+
+
 def components() -> dict[str, JsonSchema]:
     """Return the schemas of the document by name."""
     types = (MechanismRequest, PreviewRequest, Open, Amend, Close, SetMember, SetLimit, *_ANSWERS)
@@ -145,6 +150,7 @@ def components() -> dict[str, JsonSchema]:
         for field, schema in fields.items():
             fields[field] = never_null(schema)
     found["LimitPolicy"] = _budget_of(found["Policy"])
+    found["PreviewRequest"]["dependentSchemas"] = _ANALYST_IF_VIA
     for by, rule in USAGE_BY.items():
         found[f"UsageBy{by.title()}"] = _usage_by(found["UsageView"], by, rule)
     return PRIMITIVES | found

@@ -23,7 +23,7 @@ from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy
 from accountant.records.outcomes import Outcome, Reason
 from tests.accountant.filters.policies import POLICIES, opened
-from tests.accountant.filters.rules import RULES, Limits, single
+from tests.accountant.filters.rules import RULES, Limits, delta, single
 from tests.accountant.strategies import batches, claims, ex_posts
 from tests.nightly import rounds
 
@@ -52,6 +52,16 @@ def fits_clearly(limits: Limits) -> bool:
     return all(value <= limit * LOOSE for value, limit in limits)
 
 
+def has_too_much_delta(policy: Policy, claim: c.Claim) -> bool:
+    """Tell whether a mechanism has more delta than all claims: no other epsilon makes it fit."""
+    for each, _ in single(claim):
+        own = delta([(each, 1)])
+        limits = RULES[policy.filter](policy, [(each, 1)]) or []
+        if any(value == own > limit for value, limit in limits):
+            return True
+    return False
+
+
 def play(policy: Policy, sequence: list[c.Claim]) -> Ledger:
     """Ask one claim after another, and hold each answer against the rule."""
     rule = RULES[policy.filter]
@@ -70,9 +80,10 @@ def play(policy: Policy, sequence: list[c.Claim]) -> Ledger:
             ran = asked
             check_cost(before, ledger, verdict.cost)
         elif verdict.reason is Reason.CLAIM_NOT_ACCEPTED:
-            assert due is None
+            assert due is None or has_too_much_delta(policy, claim)
         else:
             assert verdict.reason is Reason.EXHAUSTED
+            assert not has_too_much_delta(policy, claim)
             assert due is None or not fits_clearly(due)
         if verdict.outcome is not Outcome.GRANTED:
             assert (ledger.totals, ledger.mechanisms) == (before.totals, before.mechanisms)

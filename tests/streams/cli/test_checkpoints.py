@@ -337,7 +337,7 @@ def test_a_key_is_rotated_and_the_old_one_no_more_believed(opened, kept, tmp_pat
     sound = audited(opened, kept)  # with the first key alone
     assert sound.code == 0, sound.out
     assert "key partition 0, decision 8 at" in sound.out
-    assert f"{new} after {kept}: yearly" in " ".join(sound.out.split())
+    assert f"{new} after {kept}, which has signed this: yearly" in " ".join(sound.out.split())
     assert "4 checkpoints agree" in sound.out
     ask(opened, 1)
     opened("head", "--key", "key", "--to", "kept")  # as a thief would
@@ -357,7 +357,7 @@ def test_a_lost_key_is_told_and_the_new_one_must_be_given(opened, kept):
     assert "none of the known keys has signed it" in alone.out
     both = opened("audit", "--checkpoints", "kept", "--key", kept, "--key", new)
     assert both.code == 0, both.out
-    assert "which has not signed this: stolen" in " ".join(both.out.split())
+    assert f"{new} after {kept} (unsigned): stolen" in " ".join(both.out.split())
 
 
 def test_a_rotation_names_the_key_before_it(opened, kept):

@@ -243,7 +243,8 @@ def test_not_even_one_fits(accountant):
 def test_a_delta_that_claims_may_not_spend_is_named(accountant):
     claim = ("--claim", "approximate:0.01,1e-9")
     done = accountant("fits", *BUDGET, *claim)
-    assert (done.code, done.out.strip()) == (1, "0")
+    assert (done.code, done.out) == (1, "")
+    assert "its delta is above all that claims may have" in done.err
     assert "--delta-for-claims" in done.err
     more = accountant("fits", *BUDGET, "--delta-for-claims", "5e-7", *claim)
     assert (more.code, more.out.strip()) == (0, "458")

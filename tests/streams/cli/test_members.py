@@ -326,12 +326,12 @@ def test_a_policy_of_a_file_is_closed_by_a_token_too(door: KnownServe, accountan
     door.done("ben", "ask", "survey", "pure:0.1")
 
 
-def test_through_a_door_the_sum_is_of_what_is_seen_and_says_so(door: KnownServe) -> None:
+def test_through_a_door_the_sum_is_of_all_and_names_what_is_seen(door: KnownServe) -> None:
     for name in ("city-1", "city-2"):
         door.done("root", "dataset", "open", name, *POLICY, "--population", "city")
     door.done(*("root", "member", "set", "city-1", "ana", "--role", "analyst"))
     where = ("--url", door.url)
-    mine = "city: ε = 1, δ = 0 together (city-1); of the datasets that you see"
+    mine = "city: ε = 2, δ = 0 together (city-1 and 1 other dataset)"
     assert f"population {mine}" in door.done("ana", "dataset", "list", *where).out
     assert mine in " ".join(door.done("ana", "dataset", "show", "city-1", *where).out.split())
     whole = door.done("root", "dataset", "list", *where).out

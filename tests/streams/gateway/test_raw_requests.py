@@ -30,13 +30,13 @@ def exchanged(door: Door, *pieces: bytes) -> bytes:
     """Return all that a connection answers until the server ends it."""
     host, _, port = door.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
-        for piece in pieces:
-            connection.sendall(piece)
         said = b""
         try:
+            for piece in pieces:
+                connection.sendall(piece)
             while piece := connection.recv(65_536):
                 said += piece
-        except ConnectionResetError:
+        except (ConnectionResetError, BrokenPipeError):
             pass
         return said
 
