@@ -45,6 +45,7 @@ def check_maker(value: Value) -> None:
     """
     version = _decode_mark(value).version
     if version < FORMAT:
+        msgspec.json.decode(value)  # garbage is no record, of whatever version
         raise MadeByUnreleased
     if version > FORMAT:
         raise MadeByNewer("version", version, FORMAT)

@@ -13,6 +13,7 @@ from accountant.policy import Neighbours
 from accountant.records.inputs import Undecodable, _parse, canonical
 from accountant.records.names import check_name
 from accountant.records.outcomes import Reason
+from accountant.records.texts import check_texts, may_break
 from accountant.records.translate import translate
 
 
@@ -60,7 +61,9 @@ def check_preview(value: bytes) -> PreviewRequest:
     except (msgspec.DecodeError, RecursionError):
         _parse(body)
         raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
-    _parse(body)
+    parsed = _parse(body)
+    if may_break(body):
+        check_texts(parsed)
     try:
         checked(asked.claim)
     except RequestInvalid as error:

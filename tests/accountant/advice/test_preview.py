@@ -154,6 +154,8 @@ def test_a_body_is_read_as_a_request_s_is() -> None:
         ({"neighbours": "both"}, "neighbours"),
         ({"analyst": "no name"}, "analyst"),
         ({"purpose": "census"}, "purpose"),
+        ({"unit": "per\u2028son"}, "unit"),
+        ({"claim": {"type": "pure", "epsilon": "0.1\u0007"}}, "claim.epsilon"),
     ],
 )
 def test_a_body_that_breaks_a_rule_is_told_which(change: dict[str, object], field: str) -> None:
