@@ -10,8 +10,9 @@ from accountant.claims.price import Price, price
 from accountant.filters import BesideBasic
 from accountant.ledger.never import never_fits
 from accountant.ledger.snapshots import totals_from
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled import CompiledPolicy
 from accountant.views.datasets import DatasetView
+from accountant.views.ledgers import plan_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def budget_of(view: DatasetView) -> Budget:
 
     Raises: LogDamaged: the view does not fit its own policy.
     """
-    plan = stored_plan(view.policy, tuple(view.budget.values()))
+    plan = plan_of(view)
     _, totals = totals_from(plan, view.totals, view.rounded_up)
     return Budget(plan, totals[: plan.width], view.closed or view.halted)
 

@@ -38,7 +38,8 @@ def administer(
         if record.policy is not None:
             return _lower(ledger, record.policy, at)
         return _amend(ledger, record, at)
-    closed = _after_decision(ledger, at, closed=True)
+    closed_at = at if ledger.plan.dates_grants else 0
+    closed = _after_decision(ledger, at, closed=True, closed_at=closed_at)
     return closed, Verdict(Outcome.CLOSED), {}
 
 

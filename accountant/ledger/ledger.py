@@ -31,6 +31,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         owners, members: how many of its members are owners, and how many there are.
         granted_at: milliseconds of the first grant, 0 before it; only of datasets whose policy
             names a population.
+        closed_at: milliseconds of its closing, 0 before it; only of such datasets, too.
         levels, limits: how many rows of levels it has, and how many limits are in force.
     """
 
@@ -53,6 +54,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     granted_at: int = 0
     levels: int = 0
     limits: int = 0
+    closed_at: int = 0
 
     @classmethod
     def opened(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:

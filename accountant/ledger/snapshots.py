@@ -47,6 +47,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         granted_at=ledger.granted_at or msgspec.UNSET,
         levels=ledger.levels or msgspec.UNSET,
         limits=ledger.limits or msgspec.UNSET,
+        closed_at=ledger.closed_at or msgspec.UNSET,
     )
 
 
@@ -77,6 +78,7 @@ def restored(row: Snapshot) -> Ledger:
         granted_at=row.granted_at or 0,
         levels=row.levels or 0,
         limits=row.limits or 0,
+        closed_at=row.closed_at or 0,
     )
 
 

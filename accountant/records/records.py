@@ -186,7 +186,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
         rounded_up: as of `Decision`.
         halted: true, or left out.
         owners, members: how many owners, and rows of members, the dataset has.
-        granted_at: milliseconds of the first grant, kept of datasets with a `population`.
+        granted_at, closed_at: milliseconds of the first grant and of the closing, kept of datasets
+            with a `population`.
         levels, limits: how many rows of levels the dataset has, and how many limits in force.
     """
 
@@ -210,6 +211,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     granted_at: int | msgspec.UnsetType = msgspec.UNSET
     levels: int | msgspec.UnsetType = msgspec.UNSET
     limits: int | msgspec.UnsetType = msgspec.UNSET
+    closed_at: int | msgspec.UnsetType = msgspec.UNSET
 
 
 encode = msgspec.json.Encoder().encode

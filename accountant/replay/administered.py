@@ -9,21 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-import msgspec
-
 from accountant.errors import LogDamaged
+from accountant.ledger import Ledger
 from accountant.ledger.levels.level import Key, Level, level_of, row_of
 from accountant.ledger.levels.setting import level_after_setting
 from accountant.ledger.snapshots import restored
 from accountant.partition import Partition
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
 from accountant.records.limits.rows import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row
+from accountant.replay.apply import plan_set
 from accountant.replay.differing import contradiction
 from accountant.replay.enrolled import members_set
+from accountant.replay.plain import plain
 from accountant.times import from_iso
 
 
@@ -31,6 +32,11 @@ class _Dataset(NamedTuple):
     plan: CompiledPolicy
     opened_at: int
     closed: bool
+    closed_at: int = 0
+
+
+def _dataset_of(ledger: Ledger) -> _Dataset:
+    return _Dataset(ledger.plan, ledger.opened_at, ledger.closed, ledger.closed_at)
 
 
 class _Difference(NamedTuple):
@@ -61,7 +67,7 @@ def check_administered(
             log.take(decode_decision(value))
     for row, field, in_row, in_log in log.differences(partition):
         raise contradiction(
-            f"the row of {row} in `state` has {field} {in_row}; the log has {in_log}"
+            f"the row of {row} in `state` has {field} {plain(in_row)}; the log has {plain(in_log)}"
         )
 
 
@@ -78,7 +84,7 @@ class _Administered:
         """Take a row of a seal's snapshot."""
         if isinstance(row, Snapshot):
             ledger = restored(row)
-            self._datasets[row.dataset] = _Dataset(ledger.plan, ledger.opened_at, ledger.closed)
+            self._datasets[row.dataset] = _dataset_of(ledger)
             self._sealed[row.dataset] = ledger.sequence
         elif isinstance(row, MemberRow):
             self._members[row.dataset, row.member] = row
@@ -93,15 +99,14 @@ class _Administered:
             return
         before = self._datasets.get(dataset)
         if decision.outcome in {Outcome.OPENED, Outcome.AMENDED}:
-            if decision.policy is None or decision.budget is None:
-                raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
-            plan = stored_plan(decision.policy, tuple(decision.budget.values()))
+            plan = plan_set(decision)
             before = _Dataset(plan, before.opened_at if before else at, False)
             self._datasets[dataset] = before
         if before is None:
             return  # its opening is missing, which `differences` tells
         if decision.outcome is Outcome.CLOSED:
-            self._datasets[dataset] = before._replace(closed=True)
+            closed_at = at if before.plan.dates_grants else 0
+            self._datasets[dataset] = before._replace(closed=True, closed_at=closed_at)
         if decision.owners or decision.member is not None:
             for name, row in members_set(decision):
                 self._members.pop((dataset, name), None)
@@ -122,15 +127,14 @@ class _Administered:
                     f"dataset {name}", "sequence", ledger.sequence, "no opening of it"
                 )
                 continue
-            now = _Dataset(ledger.plan, ledger.opened_at, ledger.closed)
-            for field, in_row, in_log in _unequal(now, due):
+            for field, in_row, in_log in _unequal(_dataset_of(ledger), due):
                 yield _Difference(f"dataset {name}", field, in_row, in_log)
         rows = {(row.dataset, row.member): row for row in partition.members}
         for dataset, name in sorted({*rows, *self._members}):
             member, wanted = rows.get((dataset, name)), self._members.get((dataset, name))
             if member != wanted:
                 named = f"member {name} of dataset {dataset}"
-                yield _Difference(named, "row", _text(member), _text(wanted))
+                yield _Difference(named, "row", member, wanted)
         levels = {level.key: _limit(level) for level in partition.levels if level.rule is not None}
         limits = {key: _limit(level) for key, level in self._levels.items() if level.rule}
         for key in sorted({*levels, *limits}):
@@ -144,11 +148,12 @@ def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object
     for field in due.plan.policy.__struct_fields__:
         in_row, in_log = getattr(now.plan.policy, field), getattr(due.plan.policy, field)
         if in_row != in_log:
-            yield f"policy.{field}", _text(in_row), _text(in_log)
+            yield f"policy.{field}", in_row, in_log
     for field, in_row, in_log in (
         ("budget", now.plan.budget_wire, due.plan.budget_wire),
         ("opened_at", now.opened_at, due.opened_at),
         ("closed", now.closed, due.closed),
+        ("closed_at", now.closed_at, due.closed_at),
     ):
         if in_row != in_log:
             yield field, in_row, in_log
@@ -158,9 +163,3 @@ def _limit(level: Level) -> str:
     """Return what a level's row has of its limit, without what was used under it."""
     row = row_of(level)
     return encode([row.limit, row.rule]).decode()
-
-
-def _text(value: object) -> str:
-    if value is None or value is msgspec.UNSET:
-        return "none"
-    return value if isinstance(value, str) else encode(value).decode()

@@ -14,7 +14,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import Remembered, decode_identity, id_key
-from accountant.policy.compiled import stored_plan
+from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision, Source
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.divided import take_levels
@@ -80,12 +80,20 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
     partition.ledgers[decision.dataset] = after
 
 
+def plan_set(decision: Decision) -> CompiledPolicy:
+    """Return the policy that an opening or an amendment sets.
+
+    Raises: LogDamaged: the decision has none, or one that its budget does not fit.
+    """
+    if decision.policy is None or decision.budget is None:
+        raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
+    return stored_plan(decision.policy, tuple(decision.budget.values()))
+
+
 def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
     outcome = decision.outcome
     if outcome in {Outcome.OPENED, Outcome.AMENDED}:
-        if decision.policy is None or decision.budget is None:
-            raise LogDamaged(f"decision {decision.partition_sequence} has no policy")
-        plan = stored_plan(decision.policy, tuple(decision.budget.values()))
+        plan = plan_set(decision)
         if ledger is None:
             return Ledger.opened(str(decision.dataset), plan, at)
         crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
@@ -104,6 +112,7 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
             f"{ledger.dataset}: nothing gives a grant back"
         )
     spent = plan.progress(totals)
+    closes = outcome is Outcome.CLOSED
     # A level that has no room exhausts and halts nothing of the dataset.
     refused = decision.reason is Reason.EXHAUSTED and decision.level is None
     return msgspec.structs.replace(
@@ -115,12 +124,13 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         exhausted=ledger.exhausted
         or (refused and spent >= plan.nearly)
         or spent >= plan.capacity[0],
-        closed=ledger.closed or outcome is Outcome.CLOSED,
+        closed=ledger.closed or closes,
         changed_at=at,
         readings=ledger.readings if totals == ledger.totals else plan.readings(totals),
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
         fractional=bool(decision.rounded_up),
         granted_at=ledger.granted_at or (at if mechanisms and plan.dates_grants else 0),
+        closed_at=ledger.closed_at or (at if closes and plan.dates_grants else 0),
     )
 
 

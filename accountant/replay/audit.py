@@ -36,6 +36,7 @@ from accountant.replay.plain import plain
 from accountant.replay.sealed import Sealed, SealedStart, next_seal
 from accountant.replay.state_comparison import Rows, StateRows, first_difference
 from accountant.replay.sums import Finding, Findings, check_record, same
+from accountant.views.heads import ledger_named
 from accountant.views.tallies import Counted, add
 
 _FORGET_EVERY: Final = 4096
@@ -238,11 +239,8 @@ class Auditor:
             administered=tuple(self._administered),
             first_disagreement=self.disagreement,
             rows=self._rows,
-            ledger=None if partition is None else self._ledger(partition.genesis),
+            ledger=None if partition is None else ledger_named(partition.genesis, self.first),
         )
-
-    def _ledger(self, genesis: Genesis) -> str:
-        return self.first if genesis.ledger is msgspec.UNSET else genesis.ledger
 
     def _disagree(self, what: str, expected: str, found: str) -> None:
         self.disagreement = Disagreement(

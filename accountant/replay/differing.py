@@ -18,6 +18,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.records.state_rows import decode_row
 from accountant.replay.divided import differing_levels
 from accountant.replay.enrolled import members_set
+from accountant.replay.plain import plain
 from accountant.times import iso
 
 REMAKE_ROWS: Final = (
@@ -57,8 +58,8 @@ def check_row(partition: Partition, decision: Decision) -> bool:
     )
     for field, in_row, in_log in differences:
         raise contradiction(
-            f"the row of dataset {dataset} in `state` has {field} {in_row}; decision "
-            f"{decision.partition_sequence} of the log has {in_log}"
+            f"the row of dataset {dataset} in `state` has {field} {plain(in_row)}; "
+            f"decision {decision.partition_sequence} of the log has {plain(in_log)}"
         )
     return True
 

@@ -19,6 +19,7 @@ from accountant.records import (
 from accountant.records.limits.rows import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.state_rows import Row, decode_row
+from accountant.replay.plain import plain
 from accountant.replay.refold import state_rows
 
 Rows = Mapping[bytes, bytes | None]
@@ -130,13 +131,7 @@ def _fields(row: str, field: str, due: Any, found: Any) -> Iterator[Difference]:
         for name, amount in due.items():
             yield from _fields(row, f"{field}.{name}", amount, found[name])
         return
-    yield Difference(row, field, _text(due), _text(found))
-
-
-def _text(value: Any) -> str:
-    if value is msgspec.UNSET:
-        return "nothing"
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    yield Difference(row, field, plain(due), plain(found))
 
 
 def _name(row: Row | PartitionRow | None, key: bytes) -> str:

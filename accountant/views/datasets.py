@@ -51,7 +51,8 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
             granted.
         outcomes, reasons: how many decisions of each kind this view was given.
         horizon_ends_at: the day until which the budget is meant to last.
-        granted_at: of the first grant, where the policy names a population.
+        granted_at, closed_at: of the first grant and of the closing, where the policy names a
+            population.
         joint_guarantee: of all datasets of its population; left out without one, and in views that
             know of no other dataset.
     """
@@ -77,6 +78,7 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     reasons: dict[str, int] = {}
     rounded_up: dict[str, str] = {}
     granted_at: str | None = None
+    closed_at: str | None = None
     joint_guarantee: JointGuarantee | msgspec.UnsetType = msgspec.UNSET
 
     def _repr_html_(self) -> str:
@@ -152,6 +154,7 @@ def view_of_ledger(ledger: Ledger) -> DatasetView:
         halted=ledger.halted,
         rounded_up=rounded_up_wire(ledger) or {},
         granted_at=iso(ledger.granted_at) if ledger.granted_at else None,
+        closed_at=iso(ledger.closed_at) if ledger.closed_at else None,
     )
 
 
@@ -240,6 +243,8 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
     }
     if plan.dates_grants and view.granted_at is None and decision.totals["mechanisms"]:
         moved["granted_at"] = decision.decided_at
+    if plan.dates_grants and decision.outcome is Outcome.CLOSED:
+        moved["closed_at"] = decision.decided_at
     if decision.policy is not None:
         moved["policy"] = plan.policy
         moved["budget"] = budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from accountant.partition import hash_of
-from accountant.records import decode_decision
+from accountant.records import Genesis, decode_decision
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,4 +60,9 @@ def ledger_of(first: bytes) -> str | None:
     genesis = decode_decision(first).genesis
     if genesis is None:
         return None
-    return hash_of(first) if genesis.ledger is msgspec.UNSET else genesis.ledger
+    return ledger_named(genesis, hash_of(first))
+
+
+def ledger_named(genesis: Genesis, first_hash: str) -> str:
+    """Return the id that a genesis gives the ledger: the record's own hash where it names none."""
+    return first_hash if genesis.ledger is msgspec.UNSET else genesis.ledger

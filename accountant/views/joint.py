@@ -14,7 +14,8 @@ class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
     Attributes:
         population: its name.
-        datasets: those that the reader may see, by name, the closed ones among them.
+        datasets: those that count and that the reader may see, by name, the closed ones among
+            them, but for those that were closed before anything was granted on any.
         others: how many more count, whose names the reader may not see.
         epsilon, delta: the sums of all their guarantees, exact; None where none holds.
         why: why none holds.
@@ -42,4 +43,4 @@ class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
             parts.append(f"{self.others:,} other dataset{'s' if self.others > 1 else ''}")
         if len(parts) > 1 and parts[-1] not in self.datasets:
             return f"{', '.join(parts[:-1])} and {parts[-1]}"
-        return ", ".join(parts)
+        return ", ".join(parts) or "no dataset that counts"

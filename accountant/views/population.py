@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -56,8 +57,11 @@ def joint_guarantees(
     for view in views:
         if view.policy.population:
             found.setdefault(view.policy.population, []).append(view)
-    joint = [joint_guarantee(name, found[name], sees) for name in sorted(found)]
-    return [each for each in joint if each.datasets]
+    return [
+        joint_guarantee(name, views, sees)
+        for name, views in sorted(found.items())
+        if any(map(sees, views))
+    ]
 
 
 def joint_guarantee(
@@ -67,13 +71,14 @@ def joint_guarantee(
 
     Basic composition of guarantees that were all fixed before anything was released
     (docs/theory.md, section 9). A dataset that was opened after a look at another one has a
-    budget that may depend on what was seen, and no sum bounds that.
+    budget that may depend on what was seen, and no sum bounds that. A dataset that was closed
+    unused before any look releases nothing, and does not count.
 
     Args:
         views: every dataset of the population, whoever reads, one at least.
         sees: whether the reader may see that a dataset is there. The others count, unnamed.
     """
-    views = sorted(views, key=lambda view: view.dataset)
+    views = _counting(sorted(views, key=lambda view: view.dataset))
     seen = frozenset(view.dataset for view in views if sees(view))
     names = tuple(sorted(seen))
     others = len(views) - len(names)
@@ -103,13 +108,25 @@ def joint_guarantee(
     )
 
 
+def _counting(views: Sequence[DatasetView]) -> list[DatasetView]:
+    """Return the datasets without those that were closed before anything was granted on any."""
+    looks = [view.granted_at for view in views if view.granted_at is not None]
+    # Partitions have clocks of their own: the same millisecond counts as after. `:` is above all
+    # digits, so above all times: nothing was granted yet.
+    look = min(looks, default=":")
+    return [
+        view
+        for view in views
+        if view.granted_at is not None or view.closed_at is None or view.closed_at >= look
+    ]
+
+
 def _differing(views: Sequence[DatasetView], named: _Named) -> str | None:
     """Return why guarantees are not of one kind, so that they cannot be added up."""
     for view in views:
         if guarantee_of(view.policy).name != "epsilon":
             return f"{named(view)} promises a rho, and no (epsilon, delta)"
-    first = views[0]
-    for view in views[1:]:
+    for first, view in pairwise(views):
         for field in ("unit", "neighbours"):
             here, there = getattr(first.policy, field), getattr(view.policy, field)
             if here != there:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import resource
 import ssl
 import time
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, cast
 
@@ -305,3 +306,24 @@ class BoundedServer(uvicorn.Server):
         turned_away, pool.turned_away = pool.turned_away, 0
         if turned_away:
             _log.warning("connections_turned_away", count=turned_away, most_open=pool.most)
+
+
+class GuestServer(BoundedServer):
+    """A server inside a process whose signals belong to another one."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the process's signals alone."""
+        yield
+
+    async def begun(self, serving: asyncio.Task[None]) -> None:
+        """Wait until it listens.
+
+        Args:
+            serving: the task that serves.
+        Raises: whatever that task has raised instead.
+        """
+        while not self.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event)
+            await asyncio.sleep(0.01)
+        if serving.done():
+            serving.result()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from litestar import Litestar
 
 from streams.errors import Refused
 from streams.gateway.access.authenticator import Authenticator
-from streams.gateway.connections import BoundedServer
+from streams.gateway.connections import GuestServer
 from streams.gateway.contract.methods import answer_head
 from streams.gateway.host_header import host_check
 from streams.gateway.monitoring import health
@@ -48,14 +47,6 @@ def bound(host: str, port: int, options: str) -> socket.socket:
     return made
 
 
-class _Server(BoundedServer):
-    """A server inside a process whose signals belong to another one."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 class Probes:
     """Answers /healthz and /readyz at a port of their own, over plain HTTP and without tokens.
 
@@ -85,7 +76,7 @@ class Probes:
         self._settings = settings
         self._app = answer_head(app)
         self._socket: socket.socket | None = None
-        self._server: _Server | None = None
+        self._server: GuestServer | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -102,7 +93,7 @@ class Probes:
             return
         host, port = self._settings.listens_at.strip("[]"), self._settings.probe_port
         self._socket = bound(host, port, f"{PREFIX}PROBE_PORT")
-        self._server = _Server(
+        self._server = GuestServer(
             self._app,
             most=MOST_PROBES,
             backlog=_BACKLOG,
@@ -112,8 +103,7 @@ class Probes:
         )
         serving = self._server.serve(sockets=[self._socket])
         self._task = asyncio.create_task(serving, name="probes")
-        while not self._server.started and not self._task.done():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await self._server.begun(self._task)
         _log.info("probes_listen", host=host, port=self.port, serves="/healthz /readyz")
 
     async def stop(self) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 
 from litestar import Litestar, Response, get
@@ -24,7 +23,7 @@ from streams.gateway.access import (
     proxies_of,
     tls_of,
 )
-from streams.gateway.connections import BoundedServer
+from streams.gateway.connections import GuestServer
 from streams.gateway.context import HttpRequest
 from streams.gateway.contract.methods import answer_head
 from streams.gateway.host_header import host_check
@@ -56,14 +55,6 @@ def _check_administrator(request: HttpRequest) -> None:
     who = principal_of(request)
     if who is not None and not who.administrator:
         raise Told(not_permitted("a worker's tables are for administrators"))
-
-
-class _Server(BoundedServer):
-    """A server inside a process whose signals belong to somebody else."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class WorkerDoor:
@@ -112,7 +103,7 @@ class WorkerDoor:
         guarded(app, authenticator, proxies_of(settings))
         self._probes = Probes(settings, readiness, authenticator, needs_tokens=False)
         host, port = settings.listens_at.strip("[]"), settings.metrics_port
-        self._server = _Server(
+        self._server = GuestServer(
             answer_head(app),
             tls=tls_of(settings),
             proxies=proxies_of(settings),
@@ -140,10 +131,7 @@ class WorkerDoor:
         """
         await self._probes.start()
         self._task = asyncio.create_task(self._serve(), name="worker-door")
-        while not self._server.started:
-            if self._task.done():
-                self._task.result()
-            await asyncio.sleep(0.01)
+        await self._server.begun(self._task)
         address = self._server.servers[0].sockets[0].getsockname()
         _log.info(
             "worker_listens",

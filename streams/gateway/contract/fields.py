@@ -214,7 +214,8 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Me": {"name": reference("Name")},
     "Open": {"owners": _OWNERS},
     # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
-    **dict.fromkeys(("MechanismRequest", "PreviewRequest"), {"unit": _PLAIN}),
+    "MechanismRequest": {"unit": _PLAIN},
+    "PreviewRequest": {"unit": _PLAIN},
     "SetLimit": {
         **_LEVEL,
         **dict.fromkeys(("part", "reserved"), reference("Ratio")),

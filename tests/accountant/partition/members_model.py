@@ -42,7 +42,7 @@ class Dataset:
     Attributes:
         left: thousandths of epsilon that may still be spent; `spent`: those that were.
         members: a row each, as `state` has it.
-        granted_at: time of the first grant.
+        granted_at, closed_at: time of the first grant and of the closing.
     """
 
     policy: Body
@@ -51,6 +51,7 @@ class Dataset:
     closed: bool = False
     halted: bool = False
     granted_at: int | None = None
+    closed_at: int | None = None
     members: dict[str, Fields] = field(default_factory=dict)
 
     @property
@@ -188,7 +189,7 @@ class Model:
         if kind == "member":
             return self._member(dataset, body, helps=helps)
         if kind == "close":
-            dataset.closed = True
+            dataset.closed, dataset.closed_at = True, self.at
             return {"outcome": "closed"}
         if "policy" in body:
             return self._lower(dataset, body["policy"])
@@ -248,4 +249,6 @@ class Model:
         counts: Fields = {"owners": len(dataset.owners), "members": len(dataset.members)}
         if "population" in dataset.policy and dataset.granted_at is not None:
             counts["granted_at"] = dataset.granted_at
+        if "population" in dataset.policy and dataset.closed_at is not None:
+            counts["closed_at"] = dataset.closed_at
         return {field: value for field, value in counts.items() if value}

@@ -114,7 +114,7 @@ class Life:
         datasets = rows.keys() - members.keys()
         assert datasets == self.model.datasets.keys()
         for name in datasets:
-            counts = {f: rows[name][f] for f in ("owners", "members", "granted_at")
+            counts = {f: rows[name][f] for f in ("owners", "members", "granted_at", "closed_at")
                       if f in rows[name]}  # fmt: skip
             assert counts == self.model.counts(name), name
         assert own.get("members", 0) == len(members)

@@ -18,18 +18,25 @@ from accountant.policy.compiled import open_plan
 from accountant.times import iso
 from accountant.views.datasets import DatasetView, view_of_ledger
 from accountant.views.joint import JointGuarantee
-from accountant.views.population import joint_guarantee, joint_guarantees
+from accountant.views.population import joint_guarantee, joint_guarantees, with_joint
 
 OPENED = 1_795_262_400_000
 
 
 def view(
-    name: str, *, opened: int = 0, granted: int | None = None, closed: bool = False, **policy: Any
+    name: str,
+    *,
+    opened: int = 0,
+    granted: int | None = None,
+    closed: int | None = None,
+    **policy: Any,
 ) -> DatasetView:
     fields = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "population": "city", **policy}
     ledger = Ledger.opened(name, open_plan(resolve(Policy(**fields))), OPENED + opened)
-    at = None if granted is None else iso(OPENED + granted)
-    return msgspec.structs.replace(view_of_ledger(ledger), granted_at=at, closed=closed)
+    looked, ended = (None if at is None else iso(OPENED + at) for at in (granted, closed))
+    return msgspec.structs.replace(
+        view_of_ledger(ledger), granted_at=looked, closed_at=ended, closed=closed is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +49,9 @@ def view(
         ([view("a", granted=0), view("b", granted=3)], "b was opened after"),
         ([view("a", opened=1, granted=1), view("b", granted=2)], None),
         ([view("a", opened=9), view("b", opened=8, granted=9)], "granted on b"),
-        ([view("a", granted=5, closed=True), view("b", opened=6)], "granted on a"),
+        ([view("a", granted=5, closed=5), view("b", opened=6)], "granted on a"),
+        ([view("a", granted=5), view("b", closed=5)], None),  # the clocks may differ
+        ([view("a", granted=5), view("b", opened=6, closed=7)], "b was opened after"),
         ([view("a"), view("b", filter="zcdp", epsilon=None, rho="0.1")], "b promises a rho"),
         ([view("a"), view("b", unit="household")], "a has unit person, b has household"),
         ([view("a"), view("b", neighbours="replace")], "a has neighbours add_remove"),
@@ -68,6 +77,18 @@ def test_a_sum_holds_where_all_was_fixed_before_any_look(
     else:
         assert why in str(found.why)
         assert (found.epsilon, found.delta) == (None, None)
+
+
+def test_what_was_closed_unused_before_any_look_does_not_count() -> None:
+    used, unused = view("a", granted=5), view("b", closed=4, epsilon="7", unit="household")
+    for views in ([used, unused], [view("a"), unused], [view("a"), unused, view("c", closed=0)]):
+        found = joint_guarantee("city", views)
+        assert (found.datasets, found.others, found.epsilon) == (("a",), 0, "1")
+    hidden = joint_guarantee("city", [used, unused], lambda view: view.dataset == "b")
+    assert (hidden.datasets, hidden.others, hidden.epsilon) == ((), 1, "1")
+    (alone,) = joint_guarantees([unused])
+    assert (alone.epsilon, alone.delta, alone.names) == ("0", "0", "no dataset that counts")
+    assert with_joint([unused], [unused])[0].joint_guarantee == alone
 
 
 def test_each_population_is_added_up_by_itself() -> None:

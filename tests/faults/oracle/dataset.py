@@ -42,7 +42,7 @@ class Dataset:
         totals: in units, by name, exactly.
         written: the policy as the log has it.
         crossed: how many thresholds are crossed.
-        granted_at: time of the first grant, milliseconds since 1970.
+        granted_at, closed_at: time of the first grant and of the closing, milliseconds since 1970.
     """
 
     def __init__(self, name: str, policy: Fields, said: Fields, at: int) -> None:
@@ -53,6 +53,7 @@ class Dataset:
         self.exhausted = self.closed = self.halted = False
         self.opened_at = self.changed_at = at
         self.granted_at: int | None = None
+        self.closed_at: int | None = None
         self.members = Members()
         self.written = policy
         self.take_policy(resolved(policy), said)
@@ -127,7 +128,7 @@ class Dataset:
         if kind == "limit":
             return self._limit(record, said, clock.at)
         if kind == "close":
-            self.closed = True
+            self.closed, self.closed_at = True, clock.at
             return "closed", None, {}
         if record.get("policy") is not None:
             return self._lower(resolved(record["policy"]), said)

@@ -56,6 +56,8 @@ def dataset_row(dataset: Dataset) -> Fields:
     levels = len(level_rows(dataset.name, dataset.division))
     counts = {"levels": levels, "limits": len(dataset.division.in_force())}
     row |= {name: count for name, count in counts.items() if count}
+    if "population" in dataset.policy and dataset.closed_at is not None:
+        row["closed_at"] = dataset.closed_at
     return row
 
 

@@ -153,7 +153,7 @@ def administered(file: Path, clock: TestClock) -> Path:
         (b"census", b'"delta":"1e-6"', b'"delta":"1e-3"', "policy.delta 1e-3"),
         (b"census", b'"alert_at":["0.5"]', b'"alert_at":["0.9"]', "policy.alert_at"),
         (b"census", b'"opened_at":1', b'"opened_at":2', "opened_at"),
-        (b"census", b'"closed":false', b'"closed":true', "closed True"),
+        (b"census", b'"closed":false', b'"closed":true', "closed true"),
         (MEMBER, b'"roles":["analyst"]', b'"roles":["auditor"]', "member ana"),
         (MEMBER, b'"team":"blue"', b'"team":"gold"', "member ana"),
         (LIMIT, b'"part":"0.5"', b'"part":"0.9"', "level team blue"),
