@@ -47,7 +47,9 @@ def parse(text: str, *, field: str) -> Decimal:
         characters; or neither 0 nor between 1e-40 and 1e9.
     """
     if not is_wire(text):
-        raise RequestInvalid(field, "must be a plain decimal such as 0.05 or 1e-6", text)
+        raise RequestInvalid(
+            field, "must be a plain decimal without a sign, such as 0.05 or 1e-6", text
+        )
     value = Decimal(text)
     if value and not SMALLEST <= value <= LARGEST:
         raise RequestInvalid(field, "must be 0 or between 1e-40 and 1e9", text)

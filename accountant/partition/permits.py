@@ -36,17 +36,15 @@ def may_ask(policy: Policy, lookup: Lookup, request: Asking, at: int) -> bool:
     return policy.access != "members" or has_role(lookup, request.analyst, "analyst", at)
 
 
-def may_decide(lookup: Lookup, record: AdminRecord, at: int, *, is_owned: bool) -> bool:
+def may_decide(lookup: Lookup, record: AdminRecord, at: int) -> bool:
     """Tell whether an owner's record may change a dataset.
 
-    Anybody may change one that has no owner: it was opened by rules that knew none. Doors let an
-    administrator's word through from administrators alone.
+    Doors let an administrator's word through from administrators alone.
 
     Args:
         at: milliseconds since 1970.
-        is_owned: whether the dataset has an owner.
     """
-    if not is_owned or has_role(lookup, record.by, "owner", at):
+    if has_role(lookup, record.by, "owner", at):
         return True
     return isinstance(record, SetMember) and record.as_ is not None
 

@@ -396,12 +396,15 @@ def unknown_now() -> Unknown:
 
 def _loaded(kind: type[Settings], given: dict[str, object]) -> Settings:
     check_spellings(os.environ, kind.model_fields.keys() - kind.unused)
+    given = {name: value for name, value in given.items() if value is not None}
     try:
-        return kind(**{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+        return kind(**given)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         what = str(first["msg"]).removeprefix("Value error, ")
+        if name in given:
+            raise Refused(what if what.startswith(name) else f"{name}: {what}") from error
         # What is wrong with several together names the one to change by itself.
         named = f"{PREFIX}{name.upper()}: {what}" if name else what
         raise Refused(f"setting {named}") from error

@@ -29,7 +29,7 @@ def order(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> Order:
         return _administer(draft, ledger, record)
     assert ledger is not None
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
-    if not may_decide(lookup, record, at, is_owned=bool(ledger.owners)):
+    if not may_decide(lookup, record, at):
         return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED), {}
     if isinstance(record, SetMember):
         return _enrol(draft, ledger, record)

@@ -7,7 +7,6 @@ from typing import Final
 
 from accountant.partition.permits import may_ask, may_decide
 from accountant.records import Body, MechanismRequest, Open, SetMember
-from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
 from streams.gateway.access.principal import Principal, principal_of
 from streams.gateway.access.refusal import forbidden
@@ -109,16 +108,7 @@ async def _is_permitted(request: HttpRequest, who: Principal, body: Body) -> boo
     now = Sight(context, who).now(body.dataset)
     if isinstance(body, MechanismRequest):
         return may_ask(view.policy, lookup, body, now)
-    # Only administrators help out where nobody is the owner, so only for them it is looked up.
-    is_owned = not who.administrator or await _is_owned(request, body.dataset, lookup(who.name))
-    return may_decide(lookup, body, now, is_owned=is_owned)
-
-
-async def _is_owned(request: HttpRequest, dataset: str, row: MemberRow | None) -> bool:
-    if row is not None and "owner" in row.roles:
-        return True
-    members = await context_of(request).service.members(dataset)
-    return any("owner" in member.roles for member in members)
+    return may_decide(lookup, body, now)
 
 
 def _action(body: Body) -> str:

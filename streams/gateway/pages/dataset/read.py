@@ -87,7 +87,7 @@ async def read(sight: Sight, dataset: str, now: int) -> Read | None:
     (view,), standing = await sight.with_joint(found[:1]), found[1]
     service = sight.service
     members = await service.members(dataset)
-    viewer = viewer_of(sight, view, standing, members)
+    viewer = viewer_of(sight, view, standing)
     if not standing.sees_all:
         members = [member for member in members if member.member == viewer.name]
     budget = await service.budget_for(dataset, viewer.name) if viewer.asks else None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from accountant.records.members import Member
 from accountant.views.datasets import DatasetView
 from streams.gateway.access.sight import Sight, Standing
 
@@ -41,27 +39,19 @@ class Viewer(NamedTuple):
         return None if self.standing.sees_all else self.name
 
 
-def viewer_of(
-    sight: Sight, view: DatasetView, standing: Standing, members: Sequence[Member]
-) -> Viewer:
-    """Return who looks at a dataset of which something is seen.
-
-    Args:
-        members: all of them; whether there is an owner decides what administrators may.
-    Raises: Unavailable: the members are not known now.
-    """
+def viewer_of(sight: Sight, view: DatasetView, standing: Standing) -> Viewer:
+    """Return who looks at a dataset of which something is seen."""
     who = sight.who
     if who is None:
         return Viewer("", standing, False, (), True, True, False)
     roles = sight.roles(view.dataset)
     is_owner = "owner" in roles
-    is_owned = is_owner or any("owner" in member.roles for member in members)
     return Viewer(
         name=who.name,
         standing=standing,
         asks=view.policy.access != "members" or "analyst" in roles,
         roles=tuple(sorted(roles)),
         sets_members=is_owner or who.administrator,
-        sets_limits=is_owner or (who.administrator and not is_owned),
+        sets_limits=is_owner,
         as_administrator=who.administrator and not is_owner,
     )

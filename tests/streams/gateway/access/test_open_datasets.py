@@ -11,7 +11,6 @@ from streams.gateway.access.open_datasets import left_open, say_what_is_open
 from tests.streams.gateway.access.roles_door import RolesDoor, setting
 from tests.streams.gateway.door import Door, TestClock, amending, closing, eventually
 
-RULES_3 = Path(__file__).parents[3] / "before" / "ledger_of_rules_3.sqlite"
 _TOLD = "datasets_open_to_anybody"
 
 
