@@ -23,6 +23,8 @@ _BUT_LINE_ENDS: Final = re.compile(f"(?!\\n)[{_CLASS}]")
 _BUT_SPACE: Final = re.compile(f"(?![\\t\\n])[{_CLASS}]")
 # With the full-width forms, which some spreadsheets read as the plain ones.
 _FORMULA: Final = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+# Where another separator than a comma is usual, a text may begin a cell in its middle.
+_CELL_BEGINS: Final = re.compile(r"[;|](?=[\s\"']*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 # Names, amounts and times: nothing there has a meaning in CSV.
 _UNQUOTED: Final = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._@:-]*)?")
 
@@ -76,4 +78,5 @@ def csv_cell(value: object) -> str:
     # What is escaped begins with a backslash, but was perhaps a tab.
     if value.lstrip().startswith(_FORMULA) or text[:1] != value[:1]:
         text = f"'{text}"
+    text = _CELL_BEGINS.sub(r"\g<0>'", text)
     return '"' + text.replace('"', '""') + '"'

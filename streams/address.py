@@ -81,6 +81,8 @@ def _is_utf8(text: str) -> bool:
 
 def _is_plain(url: str) -> bool:
     """Tell whether a URL has a host, at most a port that there is, and neither query nor anchor."""
+    if not url.isprintable() or " " in url:
+        return False
     try:
         parts = urlsplit(url)
         return bool(parts.hostname and parts.port != 0 and not parts.query and not parts.fragment)

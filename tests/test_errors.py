@@ -91,7 +91,9 @@ def test_a_public_exception_is_the_same_after_pickle_and_copy(kind: type[Excepti
     error = MADE[kind]() if kind in MADE else kind("what happened")
     error.add_note("request_id of the run")
     error.request_id = ID  # type: ignore[attr-defined]
-    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+    # The framework's answers, which only the server raises, have no form before protocol 2.
+    oldest = 2 if kind.__name__ == "Told" else 0
+    for protocol in range(oldest, pickle.HIGHEST_PROTOCOL + 1):
         assert _parts(pickle.loads(pickle.dumps(error, protocol))) == _parts(error)
     assert _parts(copy.copy(error)) == _parts(error)
     assert _parts(copy.deepcopy(error)) == _parts(error)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
 _HEAD_RULE: Final = "must be NUMBER:sha256: and 64 hexadecimal digits"
+_LEDGER: Final = re.compile(r"[0-9a-f]{32}|sha256:[0-9a-f]{64}")
+_LEDGER_RULE: Final = "must be the 32 hexadecimal digits that `accountant head` prints as ledger"
 
 
 def audit(
@@ -80,7 +82,7 @@ def audit(
     from streams.cli.reading.log_reader import log_source
 
     with explained():
-        wanted = _parsed(head)
+        wanted, ledger = _parsed(head), _ledger_id(ledger)
         evidence = evidence_of(checkpoints, key, receipt)
         reports = audited(log_source(target or url, archive or ()), wanted, evidence)
         looked = checkpoints is not None
@@ -262,6 +264,17 @@ def _parsed(head: str | None) -> tuple[int, str] | None:
     return int(parts[1]), parts[2].lower()
 
 
+def _ledger_id(ledger: str | None) -> str | None:
+    if ledger is None:
+        return None
+    from accountant.errors import RequestInvalid
+
+    found = ledger.strip().lower()
+    if _LEDGER.fullmatch(found) is None:
+        raise RequestInvalid("--ledger", _LEDGER_RULE, ledger)
+    return found
+
+
 def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from rich.markup import escape
 
@@ -271,15 +284,15 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     wrong = report.first_disagreement
     for loss in report.rollbacks:
         lost = f"the decisions from {loss.rollback.first} to {loss.rollback.last} were given up"
-        by = escape(loss.rollback.key)
         stdout().print(
             f"[yellow]rollback[/] partition {number}, decision {loss.partition_sequence} at "
-            f"{loss.decided_at}: {lost}: {escape(loss.note)}; signed by {by}",
+            f"{loss.decided_at}: {lost}, in the name of key {escape(loss.rollback.key)}: "
+            f"{escape(loss.note)}",
             soft_wrap=True,
         )
     for named in report.key_changes:
         change = named.change
-        unsigned = ", which has signed this" if change.signature else " (unsigned)"
+        unsigned = "" if change.signature else " (unsigned)"
         stdout().print(
             f"[yellow]key[/] partition {number}, decision {named.partition_sequence} at "
             f"{named.decided_at}: {escape(change.key)} after {escape(change.by)}{unsigned}: "

@@ -62,6 +62,13 @@ class Reply:
         self.granted = own is not None and own.granted
         self._record = record
 
+    def __getstate__(self) -> dict[str, Any]:  # the oldest protocols of pickle know no slots
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
     @property
     def outcome(self) -> Outcome:
         """The outcome; of a repeat that the call's own retry caused, the first one."""

@@ -45,9 +45,11 @@ def check_access(settings: Settings) -> None:
 def _check_together(settings: Settings) -> None:
     both = settings.tokens is not None and settings.oidc_issuer is not None
     promised = [name for name in _OF_AUTHENTICATION if getattr(settings, name)]
+    of_provider = sorted(each for each in settings.model_fields_set if each.startswith("oidc_"))
+    if of_provider and settings.oidc_issuer is None:
+        raise Refused(f"{PREFIX}{of_provider[0].upper()} needs {PREFIX}OIDC_ISSUER beside it")
     rules = (
         ("OIDC_AUDIENCE", "OIDC_ISSUER", settings.oidc_issuer and not settings.oidc_audience),
-        ("OIDC_ISSUER", "OIDC_AUDIENCE", settings.oidc_audience and not settings.oidc_issuer),
         ("TLS_KEY", "TLS_CERTIFICATE", settings.tls_certificate and not settings.tls_key),
         ("TLS_CERTIFICATE", "TLS_KEY", settings.tls_key and not settings.tls_certificate),
     )

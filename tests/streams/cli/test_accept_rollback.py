@@ -246,7 +246,7 @@ def test_a_plain_audit_verifies_the_signature_of(lost, tmp_path, of):
     log.write_text(lost("log", "export").out)
     sound = lost("audit", "log.jsonl")
     assert sound.code == 0
-    assert "signed by accountant+" in sound.out or "which has signed this" in sound.out
+    assert "in the name of key accountant+" in sound.out or " after accountant+" in sound.out
     last = json.loads(log.read_bytes().splitlines()[-1])
     signature = (last.get("rollback") or last["key_change"])["signature"].encode()
     altered(log, -1, signature, b"A" * 84 + b"AAA=")

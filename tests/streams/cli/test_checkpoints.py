@@ -103,6 +103,10 @@ def test_a_ledger_that_was_replaced_fails_the_audit(opened, accountant, kept, tm
     meant = audited(opened, kept, "--ledger", new)
     assert meant.code == 0, meant.out
     assert audited(opened, kept, "--ledger", old).code == 1
+    assert audited(opened, kept, "--ledger", f" {new.upper()} ").code == meant.code
+    for unlike in ("", f"ledger {new}", new[:-1]):
+        unclear = audited(opened, kept, "--ledger", unlike)
+        assert (unclear.code, "--ledger must be" in unclear.err) == (2, True)
     wrong = opened("audit", "--ledger", old)
     assert wrong.code == 1
     assert f"expected {old} found {new}" in " ".join(wrong.out.split())
@@ -337,7 +341,7 @@ def test_a_key_is_rotated_and_the_old_one_no_more_believed(opened, kept, tmp_pat
     sound = audited(opened, kept)  # with the first key alone
     assert sound.code == 0, sound.out
     assert "key partition 0, decision 8 at" in sound.out
-    assert f"{new} after {kept}, which has signed this: yearly" in " ".join(sound.out.split())
+    assert f"{new} after {kept}: yearly" in " ".join(sound.out.split())
     assert "4 checkpoints agree" in sound.out
     ask(opened, 1)
     opened("head", "--key", "key", "--to", "kept")  # as a thief would

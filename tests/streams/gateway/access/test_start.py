@@ -47,6 +47,11 @@ def test_a_setting_that_is_missing_is_a_refused_start(tokens: Path, tmp_path: Pa
         ({"oidc_issuer": ISSUER}, "ACCOUNTANT_OIDC_ISSUER needs ACCOUNTANT_OIDC_AUDIENCE"),
         ({"oidc_audience": "x"}, "ACCOUNTANT_OIDC_AUDIENCE needs ACCOUNTANT_OIDC_ISSUER"),
         (
+            {"oidc_subject_field": "email"},
+            "ACCOUNTANT_OIDC_SUBJECT_FIELD needs ACCOUNTANT_OIDC_ISSUER",
+        ),
+        ({"oidc_algorithms": "RS256"}, "ACCOUNTANT_OIDC_ALGORITHMS needs ACCOUNTANT_OIDC_ISSUER"),
+        (
             {"oidc_issuer": ISSUER, "oidc_audience": "x", "tokens": tokens},
             "ACCOUNTANT_TOKEN_PREFIX",
         ),
