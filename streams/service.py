@@ -131,6 +131,13 @@ class Service(Protocol):
         """Return the end of each partition's log."""
         ...
 
+    def ordered_before(self) -> int | None:
+        """Return before which time the times of decisions tell their order.
+
+        As `accountant.views.population.ordered_before`; to be called after `datasets`.
+        """
+        ...
+
     def events(self) -> AsyncIterator[Decision]:
         """Yield decisions as they become visible, from now on.
 

@@ -11,6 +11,7 @@ import msgspec
 
 from accountant.amounts import precise
 from accountant.policy import guarantee_of
+from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
 
@@ -18,27 +19,50 @@ Sees = Callable[[DatasetView], bool]
 _Named = Callable[[DatasetView], str]
 
 _UNNAMED: Final = "another dataset"
+_NEVER: Final = ":"  # above all digits, so above all times
 
 
 def _everything(_: DatasetView) -> bool:
     return True
 
 
+def ordered_before(resets: Sequence[tuple[int, int]]) -> int | None:
+    """Return before which time, in milliseconds, the times of decisions tell their order.
+
+    Of two decisions the one with the earlier time came first, if that time is before it. Of two
+    later ones either may have come first.
+
+    Args:
+        resets: of each partition, how often its clock was set back, and to which time at last.
+    Returns: None where no clock was set back, and 0 where nothing is known of the order.
+    """
+    if not any(count for count, _ in resets):
+        return None
+    # A clock only rises until its reset, and after that no decision has a time before the reset's.
+    # The times of earlier resets are not known. Other partitions' times cannot be compared with
+    # those of a clock that was ahead.
+    return resets[0][1] if len(resets) == 1 and resets[0][0] == 1 else 0
+
+
 def with_joint(
-    shown: Sequence[DatasetView], every: Iterable[DatasetView], sees: Sees = _everything
+    shown: Sequence[DatasetView],
+    every: Iterable[DatasetView],
+    sees: Sees = _everything,
+    *,
+    ordered: int | None,
 ) -> list[DatasetView]:
     """Return datasets, each of a population with the joint guarantee of that.
 
     Args:
         shown: those to return.
         every: all that there are, whoever reads.
-        sees: as of `joint_guarantee`.
+        sees, ordered: as of `joint_guarantee`.
     """
     wanted = {view.policy.population for view in shown if view.policy.population}
     joint = {
         each.population: each
         for each in joint_guarantees(
-            [view for view in every if view.policy.population in wanted], sees
+            [view for view in every if view.policy.population in wanted], sees, ordered=ordered
         )
     }
     return [
@@ -50,22 +74,30 @@ def with_joint(
 
 
 def joint_guarantees(
-    views: Iterable[DatasetView], sees: Sees = _everything
+    views: Iterable[DatasetView], sees: Sees = _everything, *, ordered: int | None
 ) -> list[JointGuarantee]:
-    """Return the joint guarantee of each population of which a dataset is seen, by its name."""
+    """Return the joint guarantee of each population of which a dataset is seen, by its name.
+
+    Args:
+        sees, ordered: as of `joint_guarantee`.
+    """
     found: dict[str, list[DatasetView]] = {}
     for view in views:
         if view.policy.population:
             found.setdefault(view.policy.population, []).append(view)
     return [
-        joint_guarantee(name, views, sees)
+        joint_guarantee(name, views, sees, ordered=ordered)
         for name, views in sorted(found.items())
         if any(map(sees, views))
     ]
 
 
 def joint_guarantee(
-    population: str, views: Sequence[DatasetView], sees: Sees = _everything
+    population: str,
+    views: Sequence[DatasetView],
+    sees: Sees = _everything,
+    *,
+    ordered: int | None,
 ) -> JointGuarantee:
     """Return what datasets of one population promise together, to every reader the same.
 
@@ -77,8 +109,11 @@ def joint_guarantee(
     Args:
         views: every dataset of the population, whoever reads, one at least.
         sees: whether the reader may see that a dataset is there. The others count, unnamed.
+        ordered: as of `ordered_before`, read after `views`. Without a certain order there is no
+            sum.
     """
-    views = _counting(sorted(views, key=lambda view: view.dataset))
+    certain = _NEVER if ordered is None else iso(ordered)
+    views = _counting(sorted(views, key=lambda view: view.dataset), certain)
     seen = frozenset(view.dataset for view in views if sees(view))
     names = tuple(sorted(seen))
     others = len(views) - len(names)
@@ -89,7 +124,7 @@ def joint_guarantee(
     def broken(why: str) -> JointGuarantee:
         return JointGuarantee(population=population, datasets=names, others=others, why=why)
 
-    why = _differing(views, named) or _opened_after_a_look(views, named)
+    why = _differing(views, named) or _opened_after_a_look(views, certain, named)
     if why is not None:
         return broken(why)
     promised = [guarantee_of(view.policy) for view in views]
@@ -108,12 +143,15 @@ def joint_guarantee(
     )
 
 
-def _counting(views: Sequence[DatasetView]) -> list[DatasetView]:
-    """Return the datasets without those that were closed before anything was granted on any."""
+def _counting(views: Sequence[DatasetView], certain: str) -> list[DatasetView]:
+    """Return the datasets without those that were closed before anything was granted on any.
+
+    Args:
+        certain: before it, times tell the order.
+    """
     looks = [view.granted_at for view in views if view.granted_at is not None]
-    # Partitions have clocks of their own: the same millisecond counts as after. `:` is above all
-    # digits, so above all times: nothing was granted yet.
-    look = min(looks, default=":")
+    # Partitions have clocks of their own: the same millisecond counts as after.
+    look = min(*looks, certain) if looks else _NEVER
     return [
         view
         for view in views
@@ -134,10 +172,13 @@ def _differing(views: Sequence[DatasetView], named: _Named) -> str | None:
     return None
 
 
-def _opened_after_a_look(views: Sequence[DatasetView], named: _Named) -> str | None:
-    """Return which dataset was opened once something was granted on another one.
+def _opened_after_a_look(views: Sequence[DatasetView], certain: str, named: _Named) -> str | None:
+    """Return which dataset was opened, or may have been, once something was granted on another.
 
     Partitions have clocks of their own: the same millisecond counts as after.
+
+    Args:
+        certain: before it, times tell the order.
     """
     granted = sorted(
         (view for view in views if view.granted_at is not None),
@@ -146,7 +187,14 @@ def _opened_after_a_look(views: Sequence[DatasetView], named: _Named) -> str | N
     for view in views:
         # A dataset's own first grant is no look before its opening; of others the earliest counts.
         for looked_at in granted[:2]:
-            if looked_at is not view and str(looked_at.granted_at) <= view.opened_at:
-                there = named(looked_at)
+            if looked_at is view:
+                continue
+            look, there = str(looked_at.granted_at), named(looked_at)
+            if min(look, view.opened_at) >= certain:
+                return (
+                    "the ledger's clock was set back, so it is not known whether "
+                    f"{named(view)} was opened after something was granted on {there}"
+                )
+            if look <= view.opened_at:
                 return f"{named(view)} was opened after something was granted on {there}"
     return None

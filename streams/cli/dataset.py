@@ -300,7 +300,7 @@ def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
 
     with explained(), open_views(url, token_file) as views:
         read = views.read()
-    found = all_with_joint(read, read)
+        found = all_with_joint(read, read, views)
     if json:
         for view in found:
             print_json(view)

@@ -97,6 +97,9 @@ class AbsentLedger:
     async def heads(self) -> list[Head]:
         raise self._missing
 
+    def ordered_before(self) -> int | None:
+        raise self._missing
+
     def events(self) -> AsyncIterator[Decision]:
         raise self._missing
 

@@ -18,15 +18,20 @@ def one_with_joint(view: DatasetView, views: Views) -> DatasetView:
     """
     if not view.policy.population or view.joint_guarantee:
         return view
-    return all_with_joint([view], views.read())[0]
+    return all_with_joint([view], views.read(), views)[0]
 
 
 def all_with_joint(
-    shown: Sequence[DatasetView], every: Sequence[DatasetView]
+    shown: Sequence[DatasetView], every: Sequence[DatasetView], views: Views
 ) -> Sequence[DatasetView]:
-    """Return datasets with joint guarantees: a server's, which knows of datasets that it hides."""
+    """Return datasets with joint guarantees: a server's, which knows of datasets that it hides.
+
+    Args:
+        views: which have read `every`.
+    """
     from accountant.views.population import with_joint
 
-    if any(view.joint_guarantee for view in shown):
+    is_told = any(view.joint_guarantee for view in shown)
+    if is_told or not any(view.policy.population for view in shown):
         return shown
-    return with_joint(shown, every)
+    return with_joint(shown, every, ordered=views.ordered_before())

@@ -216,6 +216,10 @@ class HttpService:
             raise self._stranger("404 for the end of the log")
         return self._decoded(found, _decode_heads)
 
+    def ordered_before(self) -> int:
+        """Return 0: a server tells joint guarantees, and nothing by which to work them out."""
+        return 0
+
     async def events(self) -> AsyncIterator[Decision]:
         async for data in lasting_events(self._http, self._check_stream, "decision"):
             for decision in self._readable(data, decode_decision):

@@ -37,6 +37,11 @@ class AwaitedReads:
         return await (await self._reached()).datasets()
 
     @must_be_awaited
+    async def ordered_before(self) -> int | None:
+        """As `Service.ordered_before`."""
+        return (await self._reached()).ordered_before()
+
+    @must_be_awaited
     async def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
         return await (await self._reached()).dataset(given_text("name", name))

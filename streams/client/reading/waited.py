@@ -29,6 +29,10 @@ class WaitedReads:
         """Return every dataset, by name."""
         return self._call(self._client.datasets())
 
+    def ordered_before(self) -> int | None:
+        """As `Service.ordered_before`."""
+        return self._call(self._client.ordered_before())
+
     def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
         return self._call(self._client.dataset(name))

@@ -12,6 +12,7 @@ from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.population import ordered_before
 from accountant.views.why import UsedSums
 from streams.clock import Clock
 from streams.embedded.reading.decision_reader import DecisionPages, DecisionReader, LogSlices
@@ -119,6 +120,10 @@ class FileReads(UsageAnswers):
     def decided_at(self, dataset: str) -> int:
         """As `LedgerService.decided_at`."""
         return self._held().decided_at
+
+    def ordered_before(self) -> int | None:
+        """As `Service.ordered_before`."""
+        return ordered_before([self._held().resets])
 
     def _last(self) -> int:
         """Return the number of the last decision that readers see."""

@@ -216,8 +216,9 @@ class Sight:
         if not any(view.policy.population for view in shown):
             return shown
         every = await self.service.datasets()
+        ordered = self.service.ordered_before()
         # Beside the loop: to go through very many takes longer than a decision may wait.
-        return await asyncio.to_thread(with_joint, shown, every, self.sees)
+        return await asyncio.to_thread(with_joint, shown, every, self.sees, ordered=ordered)
 
 
 def sight_of(request: HttpRequest) -> Sight:

@@ -37,12 +37,16 @@ class _Row(NamedTuple):
 @get(HOME, include_in_schema=False)
 async def overview(request: HttpRequest) -> Response[str]:
     """Return a page with the datasets, those nearest to exhaustion where there are too many."""
-    views = await context_of(request).service.datasets()
+    service = context_of(request).service
+    views = await service.datasets()
+    ordered = service.ordered_before()
     # Beside the loop: to go through very many takes longer than a decision may wait.
-    return await asyncio.to_thread(_page, request, sight_of(request), views)
+    return await asyncio.to_thread(_page, request, sight_of(request), views, ordered)
 
 
-def _page(request: HttpRequest, sight: Sight, known: list[DatasetView]) -> Response[str]:
+def _page(
+    request: HttpRequest, sight: Sight, known: list[DatasetView], ordered: int | None
+) -> Response[str]:
     views = sight.among(known)
     more = len(views) - _MOST
     shown = views if more <= 0 else nsmallest(_MOST, views, _urgency)
@@ -51,7 +55,7 @@ def _page(request: HttpRequest, sight: Sight, known: list[DatasetView]) -> Respo
         "overview.html",
         rows=[_row(view) for view in shown],
         more=more,
-        together=[_joint(each) for each in joint_guarantees(known, sight.sees)],
+        together=[_joint(each) for each in joint_guarantees(known, sight.sees, ordered=ordered)],
     )
 
 

@@ -21,6 +21,7 @@ from accountant.views.level_follow import FollowedLevels
 from accountant.views.level_views import Divided, analyst_budget, level_views
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.members import MemberViews
+from accountant.views.population import ordered_before
 from streams.clock import Clock
 from streams.logs import get_logger
 
@@ -91,6 +92,10 @@ class FollowedLimits:
                 # read, of all datasets.
                 _log.warning("level_unreadable", dataset=view.dataset, why=str(error))
         return found
+
+    def ordered_before(self) -> int | None:
+        """As `Service.ordered_before`."""
+        return ordered_before([self._levels.resets(number) for number in range(self._partitions)])
 
     def levels(self, view: DatasetView) -> list[LevelView]:
         """As `Service.levels`."""

@@ -132,6 +132,10 @@ class FollowedReads(UsageAnswers):
         self._check_follows()
         return self._tail.decided_at(partition_of(dataset.encode(), self._deployment.partitions))
 
+    def ordered_before(self) -> int | None:
+        """As `Service.ordered_before`."""
+        return self._limits.ordered_before()
+
     def _check_follows(self) -> None:
         """Check that changes of members reach this process: whoever was removed is let in else.
 

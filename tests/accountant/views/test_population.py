@@ -18,7 +18,12 @@ from accountant.policy.compiled import open_plan
 from accountant.times import iso
 from accountant.views.datasets import DatasetView, view_of_ledger
 from accountant.views.joint import JointGuarantee
-from accountant.views.population import joint_guarantee, joint_guarantees, with_joint
+from accountant.views.population import (
+    joint_guarantee,
+    joint_guarantees,
+    ordered_before,
+    with_joint,
+)
 
 OPENED = 1_795_262_400_000
 
@@ -61,10 +66,10 @@ def view(
 def test_a_sum_holds_where_all_was_fixed_before_any_look(
     views: list[DatasetView], why: str | None
 ) -> None:
-    found = joint_guarantee("city", views)
-    assert found == joint_guarantee("city", views[::-1])
+    found = joint_guarantee("city", views, ordered=None)
+    assert found == joint_guarantee("city", views[::-1], ordered=None)
     assert found.datasets == tuple(sorted(each.dataset for each in views))
-    hidden = joint_guarantee("city", views, lambda view: view.dataset == "a")
+    hidden = joint_guarantee("city", views, lambda view: view.dataset == "a", ordered=None)
     assert hidden.datasets == ("a",)
     assert hidden.others == len(views) - 1
     assert (hidden.epsilon, hidden.delta) == (found.epsilon, found.delta)
@@ -82,19 +87,108 @@ def test_a_sum_holds_where_all_was_fixed_before_any_look(
 def test_what_was_closed_unused_before_any_look_does_not_count() -> None:
     used, unused = view("a", granted=5), view("b", closed=4, epsilon="7", unit="household")
     for views in ([used, unused], [view("a"), unused], [view("a"), unused, view("c", closed=0)]):
-        found = joint_guarantee("city", views)
+        found = joint_guarantee("city", views, ordered=None)
         assert (found.datasets, found.others, found.epsilon) == (("a",), 0, "1")
-    hidden = joint_guarantee("city", [used, unused], lambda view: view.dataset == "b")
+    hidden = joint_guarantee("city", [used, unused], lambda view: view.dataset == "b", ordered=None)
     assert (hidden.datasets, hidden.others, hidden.epsilon) == ((), 1, "1")
-    (alone,) = joint_guarantees([unused])
+    (alone,) = joint_guarantees([unused], ordered=None)
     assert (alone.epsilon, alone.delta, alone.names) == ("0", "0", "no dataset that counts")
-    assert with_joint([unused], [unused])[0].joint_guarantee == alone
+    assert with_joint([unused], [unused], ordered=None)[0].joint_guarantee == alone
+
+
+UNKNOWN = "the ledger's clock was set back, so it is not known whether b was opened after"
+
+
+@pytest.mark.parametrize(
+    ("views", "why"),
+    [
+        ([view("a", granted=9), view("b", opened=5)], UNKNOWN),  # 5 may be after the reset
+        ([view("a", granted=4), view("b", opened=9)], "b was opened after something was granted"),
+        ([view("a", opened=4, granted=9), view("b", opened=4, granted=8)], None),
+        ([view("a", opened=6, granted=9)], None),  # there is no other to be looked at
+        ([view("a", opened=6), view("b", opened=9)], None),  # nothing was looked at
+        ([view("a", opened=6), view("b", opened=9, closed=7)], None),
+    ],
+)
+def test_times_after_a_reset_of_the_clock_tell_no_order(
+    views: list[DatasetView], why: str | None
+) -> None:
+    found = joint_guarantee("city", views, ordered=OPENED + 5)
+    assert found == joint_guarantee("city", views[::-1], ordered=OPENED + 5)
+    assert (found.why or "").startswith(why or "")
+    assert found.holds == (why is None)
+    hidden = joint_guarantee("city", views, lambda view: False, ordered=OPENED + 5)
+    assert not re.search(r"\b[ab]\b", hidden.why or "")
+    assert hidden.holds == found.holds
+    (never,) = joint_guarantees(views, ordered=0)
+    grants = [view for view in views if view.granted_at]
+    assert never.holds == (len(views) == 1 or not grants)
+
+
+def test_a_closing_counts_as_late_where_its_order_is_unknown() -> None:
+    views = [view("a", granted=9), view("b", closed=6)]
+    assert joint_guarantee("city", views, ordered=None).datasets == ("a",)
+    for ordered, epsilon in ((OPENED + 5, "2"), (OPENED + 6, "2"), (OPENED + 7, "1")):
+        assert joint_guarantee("city", views, ordered=ordered).epsilon == epsilon
+
+
+@pytest.mark.parametrize(
+    ("resets", "ordered"),
+    [
+        ([(0, 0)], None),
+        ([(0, 0), (0, 0)], None),
+        ([(1, 7)], 7),
+        ([(2, 7)], 0),
+        ([(0, 0), (1, 7)], 0),
+        ([(1, 7), (0, 0)], 0),
+    ],
+)
+def test_one_reset_of_the_only_clock_leaves_what_was_before_in_order(
+    resets: list[tuple[int, int]], ordered: int | None
+) -> None:
+    assert ordered_before(resets) == ordered
+
+
+steps = st.tuples(st.sampled_from(["open", "grant", "close"]), st.sampled_from("ab")) | st.tuples(
+    st.sampled_from(["pass", "reset"]), st.integers(1, 4)
+)
+
+
+@given(st.lists(steps, min_size=8, max_size=20))
+def test_no_reset_of_the_clock_makes_a_sum_that_does_not_hold(
+    steps: list[tuple[str, Any]],
+) -> None:
+    now, resets = 10, (0, 0)
+    times: dict[str, dict[str, int]] = {}
+    order: dict[str, dict[str, int]] = {}
+    for number, (step, what) in enumerate(steps):
+        if step == "pass":
+            now += what
+        elif step == "reset":
+            now -= what
+            resets = resets[0] + 1, OPENED + now
+        elif (step == "open") != (what in times) and "close" not in times.get(what, {}):
+            times.setdefault(what, {}).setdefault(step, now)
+            order.setdefault(what, {}).setdefault(step, number)
+    views = [
+        view(name, opened=at["open"], granted=at.get("grant"), closed=at.get("close"))
+        for name, at in times.items()
+    ]
+    for found in joint_guarantees(views, ordered=ordered_before([resets])):
+        if not found.holds:
+            continue
+        looks = {name: at["grant"] for name, at in order.items() if "grant" in at}
+        for name, at in order.items():
+            if name in found.datasets:
+                assert all(at["open"] < look for who, look in looks.items() if who != name)
+            else:
+                assert all(at["close"] < look for look in looks.values())
 
 
 def test_each_population_is_added_up_by_itself() -> None:
     views = [view("a"), view("b", population="land"), view("c"), view("d", population="city-2")]
     alone = msgspec.structs.replace(view("e"), policy=resolve(Policy(epsilon="1", delta="1e-6")))
-    found = joint_guarantees([*views, alone])
+    found = joint_guarantees([*views, alone], ordered=None)
     assert [each.population for each in found] == ["city", "city-2", "land"]
     assert found[0] == JointGuarantee(
         population="city", datasets=("a", "c"), epsilon="2", delta="0.000002"
@@ -109,7 +203,7 @@ def test_the_sums_are_exact(budgets: list[tuple[str, str]]) -> None:
     views = [
         view(f"d{i}", epsilon=epsilon, delta=delta) for i, (epsilon, delta) in enumerate(budgets)
     ]
-    found = joint_guarantee("city", views)
+    found = joint_guarantee("city", views, ordered=None)
     promised = [guarantee_of(each.policy) for each in views]
     assert Fraction(Decimal(str(found.epsilon))) == sum(Fraction(e.amount) for e in promised)
     assert Fraction(Decimal(str(found.delta))) == sum(Fraction(e.delta) for e in promised)

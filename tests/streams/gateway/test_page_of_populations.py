@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import html
+import json
 import os
 import re
 import subprocess
@@ -9,11 +12,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from streams.cli.reading.populations import one_with_joint
+from streams.cli.reading.views.of_file import FileViews
+from streams.clock import DAY_MS
+from streams.embedded.file_ownership import stopped_ledger
 from streams.gateway.pages.paths import dataset_page
+from streams.processing.clock_reset import reset
+from streams.settings import Settings
 from tests.streams.gateway.access.roles_door import RolesDoor
-from tests.streams.gateway.door import Door
+from tests.streams.gateway.door import Door, TestClock
+
+DAY_S = DAY_MS / 1000
 
 
 @pytest.fixture
@@ -33,6 +45,43 @@ def test_datasets_of_one_population_are_added_up(door: Door) -> None:
     door.open("city-3", population="city")
     why = "city-3 was opened after something was granted on city-1"
     assert f"<td>no (epsilon, delta): {why}</td>" in door.http.get("/").text
+
+
+def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
+    file: Path, clock: TestClock
+) -> None:
+    clock.pass_(seconds=2 * DAY_S)
+    with Door(file, clock) as ahead:
+        ahead.open("city-1", population="city")
+        ahead.open("town-1", population="town")
+        ahead.open("town-2", population="town")
+        assert ahead.ask(dataset="city-1").json()["outcome"] == "granted"
+    clock.pass_(seconds=-2 * DAY_S)
+    with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
+        assert asyncio.run(reset(journal, genesis, clock, "two days ahead")) is not None
+    clock.pass_(seconds=301)
+    with Door(file, clock) as door:
+        door.open("city-2", population="city")
+        why = (
+            "the ledger's clock was set back, so it is not known whether city-2 was opened after "
+            "something was granted on city-1"
+        )
+        assert f"<td>no (epsilon, delta): {why}</td>" in html.unescape(door.http.get("/").text)
+        told = {row["dataset"]: row["joint_guarantee"] for row in door.http.get("/datasets").json()}
+        assert told["city-1"] == told["city-2"]
+        assert told["city-1"]["why"] == why
+        assert told["town-1"]["epsilon"] == "2"
+        assert door.http.get("/datasets/city-1").json()["joint_guarantee"] == told["city-1"]
+        with FileViews(file) as views:
+            for name, joint in told.items():
+                view = views.one(name)
+                assert view is not None
+                shown = one_with_joint(view, views)
+                assert json.loads(msgspec.json.encode(shown.joint_guarantee)) == joint
+        asked = door.ask(dataset="town-2").json()
+        assert asked["outcome"] == "granted"
+        held = door.http.get("/datasets/town-1").json()["joint_guarantee"]
+        assert "not known whether town-1 was opened after" in held["why"]
 
 
 @pytest.mark.parametrize("visibility", ["own", "members"])

@@ -136,3 +136,22 @@ def test_a_member_s_time_ends_by_the_ledgers_clock() -> None:
     assert gateway.limits.budget(gateway.views["census"], "eve").team is None
     assert gateway.previewed("pure:0.2", "eve")["granted"]
     assert code(world.ask("pure:0.2", analyst="eve")) == "granted"
+
+
+def test_a_reset_of_any_partition_leaves_no_order_between_partitions() -> None:
+    world = World()
+    gateway = Gateway(world)
+    both = FollowedLimits(gateway.members, gateway.clock, 2)
+    gateway.read(world.log)
+    assert (gateway.limits.ordered_before(), both.ordered_before()) == (None, None)
+    read = len(world.log)
+    set_back(world, START - days(1))
+    gateway.read(world.log[read:])
+    both.take_lines(0, [decode_line(world.log[-1])], {})
+    assert (gateway.limits.ordered_before(), both.ordered_before()) == (START - days(1), 0)
+    fresh = Gateway(world)
+    fresh.read_rows(world)
+    assert fresh.limits.ordered_before() == START - days(1)
+    set_back(world, START - days(2))
+    fresh.read(world.log[-1:])
+    assert fresh.limits.ordered_before() == 0

@@ -33,6 +33,14 @@ class Views(AbstractContextManager["Views"]):
         """
         raise NotImplementedError
 
+    def ordered_before(self) -> int | None:
+        """Return before which time the times of decisions tell their order; ask after `read`.
+
+        As `accountant.views.population.ordered_before`.
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        raise NotImplementedError
+
     def members(self, name: str) -> list[Member]:
         """Return a dataset's members by name, those whose time is over among them.
 

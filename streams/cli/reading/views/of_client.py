@@ -35,6 +35,9 @@ class ClientViews(Views):
     def one(self, name: str) -> DatasetView | None:
         return self._client.dataset(name) if is_name(name) else None
 
+    def ordered_before(self) -> int | None:
+        return self._client.ordered_before()
+
     def members(self, name: str) -> list[Member]:
         try:
             return self._client.members(name) if is_name(name) else []

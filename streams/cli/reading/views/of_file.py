@@ -21,6 +21,7 @@ from accountant.views.datasets import DatasetView, view_of_snapshot
 from accountant.views.follow import counted, decode_line, fold_run, runs
 from accountant.views.level_views import analyst_budget, level_views
 from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.population import ordered_before
 from streams.cli.reading.decoding import decoded
 from streams.cli.reading.views.base import Views
 from streams.cli.reading.views.limits_of_file import divided_in
@@ -71,6 +72,13 @@ class FileViews(Views):
         found = alone._shown("WHERE key = ?", (name.encode(),))
         self._granted.update(alone._granted)
         return found[0] if found else None
+
+    def ordered_before(self) -> int | None:
+        from streams.embedded.ledger_file import partition_row, reader
+
+        with reader(self._path) as db:
+            row = partition_row(db)
+        return 0 if row is None else ordered_before([(row.resets or 0, row.reset_at or 0)])
 
     def members(self, name: str) -> list[Member]:
         from streams.embedded.ledger_file import ROWS, decoded_row, reader, sound_row
