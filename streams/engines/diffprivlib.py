@@ -6,24 +6,24 @@ And the claim of a single mechanism, which takes no accountant.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any, NoReturn, Self
 
 try:
-    from diffprivlib import BudgetAccountant, mechanisms
+    from diffprivlib import mechanisms
     from diffprivlib.utils import BudgetError as EngineBudgetError
-    from diffprivlib.utils import PrivacyLeakWarning
 except ImportError as error:
     raise ImportError("this adapter needs diffprivlib: install the extra `diffprivlib`") from error
 
-from accountant.errors import BudgetError, RequestInvalid
+import numpy as np
+
+from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.accountant import Accountant
 from streams.client.grants import NotGranted
 from streams.client.stated import StatedClaim
-from streams.engines.diffprivlib_tools import LOSSES, running_tool
+from streams.engines.diffprivlib_blocks import BlockBudget, NotAsked
+from streams.engines.diffprivlib_tools import LOSSES, Running, revealing_argument, running_tool
 from streams.engines.rounding import pure_or_approximate, stated
 
 
@@ -35,12 +35,19 @@ def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> Sta
         unit, neighbours: what its sensitivity was computed for.
 
     Raises:
-        RequestInvalid: no claim has its parameters.
+        RequestInvalid: no claim has its parameters, its noise can be known, or it is a `Vector`,
+            whose noise is too small.
         TypeError: it is no mechanism of diffprivlib's own; a subclass is not.
     """
     kind = type(mechanism)
     if not issubclass(kind, mechanisms.DPMechanism) or vars(mechanisms).get(kind.__name__) != kind:
         raise TypeError(f"must be one of diffprivlib.mechanisms, got {kind.__name__}")
+    if kind is mechanisms.Vector:
+        rule = "must not be Vector: it loses more than its epsilon. Use another mechanism"
+        raise RequestInvalid("mechanism", rule, kind.__name__)
+    if mechanism.random_state is not None:
+        rule = "must be None: whoever knows it knows the noise"
+        raise RequestInvalid("random_state", rule, repr(mechanism.random_state))
     claim = pure_or_approximate(mechanism.epsilon, mechanism.delta)
     return stated(claim, unit=unit, neighbours=neighbours)
 
@@ -49,11 +56,7 @@ class NotAdmitted(NotGranted, EngineBudgetError):  # type: ignore[misc] # the en
     """The ledger did not grant what a tool of diffprivlib was about to spend; it has not run."""
 
 
-class NotAsked(BudgetError, EngineBudgetError):  # type: ignore[misc] # the engine has no types
-    """A tool was about to run, or to end, of which the ledger had not been asked."""
-
-
-class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no types
+class LedgerBudget(BlockBudget):
     """A budget of diffprivlib that is a dataset of the ledger.
 
     diffprivlib calls `check` before it looks at noise and `spend` once it has drawn it. Here,
@@ -63,7 +66,7 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
 
     It is used as a context. Within it diffprivlib's own warning that a promise does not hold
     (bounds, ranges or norms that were read off the data) is an error, and it is the budget of every
-    tool and model that is made without an `accountant`.
+    tool and model that is made without an `accountant`. Those that have another are refused.
 
     Args:
         ledger: a connected `Accountant`.
@@ -88,7 +91,6 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
         self._taken: list[tuple[float, float]] = []
         self._granted: list[tuple[float, float]] = []
         self._lock = threading.Lock()
-        self._entered: ExitStack | None = None
         # A unit or relation that is wrong is said here, and not by the first tool.
         stated(pure_or_approximate(1, 0), unit=unit, neighbours=neighbours)
         self._ledger, self._dataset = ledger, dataset
@@ -104,22 +106,6 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
 
     def __repr__(self, n_budget_max: int = 5) -> str:
         return f"LedgerBudget({self._dataset!r}, {len(self)} spent, {self._neighbours})"
-
-    def __enter__(self) -> Self:
-        if self._entered is not None:
-            raise NotAsked("the budget is in use as a context already")
-        with ExitStack() as stack:
-            stack.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("error", PrivacyLeakWarning)
-            super().__enter__()
-            stack.push(super().__exit__)
-            self._entered = stack.pop_all()
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        stack, self._entered = self._entered, None
-        if stack is not None:
-            stack.close()
 
     def __copy__(self) -> Self:
         return self
@@ -149,13 +135,16 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
         """Return True once the ledger has granted what the tool that calls this loses.
 
         Raises: NotAdmitted: it did not. NotAsked: outside of the budget's `with`, or for a tool
-            of which nobody can say what it loses. RequestInvalid: no claim has these parameters.
-            Unanswered, Refused: as `ask`.
+            or an argument of which nobody can say what it loses. RequestInvalid: no claim has
+            these parameters. Unanswered, Refused: as `ask`.
         """
-        if self._entered is None:
+        if not self.entered:
             raise NotAsked("nothing was asked for: use the budget as a context, `with budget:`")
         claim = pure_or_approximate(epsilon, delta)
-        factor = self._factor()
+        tool = running_tool()
+        if revealing := revealing_argument(tool):
+            raise NotAsked(f"nothing was asked for: {tool.name} has {revealing}")
+        factor = self._factor(tool)
         if factor > 1:
             if delta:
                 raise NotAsked("nothing was asked for: a delta is not charged several times")
@@ -164,24 +153,26 @@ class LedgerBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no 
         reply = self._ledger.ask(self._dataset, asked, analyst=self._analyst, purpose=self._purpose)
         if not reply.granted:
             raise NotAdmitted(reply)
+        if tool.name:
+            # Some draw of numpy's own generator, whose seed a program may have set.
+            np.random.seed()
         with self._lock:
             self._granted.append((epsilon, delta))
         return True
 
-    def _factor(self) -> int:
-        """Return how many times its epsilon the running tool loses; 1 of a program's own call."""
-        name, weighs = running_tool()
-        if not name:
+    def _factor(self, tool: Running) -> int:
+        """Return how many times its epsilon a tool loses; 1 of a program's own call."""
+        if not tool.name:
             return 1
-        loss = None if weighs else LOSSES.get(name)
-        known = self._factors.get(name) if loss is None else loss.under(self._neighbours)
+        loss = LOSSES.get(tool.name)
+        known = self._factors.get(tool.name) if loss is None else loss.under(self._neighbours)
         if known is not None:
             return known
-        what = f"{name} with weights" if weighs else name
+        states = f", or state it: LedgerBudget(..., factors={{{tool.name!r}: TIMES_ITS_EPSILON}})"
         raise NotAsked(
-            f"nothing was asked for: what {what} loses between neighbours of {self._neighbours} is "
-            "not known. Use another tool or relation (docs/engines.md has the table), or state it: "
-            f"LedgerBudget(..., factors={{{name!r}: TIMES_ITS_EPSILON}})"
+            f"nothing was asked for: what {tool.name} loses between neighbours of "
+            f"{self._neighbours} is not known. Use another tool or relation (docs/engines.md has "
+            f"the table){states if loss is None else ''}"
         )
 
     def spend(self, epsilon: float, delta: float) -> Self:
