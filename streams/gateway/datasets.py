@@ -19,7 +19,7 @@ from streams.gateway.access.pages import note_reading, page_of
 from streams.gateway.access.refusal import forbidden
 from streams.gateway.access.sight import decode_decision_line, sees_decision, shown, sight_of
 from streams.gateway.context import HttpRequest, context_of
-from streams.gateway.problems import JSON, never_opened, problem
+from streams.gateway.problems import JSON, list_of, never_opened, problem
 from streams.index import BYS, Indexed
 
 _SLICE: Final = 200  # datasets encoded at a turn of the loop: well below a millisecond
@@ -117,17 +117,19 @@ async def show_usage(
         return never_opened(dataset)
     _, standing = found
     note_reading(request, dataset, sees_all=standing.sees_all)
+    place = f"/datasets/{dataset}/usage?by={known}"
     if known == "analyst":
         usage = await service.usage(dataset)
         own = standing.name
-        return _json([row for row in usage if standing.sees_requests or row.analyst == own])
+        seen = [row for row in usage if standing.sees_requests or row.analyst == own]
+        return list_of(encode(seen), place)
     if not standing.sees_requests:
         what = "usage by anything but the analyst is for those who see what all have asked"
         raise forbidden(request, "read", what, field="by", value=by)
     if not isinstance(service, Indexed):
         raise RequestInvalid("by", "must be analyst: this door keeps no index", by)
     rows = await service.usage_by(dataset, known)
-    return _json([row.named(known) for row in rows])
+    return list_of(encode([row.named(known) for row in rows]), place)
 
 
 def _integer(least: int, most: int, *, default: int) -> dict[str, object]:
@@ -170,7 +172,7 @@ async def list_requests(
     _, standing = seen
     note_reading(request, dataset, sees_all=standing.sees_all)
     page = await page_of(service, dataset, standing, after=first, most=most)
-    return Response(page, media_type=JSON)
+    return list_of(page, f"/datasets/{dataset}/requests?after={first}&limit={most}")
 
 
 @get("/datasets/{dataset:str}/requests/{request_id:str}", tags=["requests"])

@@ -84,6 +84,11 @@ def never_opened(dataset: str) -> Response[bytes]:
     )
 
 
+def list_of(body: bytes, place: str) -> Response[bytes]:
+    """Return a list with the place that it is the list of: it may be empty, and names none then."""
+    return Response(body, media_type=JSON, headers={"Content-Location": place})
+
+
 class Told(PortableError):
     """A problem that a handler raises whose own answer is of another kind."""
 

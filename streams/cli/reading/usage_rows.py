@@ -116,6 +116,7 @@ def _asked(url: str, dataset: str, by: By, token_file: Path | None) -> list[dict
     from streams.cli.reading.connected import settings_for
     from streams.client.http.bearer import bearer_for, is_this_machine, verification
     from streams.client.http.problems import check_certificate, problem_of, raised
+    from streams.client.http.question import check_place, is_not_found
     from streams.errors import Unavailable
 
     where = f"{url.rstrip('/')}/datasets/{quote(dataset, safe='')}/usage"
@@ -134,9 +135,12 @@ def _asked(url: str, dataset: str, by: By, token_file: Path | None) -> list[dict
         check_certificate(error, url)
         raise Unavailable(f"{url} does not answer: {error}") from error
     if answer.status_code == 200:
+        check_place(url, answer, f"/datasets/{dataset}/usage?by={by}")
         return list(body)
+    problem = problem_of(answer)
+    if answer.status_code == 404:
+        is_not_found(url, problem, dataset)
     if answer.status_code in {401, 403}:
-        problem = problem_of(answer)
         raise raised(answer.status_code, problem, url, has_token=bearer is not None)
     message = str(body.get("message", answer.status_code)) if isinstance(body, dict) else where
     if answer.status_code == 503:

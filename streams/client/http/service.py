@@ -38,6 +38,7 @@ from streams.client.http.problems import (
     raised,
     stranger,
 )
+from streams.client.http.question import check_names, check_place, is_not_found
 from streams.client.requests import words
 from streams.errors import Gone, Refused, Unavailable, Unreadable
 from streams.logs import get_logger
@@ -46,8 +47,6 @@ from streams.service import Answer, Readiness
 _MARGIN_S: Final = 5.0
 _TOO_MANY: Final = 429
 _AGAIN: Final = frozenset({_TOO_MANY, 502, 503, 504})
-# What a gateway says of a name or an id; any other 404 is of some other server.
-_NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "request_id")})
 
 _PATHS: Final = {"amend": "amend", "close": "close", "member": "members", "limit": "limits"}
 
@@ -119,7 +118,7 @@ class HttpService:
         place = _decode_place(body)
         path = "/requests" if source == "requests" else "/datasets"
         if place.type in _PATHS:
-            path = f"/datasets/{quote(place.dataset, safe='')}/{_PATHS[place.type]}"
+            path = f"{_path(place.dataset)}/{_PATHS[place.type]}"
         seconds = max(0, math.ceil(wait))
         response = await self._send(
             "POST",
@@ -129,20 +128,20 @@ class HttpService:
             timeout=httpx.Timeout(_MARGIN_S, read=seconds + _MARGIN_S),
         )
         if response.status_code in {200, 409}:
-            return Answer(decision=self._logged(response.content), partition=0)
+            return Answer(decision=self._logged(response.content)[0], partition=0)
         if response.status_code == 202:
             return Answer(decision=None, partition=0)
         problem = problem_of(response)
         if problem.decision:
-            return Answer(decision=self._logged(problem.decision), partition=0)
+            return Answer(decision=self._logged(problem.decision)[0], partition=0)
         if not is_untaken(response, problem):
             raise self._stranger(f"{response.status_code} ({problem.message})")
         raise self._raised(response, problem)
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        path = f"/datasets/{quote(dataset, safe='')}/requests/{quote(request_id, safe='')}"
-        found = await self._get(path, analyst=who)
-        return None if found is None else self._logged(found)
+        path = f"{_path(dataset)}/requests/{quote(request_id, safe='')}"
+        found = self._found(await self._send("GET", path, params={"analyst": who}), request_id)
+        return None if found is None else self._logged(found)[0]
 
     async def datasets(self) -> list[DatasetView]:
         found = await self._get("/datasets")
@@ -151,70 +150,74 @@ class HttpService:
         return self._decoded(found, _decode_datasets)
 
     async def dataset(self, name: str) -> DatasetView | None:
-        found = await self._get(f"/datasets/{quote(name, safe='')}")
-        return None if found is None else self._decoded(found, decode_dataset_view)
+        found = self._found(await self._send("GET", _path(name)), name)
+        return None if found is None else self._named(found, decode_dataset_view, dataset=name)
 
     async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
         response = await self._send(
             "POST",
-            f"/datasets/{quote(dataset, safe='')}/preview",
+            f"{_path(dataset)}/preview",
             content=encode(asked),
             headers={"Content-Type": "application/json"},
         )
-        found = self._found(response)
-        return None if found is None else self._decoded(found, decode_preview)
+        found = self._found(response, dataset)
+        return None if found is None else self._named(found, decode_preview, dataset=dataset)
 
     async def levels(self, dataset: str) -> list[LevelView]:
-        found = await self._get(f"/datasets/{quote(dataset, safe='')}/limits")
-        return [] if found is None else self._decoded(found, decode_level_views)
+        return await self._list(dataset, "limits", decode_level_views) or []
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
-        path = f"/datasets/{quote(dataset, safe='')}/budgets/{quote(analyst, safe='')}"
-        found = await self._get(path)
-        return None if found is None else self._decoded(found, decode_analyst_budget)
+        path = f"{_path(dataset)}/budgets/{quote(analyst, safe='')}"
+        found = self._found(await self._send("GET", path), dataset)
+        if found is None:
+            return None
+        return self._named(found, decode_analyst_budget, dataset=dataset, analyst=analyst)
 
     async def own_budgets(self) -> list[AnalystBudget]:
         """Return what the client's token may still use, by dataset."""
         found = await self._get("/me/budgets")
         if found is None:
             raise self._stranger("404 for who asks")
-        return self._decoded(found, decode_analyst_budgets)
+        budgets = self._decoded(found, decode_analyst_budgets)
+        if budgets:
+            check_names(self._url, budgets, analyst=await self.own_name())
+        return budgets
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        found = await self._get(f"/datasets/{quote(dataset, safe='')}/usage")
-        return [] if found is None else self._decoded(found, _decode_usage)
+        rows = await self._list(dataset, "usage?by=analyst", _decode_usage) or []
+        check_names(self._url, rows, dataset=dataset)
+        return rows
 
     async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
         query = {} if analyst is None else {"analyst": analyst}
-        found = await self._get(f"/datasets/{quote(dataset, safe='')}/why", **query)
-        return None if found is None else self._decoded(found, decode_why)
+        response = await self._send("GET", f"{_path(dataset)}/why", params=query)
+        found = self._found(response, dataset)
+        return None if found is None else self._named(found, decode_why, dataset=dataset)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         # A page may be empty before the end, where all that the door looked at is of others.
         while True:
             page = await self._page(dataset, after, most)
             if page.decisions or page.next is None or page.next <= after:
-                return [self._logged(each) for each in page.decisions]
+                found = [self._logged(each) for each in page.decisions]
+                check_names(self._url, (decision for _, decision in found), dataset=dataset)
+                return [value for value, _ in found]
             after = page.next
 
     async def _page(self, dataset: str, after: int, most: int) -> _Page:
-        path = f"/datasets/{quote(dataset, safe='')}/requests"
-        response = await self._send("GET", path, params={"after": after, "limit": most})
-        if response.status_code == 410:
-            problem = problem_of(response)
-            raise Gone(problem.message, after=problem.after)
-        found = self._found(response)
-        return _Page([]) if found is None else self._decoded(found, _decode_page)
+        what = f"requests?after={after}&limit={most}"
+        return await self._list(dataset, what, _decode_page) or _Page([])
 
     async def members(self, dataset: str) -> list[Member]:
-        found = await self._get(f"/datasets/{quote(dataset, safe='')}/members")
-        return [] if found is None else self._decoded(found, _decode_members)
+        return await self._list(dataset, "members", _decode_members) or []
 
     async def heads(self) -> list[Head]:
         found = await self._get("/head")
         if found is None:
             raise self._stranger("404 for the end of the log")
-        return self._decoded(found, _decode_heads)
+        heads = self._decoded(found, _decode_heads)
+        check_names(self._url, heads, ledger=heads[0].ledger if heads else None)
+        return heads
 
     def ordered_before(self) -> int:
         """Return 0: a server tells joint guarantees, and nothing by which to work them out."""
@@ -246,16 +249,40 @@ class HttpService:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _get(self, path: str, **query: str) -> bytes | None:
-        return self._found(await self._send("GET", path, params=query))
+    async def _get(self, path: str) -> bytes | None:
+        return self._found(await self._send("GET", path))
 
-    def _found(self, response: httpx.Response) -> bytes | None:
+    async def _list(self, dataset: str, what: str, decode: Callable[[bytes], T]) -> T | None:
+        """Return a list of a dataset, None where it was never opened.
+
+        Args:
+            what: which list, with its parameters as a gateway repeats them.
+        """
+        response = await self._send("GET", f"{_path(dataset)}/{what}")
+        if response.status_code == 410:
+            problem = problem_of(response)
+            raise Gone(problem.message, after=problem.after)
+        found = self._found(response, dataset)
+        if found is None:
+            return None
+        decoded = self._decoded(found, decode)
+        check_place(self._url, response, f"/datasets/{dataset}/{what}")
+        return decoded
+
+    def _found(self, response: httpx.Response, name: str | None = None) -> bytes | None:
+        """Return the body of an answer, None where what has the name is not there."""
         if response.status_code == 200:
             return response.content
         problem = problem_of(response)
-        if response.status_code == 404 and (problem.error, problem.field) in _NOT_FOUND:
+        if response.status_code == 404 and name and is_not_found(self._url, problem, name):
             return None
         raise self._raised(response, problem)
+
+    def _named(self, content: bytes, decode: Callable[[bytes], T], **asked: str) -> T:
+        """Return an answer that names what was asked for."""
+        found = self._decoded(content, decode)
+        check_names(self._url, [found], **asked)
+        return found
 
     def _decoded(self, content: bytes | msgspec.Raw, decode: Callable[[bytes], T]) -> T:
         try:
@@ -265,13 +292,13 @@ class HttpService:
         except MadeByAnother as error:
             raise self._stranger(f"a decision of another version ({error})") from None
 
-    def _logged(self, content: bytes | msgspec.Raw) -> bytes:
-        """Return a decision that the gateway answers as the log holds it."""
+    def _logged(self, content: bytes | msgspec.Raw) -> tuple[bytes, Decision]:
+        """Return a decision that the gateway answers as the log holds it, and what it says."""
         logged, is_whole = self._decoded(content, as_logged)
-        self._decoded(logged, decode_decision)
+        decision = self._decoded(logged, decode_decision)
         if not is_whole:
             raise self._stranger("a decision that its own hash is not of")
-        return logged
+        return logged, decision
 
     def _raised(self, response: httpx.Response, problem: Problem) -> Exception:
         return raised(response.status_code, problem, self._url, has_token=self.has_token)
@@ -305,6 +332,10 @@ class HttpService:
             self._trouble = problem_of(response).message or f"{self._url} is not ready"
             raise Unavailable(self._trouble, after=_after(response))
         return response
+
+
+def _path(dataset: str) -> str:
+    return f"/datasets/{quote(dataset, safe='')}"
 
 
 def _after(response: httpx.Response) -> float:

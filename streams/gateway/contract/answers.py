@@ -40,6 +40,7 @@ def _problem(description: str, **headers: str) -> Answer:
 
 _AGAIN: Final = "seconds after which to try again"
 _WHERE: Final = "where the decision is, for as long as its id is remembered"
+_LISTED: Final = "which list this is: the path of what was asked for, with its parameters"
 _BUSY: Final = _problem("the ledger cannot be reached, or has no room", Retry_After=_AGAIN)
 _BROKEN: Final = _problem("a field breaks its rule")
 _UNKNOWN: Final = _problem("no such dataset was ever opened, or nothing of it is shown")
@@ -104,6 +105,10 @@ def _list_of(what: str, kind: str) -> Answer:
     return Answer(what, {"type": "array", "items": reference(kind)})
 
 
+def _list_at(what: str, body: JsonSchema) -> Answer:
+    return Answer(what, body, {"Content-Location": _LISTED})
+
+
 _USAGES: Final = ("UsageView", *(f"UsageBy{by.title()}" for by in USAGE_BY))
 
 # By the names of the handlers; an operation that takes a body and is not here answers a decision.
@@ -120,7 +125,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "show_usage": {
-        "200": Answer(
+        "200": _list_at(
             "a row for each analyst, purpose, day or month",
             {"type": "array", "items": {"anyOf": [reference(kind) for kind in _USAGES]}},
         ),
@@ -141,7 +146,9 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "list_requests": {
-        "200": _found("a page of decisions, in the order of their numbers", "DecisionPage"),
+        "200": _list_at(
+            "a page of decisions, in the order of their numbers", reference("DecisionPage")
+        ),
         "400": _QUERY,
         "404": _UNKNOWN,
         "410": _problem("the next decisions are in an archive: read on from the `after` it names"),
@@ -182,12 +189,18 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "list_members": {
-        "200": _list_of("the members who are shown to who asks, by name", "Member"),
+        "200": _list_at(
+            "the members who are shown to who asks, by name",
+            {"type": "array", "items": reference("Member")},
+        ),
         "404": _UNKNOWN,
         "503": _BUSY,
     },
     "list_limits": {
-        "200": _list_of("the limits that are shown to who asks, by scope and name", "LevelView"),
+        "200": _list_at(
+            "the limits that are shown to who asks, by scope and name",
+            {"type": "array", "items": reference("LevelView")},
+        ),
         "404": _UNKNOWN,
         "503": _BUSY,
     },

@@ -16,7 +16,7 @@ from streams.gateway.access.principal import principal_of
 from streams.gateway.access.refusal import forbidden
 from streams.gateway.access.sight import Sight, Standing, sight_of
 from streams.gateway.context import HttpRequest, context_of
-from streams.gateway.problems import JSON, never_opened
+from streams.gateway.problems import JSON, list_of, never_opened
 
 _AT_A_TIME: Final = 50  # each some 5 microseconds, with limits 50
 
@@ -32,12 +32,12 @@ async def list_limits(request: HttpRequest, dataset: FromPath[str]) -> Response[
     if found is None:
         return never_opened(dataset)
     _, standing = found
-    service = context_of(request).service
+    service, place = context_of(request).service, f"/datasets/{dataset}/limits"
     if standing.sees_all:
         note_reading(request, dataset, sees_all=True)
-        return Response(encode(await service.levels(dataset)), media_type=JSON)
+        return list_of(encode(await service.levels(dataset)), place)
     own = await service.budget_for(dataset, standing.name)
-    return Response(encode(() if own is None else own.levels), media_type=JSON)
+    return list_of(encode(() if own is None else own.levels), place)
 
 
 @get("/datasets/{dataset:str}/budgets/{analyst:str}", tags=["access"])

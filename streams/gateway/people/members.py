@@ -8,7 +8,7 @@ from litestar.params import FromPath
 from accountant.records import encode
 from streams.gateway.access.sight import sight_of
 from streams.gateway.context import HttpRequest, context_of
-from streams.gateway.problems import JSON, never_opened
+from streams.gateway.problems import list_of, never_opened
 
 
 @get("/datasets/{dataset:str}/members", tags=["access"])
@@ -24,4 +24,4 @@ async def list_members(request: HttpRequest, dataset: FromPath[str]) -> Response
     members = await context_of(request).service.members(dataset)
     if not standing.sees_all:
         members = [member for member in members if member.member == standing.name]
-    return Response(encode(members), media_type=JSON)
+    return list_of(encode(members), f"/datasets/{dataset}/members")

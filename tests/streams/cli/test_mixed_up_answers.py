@@ -1,4 +1,4 @@
-"""A command that is answered with another's decision says so and ends as unanswered."""
+"""A command that is answered with another's decision, or about another dataset, says so."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from accountant.records import encode
+from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.streams.cli.conftest import Command
 from tests.streams.client.test_matching import CHANGES, MixedUp, http_stub
+from tests.streams.client.test_mixed_up_reads import behind_a_proxy, instead
 from tests.streams.gateway.door import TestClock, opening
 
 COMMANDS = {
@@ -19,6 +21,20 @@ COMMANDS = {
     "by": "dataset close census --by owner --reason done",
     "reason": "member set census ana --role analyst --by owner",
 }
+
+READS = [
+    "dataset show census",
+    "dataset show census --json",
+    "ask census pure:0.01 --analyst ana --dry-run",
+    "ask census pure:0.01 --analyst ana --dry-run --json",
+    "usage census",
+    "usage census --by purpose",
+    "why census",
+    "member list census",
+    "limit list census",
+    "mine --analyst ana",
+    "fits --dataset census --claim pure:0.01",
+]
 
 
 @pytest.mark.parametrize("field", COMMANDS)
@@ -36,3 +52,17 @@ def test_a_command_takes_no_decision_on_another_request(
     assert done.code == 3, done
     assert f"of another {field}" in done.err
     assert done.out == ""
+
+
+def test_a_command_takes_no_answer_about_another_dataset(accountant: Command, file: Path) -> None:
+    with behind_a_proxy(file, SystemClock()) as proxy:
+        for read in READS:
+            words = [*read.split(), "--url", proxy.url]
+            proxy.route = instead("census", "census")
+            assert accountant(*words).code in {0, 6}, read
+            for other in ("survey", "nowhere"):
+                proxy.route = instead("census", other)
+                done = accountant(*words)
+                assert done.code == 4, (read, done)
+                assert "does a proxy or a cache mix answers up?" in done.err
+                assert done.out == ""

@@ -64,10 +64,14 @@ class Proxy:
 
     Attributes:
         garble: what becomes of such an answer; None for the answer itself.
+        route: the path that is asked for instead of a read's.
+        hidden: headers that are not passed on.
     """
 
     def __init__(self, upstream: str) -> None:
         self.garble: Callable[[bytes], Answer] | None = None
+        self.route: Callable[[str], str] = lambda path: path
+        self.hidden = frozenset[str]()
         proxy, door = self, urlsplit(upstream).netloc
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -79,15 +83,20 @@ class Proxy:
                     for name, value in self.headers.items()
                     if name.lower() in {"content-type", "prefer"}
                 }
-                connection.request(self.command, self.path, sent, given)
+                reads = self.command == "GET" or self.path.endswith("/preview")
+                path = proxy.route(self.path) if reads else self.path
+                connection.request(self.command, path, sent, given)
                 answer = connection.getresponse()
                 content = answer.read()
                 status, kind = answer.status, answer.getheader("content-type", "")
+                place = answer.getheader("content-location")
                 connection.close()
                 if proxy.garble is not None and self.command == "POST":
                     status, kind, content = proxy.garble(content)
                 self.send_response(status)
                 self.send_header("content-type", kind)
+                if place is not None and "content-location" not in proxy.hidden:
+                    self.send_header("content-location", place)
                 if status != 204:
                     self.send_header("content-length", str(len(content)))
                 self.end_headers()

@@ -129,7 +129,8 @@ def http_stub(ledger: MixedUp) -> Iterator[str]:
             _, _, dataset, *rest = path.split("/")
             found = ledger.find_sync(dataset, analyst, rest[1]) if rest else None
             if found is None:
-                self._send(404, b'{"error":"unknown_dataset","field":"dataset"}')
+                problem = {"error": "unknown_dataset", "field": "dataset", "value": dataset}
+                self._send(404, json.dumps(problem).encode())
             else:
                 self._send(200, served(found))
 

@@ -1,0 +1,146 @@
+"""A proxy that answers a read with what the door says of another dataset is not believed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from accountant.errors import RequestInvalid
+from streams.client import Accountant, AsyncAccountant
+from streams.client.http import HttpService
+from streams.clock import Clock
+from streams.errors import Unreadable
+from tests.streams.client.test_garbled_answers import ONE, Proxy
+from tests.streams.client.test_matching import Awaited
+from tests.streams.gateway.door import Door, TestClock, new_id
+
+READS: Final[dict[str, Callable[[Any], Any]]] = {
+    "dataset": lambda led: led.dataset("census"),
+    "cost": lambda led: led.cost("census", "pure:0.01", unit="person", neighbours="add_remove"),
+    "cost, of the policy's unit": lambda led: led.cost("census", "pure:0.01"),
+    "ask, of the policy's unit": lambda led: led.ask("census", "pure:0.01"),
+    "usage": lambda led: led.usage("census"),
+    "why": lambda led: led.why("census"),
+    "why, of an analyst": lambda led: led.why("census", analyst="ana"),
+    "members": lambda led: led.members("census"),
+    "limits": lambda led: led.limits("census"),
+    "budget": lambda led: led.budget("census", "ana"),
+    "open": lambda led: led.open("census", ONE, by="owner", as_given=True),
+}
+
+
+@contextlib.contextmanager
+def behind_a_proxy(file: Path, clock: Clock) -> Iterator[Proxy]:
+    """Run a door of three datasets, of which two were used, and a proxy before it."""
+    with Door(file, clock) as door:
+        with Accountant(door.url, clock=clock) as ledger:
+            for name in ("census", "survey", "empty"):
+                ledger.open(name, ONE, by="owner", as_given=True)
+            for name, who in (("census", "ana"), ("survey", "zoe")):
+                ledger.set_member(name, who, roles=["analyst"], by="owner")
+                ledger.set_limit(name, "analyst", who, part="0.5", by="owner")
+                assert ledger.ask(name, "pure:0.01", analyst=who).granted
+        with Proxy(door.url) as proxy:
+            yield proxy
+
+
+@pytest.fixture
+def proxy(file: Path, clock: TestClock) -> Iterator[Proxy]:
+    with behind_a_proxy(file, clock) as proxy:
+        yield proxy
+
+
+def instead(name: str, other: str) -> Callable[[str], str]:
+    return lambda path: path.replace(name, other)
+
+
+@pytest.fixture(params=["waiting", "awaited"])
+def client(request: pytest.FixtureRequest, proxy: Proxy, clock: TestClock) -> Iterator[Any]:
+    if request.param == "waiting":
+        with Accountant(proxy.url, clock=clock, analyst="ana") as ledger:
+            yield ledger
+        return
+    with asyncio.Runner() as runner:
+        made = AsyncAccountant(proxy.url, clock=clock, analyst="ana")
+        made.attach(HttpService(proxy.url))
+        yield Awaited(made, runner)
+        runner.run(made.disconnect())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("other", ["survey", "empty", "nowhere"])
+@pytest.mark.parametrize("read", READS)
+def test_a_read_takes_no_answer_about_another_dataset(
+    client: Any, proxy: Proxy, read: str, other: str
+) -> None:
+    proxy.route = instead("census", other)
+    with pytest.raises(Unreadable, match=f"{other}.*, not with .*census.*: does a proxy"):
+        READS[read](client)
+
+
+@pytest.mark.parametrize("other", ["survey", "nowhere"])
+def test_a_page_of_another_dataset_is_not_taken(proxy: Proxy, clock: TestClock, other: str) -> None:
+    proxy.route = instead("census", other)
+    with Accountant(proxy.url, clock=clock) as ledger, pytest.raises(Unreadable, match=other):
+        next(ledger.requests("census"))
+
+
+def test_another_page_of_the_same_dataset_is_not_taken(proxy: Proxy, clock: TestClock) -> None:
+    with Accountant(proxy.url, clock=clock) as ledger:
+        assert len(list(ledger.requests("census"))) == 4
+        proxy.route = instead("after=0", "after=2")
+        with pytest.raises(Unreadable, match="after=2"):
+            next(ledger.requests("census"))
+
+
+def test_rows_of_another_dataset_in_the_right_place_are_not_taken(
+    proxy: Proxy, clock: TestClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from streams.client.http import service
+
+    monkeypatch.setattr(service, "check_place", lambda *_: None)
+    proxy.route = instead("census", "survey")
+    with Accountant(proxy.url, clock=clock) as ledger:
+        for call in (ledger.usage, lambda name: next(ledger.requests(name))):
+            with pytest.raises(Unreadable, match="dataset survey, not with census"):
+                call("census")
+
+
+def test_a_budget_of_another_analyst_is_not_taken(proxy: Proxy, clock: TestClock) -> None:
+    proxy.route = instead("ana", "zoe")
+    refused = pytest.raises(Unreadable, match="analyst zoe, not with ana")
+    with Accountant(proxy.url, clock=clock) as ledger, refused:
+        ledger.budget("census", "ana")
+
+
+def test_a_lookup_answered_for_another_id_is_not_known_to_be_none(
+    proxy: Proxy, clock: TestClock
+) -> None:
+    sought, other = new_id(clock), new_id(clock)
+    with Accountant(proxy.url, clock=clock) as ledger:
+        assert ledger.decision("census", "ana", sought) is None
+        proxy.route = instead(sought, other)
+        with pytest.raises(Unreadable, match=f"404 for request_id {other}"):
+            ledger.decision("census", "ana", sought)
+
+
+@pytest.mark.parametrize("read", ["usage", "members", "limits"])
+def test_a_list_that_does_not_say_of_which_dataset_is_not_taken(
+    client: Any, proxy: Proxy, read: str
+) -> None:
+    proxy.hidden = frozenset({"content-location"})
+    with pytest.raises(Unreadable, match="without its Content-Location"):
+        READS[read](client)
+
+
+def test_every_read_through_a_proxy_that_mixes_nothing_up(client: Any, proxy: Proxy) -> None:
+    for read in READS.values():
+        assert read(client) is not None
+    assert client.dataset("nowhere") is None
+    assert client.members("nowhere") == []
+    with pytest.raises(RequestInvalid):
+        client.cost("nowhere", "pure:0.01")
