@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from accountant.errors import RequestInvalid
+from accountant.partition import hash_of
 from accountant.partition.draft import Draft
 from accountant.partition.operate import accept_rollback
 from accountant.records import Genesis
@@ -15,7 +17,7 @@ from accountant.records.decided import Encoded
 from streams.checkpoints.kept import Kept
 from streams.checkpoints.rollbacks import Lost, lost_of, signed_rollback
 from streams.clock import Clock
-from streams.errors import Refused
+from streams.errors import Refused, Unavailable
 from streams.processing.journal import Commit, Journal
 from streams.processing.recovery import recovered
 
@@ -62,26 +64,32 @@ async def accept(
                 "would not believe this one. Set ACCOUNTANT_CHECKPOINT_KEY to the log's; if that "
                 "is lost, `accountant key rotate --lost` first"
             )
-        first = _first(lost, found, partition.sequence)
+        first = _first(lost, found)
         rollback = signed_rollback(kept.ledger, partition, first, found.newest, kept.key)
         draft = Draft(partition)
         made = accept_rollback(draft, clock.now(), note, rollback)
         await journal.commit(Commit([made], draft.rows(), [], draft.next, draft.decided_at))
+        # It shows where the branch begins, should a copy of an older one be put back.
+        with suppress(Unavailable):  # the ledger's own process keeps one at its next start
+            kept.put(made.partition_sequence, hash_of(made.value), rollback.branch, clock.now())
     finally:
         await journal.drop()
     return made
 
 
-def _first(lost: str, found: Lost, sequence: int) -> int:
+def _first(lost: str, found: Lost) -> int:
     """Return the first decision that is given up.
 
     Raises: RequestInvalid.
     """
     parts = _RANGE.fullmatch(lost)
     last = found.newest.sequence
-    # Where the log has another decision, a person may know better where it begins to differ.
-    most = found.first if found.is_shorter else min(sequence + 1, last)
-    if parts is None or int(parts[2]) != last or not found.first <= int(parts[1]) <= most:
-        which = "" if most == found.first else f", or a later first one up to {most}"
+    # A person may know better where the logs begin to differ; never past a known loss.
+    is_known = parts is not None and int(parts[2]) == last
+    if parts is None or not is_known or not found.earliest <= int(parts[1]) <= found.latest:
+        which = f", or an earlier first one from {found.earliest}"
+        which = which if found.earliest < found.first else ""
+        if found.first < found.latest:
+            which += f", or a later first one up to {found.latest}"
         raise RequestInvalid("--lost", f"must be {found.first}-{last}{which}", lost)
     return int(parts[1])

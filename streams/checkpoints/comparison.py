@@ -194,7 +194,12 @@ class Evidence:
         accepted = self._accepted(partition, report, keys, wrong)
         # Those need no key: one that was changed in a branch that was given up is not known.
         notes = self._notes_of_ledger(partition)
-        going_on = [note for note in notes if not _is_given_up(note.checkpoint, accepted)]
+        going_on = [
+            note
+            for note in notes
+            if not _is_given_up(note.checkpoint, accepted)
+            or (found.get(note.checkpoint.sequence) == note.checkpoint.head and _by(note, keys))
+        ]
         given_up = len(notes) - len(going_on)
         self._ours[partition] = self._signed(going_on, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
@@ -211,6 +216,12 @@ class Evidence:
                 wrong.append(self._cut_off(each, partition, report))
             elif found.get(each.sequence) == each.head:
                 agree, last = agree + 1, max(each.sequence, -1 if last is None else last)
+            elif (ended := _ended(each, accepted)) and _is_foreign(each, report):
+                wrong.append(
+                    f"lost: decision {each.sequence} of branch {each.branch} was signed at "
+                    f"{iso(each.at)}, and the log was never of that branch: its rollback to branch "
+                    f"{ended.branch} gives up the decisions from {ended.first} on alone"
+                )
             else:
                 since = "from its beginning" if last is None else f"after decision {last}"
                 wrong.append(
@@ -297,12 +308,33 @@ def _is_given_up(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> bool:
     Args:
         accepted: in the order of the log, so by branch.
     """
-    ended = next((each for each in accepted if each.branch > checkpoint.branch), None)
+    ended = _ended(checkpoint, accepted)
     if ended is None or checkpoint.sequence < ended.first:
         return False
     # A rollback names the end of the newest branch that it gives up. Older branches ended in one
     # of those decisions.
     return checkpoint.branch < ended.branch - 1 or checkpoint.sequence <= ended.last
+
+
+def _ended(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> Rollback | None:
+    """Return the rollback that ended a checkpoint's branch in the log."""
+    return next((each for each in accepted if each.branch > checkpoint.branch), None)
+
+
+def _is_foreign(checkpoint: Checkpoint, report: AuditReport) -> bool:
+    """Return whether a log that was looked at from its beginning never was of that branch."""
+    branches = {0, *(each.rollback.branch for each in report.rollbacks)}
+    return report.sealed is None and checkpoint.branch not in branches
+
+
+def _by(note: _Note, keys: Iterable[Believed]) -> bool:
+    """Return whether a key that is believed at its place has signed a note."""
+    place = note.checkpoint.branch, note.checkpoint.sequence
+    try:
+        signed_by(note.note, [each.verifier for each in keys if each.at(place)])
+    except NoteInvalid:
+        return False
+    return True
 
 
 def _ended_in_archive(checkpoint: Checkpoint, report: AuditReport) -> bool:

@@ -159,7 +159,13 @@ class Heads:
             raise Unavailable(str(error)) from error
         seen = kept.seen(head.key)
         self._tell_seen(seen, kept)
-        self._check(lost_of(head.sequence, head.branch, seen.kept, digest), head)
+        try:
+            lost = lost_of(head.sequence, head.branch, seen.kept, digest)
+        except Unavailable:
+            # A log that ends too early decides nothing, though its decisions cannot be read now.
+            self._check(lost_of(head.sequence, head.branch, seen.kept, lambda _: None), head)
+            raise
+        self._check(lost, head)
         self._kept = kept
         return kept
 
@@ -291,10 +297,21 @@ def explained(lost: Lost, head: Head) -> str:
             f"that is to go on, here from {head.head}, accept for ever that the other's decisions "
             f"are not charged: `{how}`"
         )
+    if newest.branch > head.branch:
+        return (
+            f"the log is of branch {head.branch} and ends at decision {head.sequence}, but "
+            f"decision {newest.sequence} of branch {newest.branch} was there at "
+            f"{iso(newest.at)}: this copy lacks the rollback that began branch {newest.branch}. "
+            f"What was granted there from decision {lost.first} on, or from an earlier one, is not "
+            f"charged in it. Only where no newer file is left, accept the loss for ever: `{how}`, "
+            "or name an earlier first decision if you know of one. First find the newest file, "
+            "and put it back"
+        )
     if lost.is_shorter:
+        since = "" if lost.latest > head.sequence else " and went on another way"
         return (
             f"the log ends at decision {head.sequence}, but decision {newest.sequence} was there "
-            f"at {iso(newest.at)}: an older copy was put back, or the end is lost. What was "
+            f"at {iso(newest.at)}: an older copy was put back{since}, or the end is lost. What was "
             "granted since is not charged in it. Only where no newer file is left, accept the loss "
             f"for ever: `{how}`. First find the newest file, and put it back"
         )

@@ -25,7 +25,7 @@ from streams.checkpoints.names import ledgers_named
 from streams.checkpoints.note import Checkpoint, NoteInvalid, opened, signed
 from streams.errors import Refused, Unavailable
 
-_KEEP: Final = 4  # of a branch, so that one cut by a loss of power leaves others
+_KEEP: Final = 4  # so that one cut by a loss of power leaves others
 _KEY: Final = "key"
 _FILE: Final = "file"
 _KEYS: Final = "keys"
@@ -214,7 +214,7 @@ class Kept:
             self._looked_at.add(put_note(folder, checkpoint, note).name)
             # What another process kept meanwhile stays until it was compared.
             kept = [each for each in self._notes(self._own) if each.name in self._looked_at]
-            for old in sorted(kept, key=_order)[:-_KEEP]:
+            for old in _forgettable(kept):
                 old.unlink(missing_ok=True)
                 self._looked_at.discard(old.name)
         except OSError as error:
@@ -311,6 +311,16 @@ def _key(directory: Path) -> SigningKey:
 def _ordered(found: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
     """Return checkpoints by branch and number, each once."""
     return tuple(sorted({*found}, key=lambda each: (each.branch, each.sequence, each.at)))
+
+
+def _forgettable(notes: Iterable[Path]) -> list[Path]:
+    """Return old notes, without the first of each later branch: it shows where that began."""
+    rest, branch = list[Path](), 0
+    for note in sorted(notes, key=_order):
+        if _order(note)[0] == branch:
+            rest.append(note)
+        branch = _order(note)[0]
+    return rest[:-_KEEP]
 
 
 def _order(note: Path) -> tuple[int, int]:

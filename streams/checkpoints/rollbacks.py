@@ -25,13 +25,18 @@ class Lost(NamedTuple):
     Attributes:
         first: number of the first decision that is lost, or that may be another one.
         newest: the last checkpoint that the log does not go on from.
-        is_shorter: the log ends before it; else it has another decision there.
+        is_shorter: the log ends before it, or is of an older branch; else it has another
+            decision there.
+        earliest: the least number that a person who knows better may name as the first.
+        latest: the largest: from there on checkpoints show the loss.
         fork: a checkpoint of the log as it is, from there or later: both logs were signed.
     """
 
     first: int
     newest: Checkpoint
     is_shorter: bool
+    earliest: int
+    latest: int
     fork: Checkpoint | None = None
 
 
@@ -53,10 +58,20 @@ def lost_of(
     ours = [each for each in kept if each.branch >= branch]
     if not ours:
         return None
+    reached = [each for each in ours if (each.branch, each.sequence) <= (branch, sequence)]
+    other = forked(reached, digest)
     newest = ours[-1]
-    if newest.sequence > sequence or newest.branch > branch:
-        return Lost(min(sequence + 1, newest.sequence), newest, is_shorter=True)
-    return forked(ours, digest)
+    if newest.sequence <= sequence and newest.branch == branch:
+        return other
+    # No decision of a newer branch is the log's, whatever its number: the log lacks the rollback
+    # that began the branch. The branches part at the first such checkpoint, or before it.
+    newer = (each.sequence for each in ours if each.branch > branch)
+    latest = min(sequence + 1, newest.sequence, *newer)
+    first = latest
+    if other is not None:
+        latest, first = min(latest, other.latest), min(latest, other.first)
+    earliest = 1 if newest.branch > branch else first
+    return Lost(first, newest, is_shorter=True, earliest=earliest, latest=latest)
 
 
 def forked(kept: Sequence[Checkpoint], digest: Callable[[int], str | None]) -> Lost | None:
@@ -73,7 +88,14 @@ def forked(kept: Sequence[Checkpoint], digest: Callable[[int], str | None]) -> L
     agreeing = [each for each in kept if has[each]]
     first = max((e.sequence for e in agreeing if e.sequence < others[0].sequence), default=0) + 1
     later = (each for each in agreeing if each.sequence >= others[0].sequence)
-    return Lost(first, others[-1], is_shorter=False, fork=next(later, None))
+    return Lost(
+        first,
+        others[-1],
+        is_shorter=False,
+        earliest=first,
+        latest=others[0].sequence,
+        fork=next(later, None),
+    )
 
 
 def _has(checkpoint: Checkpoint, digest: Callable[[int], str | None]) -> bool:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from accountant.partition import Partition, hash_of
 from streams.checkpoints.heads import Heads
 from streams.checkpoints.kept import Kept
 from streams.checkpoints.keys import SigningKey
+from streams.clock import SystemClock
+from streams.errors import Refused, Unavailable
 from streams.processing.observers import Committed
 from streams.processing.processor import Processor
 from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
@@ -62,3 +67,16 @@ def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -
         await asyncio.gather(task, return_exceptions=True)
 
     play(story())
+
+
+def test_a_log_that_ends_too_early_is_refused_though_it_cannot_be_read(tmp_path: Path) -> None:
+    def unreadable(number: int) -> str:
+        raise Unavailable(f"decision {number} cannot be read")
+
+    kept = Kept(tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census"))
+    for sequence in (1, 9):
+        kept.put(sequence, hash_of(b"%d" % sequence), 0, 1)
+    heads = Heads(lambda: kept, unreadable, SystemClock(), seconds=0, required=False)
+    log = SimpleNamespace(sequence=3, head=hash_of(b"3"), branch=0, key=None)
+    with pytest.raises(Refused, match="ends at decision 3, but decision 9 was there"):
+        heads.begin(log)

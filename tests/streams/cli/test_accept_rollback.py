@@ -140,6 +140,99 @@ def test_more_than_was_accepted_is_still_a_loss(lost, tmp_path):
     assert "truncated" in done.out
 
 
+@pytest.fixture
+def older(opened, tmp_path: Path):
+    """A ledger of branch 0 that ends at decision 6; branch 1 began at 3 and ended at 8.
+
+    Every checkpoint that was kept is in the directory `all`, too.
+    """
+
+    def run(*arguments: str):
+        places = str(tmp_path / "all")
+        return opened(*arguments, ACCOUNTANT_CHECKPOINTS=PLACE, ACCOUNTANT_CHECKPOINT_PLACES=places)
+
+    file = tmp_path / "accountant.db"
+    (tmp_path / "all").mkdir()
+    ask(run, 1)
+    shutil.copy(file, tmp_path / "short.db")
+    ask(run, 4)
+    shutil.copy(file, tmp_path / "long.db")
+    shutil.copy(tmp_path / "short.db", file)
+    assert accept(run, "3-6").code == 0
+    ask(run, 5)
+    shutil.copy(tmp_path / "long.db", file)
+    return run
+
+
+def test_on_an_older_branch_all_that_the_newer_one_had_is_lost(older):
+    refused = older("ask", "census", "pure:0.001", "--analyst", "ana")
+    assert refused.code == 4
+    said = " ".join(refused.err.split())
+    assert "is of branch 0 and ends at decision 6, but decision 8 of branch 1 was there" in said
+    assert "this copy lacks the rollback that began branch 1" in said
+    assert "`accountant accept-rollback --lost 3-8 --reason TEXT`" in said
+    for wrong in ("7-8", "4-8", "6-8", "0-8", "3-7", "3-6", "3-9"):
+        done = accept(older, wrong)
+        assert done.code == 2, wrong
+        assert "must be 3-8, or an earlier first one from 1" in " ".join(done.err.split())
+    done = accept(older, "3-8")
+    assert done.code == 0, done.err
+    assert "decision 7: the decisions 3-8 are given up" in done.out
+    assert "the decisions from 3 to 8 were given up: the disk died" in older("audit").out
+    ask(older, 1)
+    audited = older("audit", "--checkpoints", "all", "--key", public(older))
+    assert audited.code == 0, audited.out
+    # Of branch 0 each agrees, also those of decisions from 3 on; of branch 1 none.
+    said = " ".join(audited.out.split())
+    assert "the last of decision 8; 5 were given up by a rollback" in said
+
+
+@pytest.mark.parametrize("first", [7, 3])
+def test_where_the_branches_part_is_forgotten_an_earlier_first_one_may_be_named(
+    older, tmp_path, first
+):
+    key = public(older)
+    for note in sorted((tmp_path / PLACE).rglob("*.note"))[:-1]:
+        note.unlink()
+    refused = older("ask", "census", "pure:0.001", "--analyst", "ana")
+    assert "--lost 7-8" in refused.err
+    assert "or name an earlier first decision" in " ".join(refused.err.split())
+    assert accept(older, f"{first}-8").code == 0
+    audited = older("audit", "--checkpoints", "all", "--key", key)
+    said = " ".join(audited.out.split())
+    if first == 3:
+        assert audited.code == 0, audited.out
+        return
+    assert audited.code == 1
+    assert "lost: decision 4 of branch 1 was signed at" in said
+    assert "its rollback to branch 2 gives up the decisions from 7 on alone" in said
+    assert "decided anew" not in said
+
+
+def test_a_newer_branch_that_ended_earlier_is_named(lost, tmp_path):
+    file = tmp_path / "accountant.db"
+    assert accept(lost).code == 0
+    ask(lost, 2)
+    shutil.copy(file, tmp_path / "first.db")
+    shutil.copy(tmp_path / "backup.db", file)
+    assert accept(lost, "4-6").code == 0
+    shutil.copy(tmp_path / "first.db", file)
+    refused = lost("ask", "census", "pure:0.001", "--analyst", "ana")
+    said = " ".join(refused.err.split())
+    assert "is of branch 1 and ends at decision 6, but decision 4 of branch 2 was there" in said
+    assert "--lost 4-4" in said
+    assert accept(lost, "4-4").code == 0
+    done = lost("audit", "--checkpoints", PLACE, "--key", public(lost), "--json")
+    assert done.code == 0, done.out
+    (partition,) = done.json["checkpoints"]["partitions"]
+    assert (partition["wrong"], partition["last"]) == ([], 7)
+    kept = [note.name.split("-") for note in (tmp_path / PLACE).rglob("*.note")]
+    own = [name for name in kept if name[0] in {"1", "3"}]  # the log has had these branches
+    assert len(own) >= 3
+    assert partition["agree"] >= len(own)
+    assert partition["agree"] + partition["given_up"] == len(kept)
+
+
 def test_on_kafka_a_partition_and_a_place_are_named(opened):
     kafka = ("--url", "kafka://127.0.0.1:9")
     lost = ("accept-rollback", "--lost", "1-2", "--reason", "x")
