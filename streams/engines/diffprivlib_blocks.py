@@ -7,10 +7,9 @@ with. While a block is open no other accountant is checked or spent with: that w
 from __future__ import annotations
 
 import threading
-import warnings
 from contextlib import ExitStack
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 try:
     from diffprivlib import BudgetAccountant
@@ -36,7 +35,6 @@ class BlockBudget(BudgetAccountant):  # type: ignore[misc] # the engine has no t
                 raise NotAsked("the budget is in use as a context already")
             if not _outer:
                 _change()
-            warnings.simplefilter("error", PrivacyLeakWarning)
             own = _open_of(_own.get())
             _outer[self] = own[-1] if own else None
             _own.set((*own, self))
@@ -72,13 +70,19 @@ def _open_of(blocks: tuple[BlockBudget, ...]) -> tuple[BlockBudget, ...]:
 
 
 def _change() -> None:
-    _changes.enter_context(warnings.catch_warnings())
+    _changes.callback(delattr, PrivacyLeakWarning, "__init__")
+    PrivacyLeakWarning.__init__ = _raise_leak
     _changes.callback(setattr, BudgetAccountant, "_default", BudgetAccountant.pop_default())
     _changes.callback(setattr, BudgetAccountant, "load_default", staticmethod(_load_default))
     BudgetAccountant.load_default = staticmethod(_default_of_block)
     # Here, and not in place of the two methods: subclasses have their own.
     _changes.callback(delattr, BudgetAccountant, "__getattribute__")
     BudgetAccountant.__getattribute__ = _refuse_others
+
+
+def _raise_leak(_: Any, *given: Any) -> NoReturn:
+    """Raise the warning as it is made: no filter of a program hides it, in any thread."""
+    raise RuntimeWarning.__new__(PrivacyLeakWarning, *given)
 
 
 def _default_of_block(accountant: Any) -> Any:

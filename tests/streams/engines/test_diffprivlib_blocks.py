@@ -94,6 +94,18 @@ def test_other_accountants_work_again_after_the_block_however_it_ends(ledger):
     assert other.total() == (0.01, 0)
 
 
+def test_no_filter_of_warnings_hides_that_bounds_are_read_off_the_data(ledger):
+    with within(ledger), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(PrivacyLeakWarning, match="Bounds have not been specified"):
+            tools.mean(ROWS, epsilon=0.01)
+        with pytest.raises(PrivacyLeakWarning, match="Bounds have not been specified"):
+            tools.mean(ROWS, epsilon=0.01)
+    assert granted(ledger) == 0
+    with pytest.warns(PrivacyLeakWarning, match="Bounds have not been specified"):
+        tools.mean(ROWS, epsilon=0.01, accountant=BudgetAccountant())
+
+
 def test_a_block_in_a_block_is_charged_and_then_the_outer_one_again(ledger, second):
     with within(ledger) as outer:
         with within(ledger, second):
