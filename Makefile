@@ -8,7 +8,7 @@ READY_SMARTNOISE := $(VENV)-smartnoise/.ready
 READY_BROWSER := $(VENV)-browser/.ready
 READY_SECURITY := $(VENV)-security/.ready
 PROVIDER := build/provider
-SOURCES := accountant streams tests
+SOURCES := accountant streams research tests
 # Directories that exist only from some commit on.
 SOURCES += $(wildcard benchmarks deploy examples)
 
@@ -27,7 +27,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-browser audit-dependencies sbom observe check format format-check lint types bench dashboards pictures lock clean
+.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-browser audit-dependencies sbom observe check format format-check lint types bench dashboards figures pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -98,7 +98,7 @@ format-check: $(READY)
 lint: $(READY)  ## ruff
 	$(BIN)/ruff check $(SOURCES)
 
-types: $(READY)  ## mypy --strict on both packages, and on the dashboards
+types: $(READY)  ## mypy --strict on the packages, and on the dashboards
 	$(BIN)/mypy --strict
 	$(BIN)/mypy --strict --explicit-package-bases -p deploy.grafana.dashboards
 
@@ -107,6 +107,9 @@ bench: $(READY)  ## measure: prints the table, writes JSON
 
 dashboards: $(READY)  ## write deploy/grafana/json from the dashboards' code
 	$(BIN)/python -m deploy.grafana.dashboards
+
+figures: $(READY)  ## draw docs/figures again from the functions that decide
+	$(BIN)/python -m research.figures --out docs/figures $(FIGURES_ARGS)
 
 pictures: $(READY)  ## run the demo without Docker, and draw it; needs node, npm, chromium
 	$(BIN)/python -m tests.rendering.scene $(PICTURES_ARGS)

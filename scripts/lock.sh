@@ -19,7 +19,7 @@ compile() {
 UPGRADE=${UPGRADE:-}
 parts="--extra server --extra kafka"
 engines="--extra opendp --extra diffprivlib --extra dp-accounting"
-compile dev.txt $parts --extra local-kafka --extra plots $engines --group dev pyproject.toml
+compile dev.txt $parts --extra local-kafka --extra mechanisms $engines --group dev pyproject.toml
 # The other files agree with dev.txt: what is tested is what is shipped.
 compile runtime.txt --constraint requirements/dev.txt $parts pyproject.toml
 compile build.txt --constraint requirements/dev.txt --group build

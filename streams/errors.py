@@ -95,9 +95,7 @@ _EXTRAS: Final = {
     "litestar": "server",
     "mode": "kafka,server",
     "uvicorn": "server",
-    "matplotlib": "plots",
-    "numpy": "plots",
-    "scipy": "plots",
+    "numpy": "mechanisms",
 }
 
 

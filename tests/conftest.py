@@ -29,10 +29,11 @@ _KAFKA_TESTS = _HERE / "kafka"
 # Whole commands as processes, long random lives, games and independent computations.
 _SLOW = (
     _HERE / "accountant/conversions",
-    _HERE / "accountant/games",
     _HERE / "accountant/mechanisms",
     _HERE / "examples",
     _HERE / "streams/cli",
+    _HERE / "research/games",
+    _HERE / "research/test_experiment.py",
     _HERE / "streams/engines/test_examples.py",
     _HERE / "streams/processing/test_simulation.py",
     _HERE / "streams/processing/test_side_by_side.py",

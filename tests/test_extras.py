@@ -69,7 +69,6 @@ with Accountant("sqlite:///bare.db") as ledger:
         (("topics", "check", "--url", "kafka://127.0.0.1:1"), "kafka"),
         (("dataset", "list", "--url", "kafka://127.0.0.1:1"), "kafka"),
         (("head", "--key", "key", "--to", "kafka://127.0.0.1:1/checkpoints"), "kafka"),
-        (("figures", "--out", "drawn"), "plots"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else value,
 )

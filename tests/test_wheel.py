@@ -58,3 +58,36 @@ def test_the_wheel_holds_both_packages_and_nothing_else(tmp_path: Path) -> None:
         for name in shipped
         if not name.endswith((".py", ".json", "py.typed", ".html", ".css", ".svg"))
     ]
+
+
+# Imports every module of a directory, while none is to be found that the wheel does not hold.
+EVERY_MODULE = """
+import importlib, pkgutil, sys
+
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"research", "tests", "benchmarks"}:
+            raise AssertionError(f"a module of the wheel imports {name}")
+
+sys.meta_path.insert(0, NotInstalled())
+sys.path.insert(0, sys.argv[1])
+count = 0
+for package in ("accountant", "streams"):
+    loaded = importlib.import_module(package)
+    assert loaded.__file__.startswith(sys.argv[1]), loaded.__file__
+    for module in pkgutil.walk_packages(loaded.__path__, f"{package}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+            count += 1
+print(count)
+"""
+
+
+@pytest.mark.slow
+def test_no_module_of_the_wheel_imports_what_the_wheel_does_not_hold(tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    zipfile.ZipFile(built(ROOT, tmp_path)).extractall(installed)
+    command = [sys.executable, "-c", EVERY_MODULE, str(installed)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 400

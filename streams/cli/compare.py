@@ -17,8 +17,8 @@ from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
     from accountant.advice.compare import Alternative, Comparison, Tally
+    from accountant.advice.fixed_in_advance import FixedInAdvance
     from accountant.advice.in_order import Columns
-    from accountant.comparators.fixed_in_advance import FixedInAdvance
     from accountant.policy import Policy
 
 
@@ -63,7 +63,7 @@ def compare(
 def _best(policy: Policy) -> FixedInAdvance | None:
     """Return what counts the optimum, None without numpy."""
     try:
-        from accountant.comparators.fixed_in_advance import FixedInAdvance
+        from accountant.advice.fixed_in_advance import FixedInAdvance
     except ImportError:
         return None
     return FixedInAdvance(policy)
@@ -74,7 +74,7 @@ def _shown(best: FixedInAdvance | None) -> Alternative:
 
     if best is not None:
         return best.alternative
-    return Alternative("comparator", "optimal_mixed", why_not="it needs the extra `plots`")
+    return Alternative("comparator", "optimal_mixed", why_not="it needs the extra `mechanisms`")
 
 
 def _take_all(

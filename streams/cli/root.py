@@ -15,7 +15,6 @@ from streams.cli import (
     compare,
     dataset,
     decide,
-    figures,
     fits,
     gateway,
     head,
@@ -120,7 +119,6 @@ app.command("head", rich_help_panel=_USE)(head.head)
 app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
 app.command("plan", rich_help_panel=_OFFLINE)(plan.plan)
 app.command("compare", rich_help_panel=_OFFLINE)(compare.compare)
-app.command("figures", rich_help_panel=_OFFLINE)(figures.figures)
 app.command("id", rich_help_panel=_OFFLINE)(new_id.new)
 app.command("decide", rich_help_panel=_OFFLINE)(decide.decide)
 app.command("demo", rich_help_panel=_RUN)(demo.demo)

@@ -150,7 +150,7 @@ class TestAFilter:
     def test_is_under_the_rules_of_all_filters(self, with_filter: Copy) -> None:
         rules = (
             "tests/accountant/filters/test_filters.py",
-            "tests/accountant/games/test_filter_coverage.py",
+            "tests/research/games/test_filter_coverage.py",
             "tests/accountant/ledger/test_largest_fit.py",
             "tests/streams/client/test_every_filter.py",
             "tests/streams/metrics/test_filters.py",

@@ -23,8 +23,8 @@ from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled import open_plan
-from streams.figures import PICTURES, filters, odometers
-from streams.figures.admitted import LABELS, admitted, best_order_for, optima
+from research.figures import PICTURES, filters, odometers
+from research.figures.admitted import LABELS, admitted, best_order_for, optima
 
 PAGE = (Path(__file__).parents[2] / "docs" / "choosing.md").read_text(encoding="utf-8")
 

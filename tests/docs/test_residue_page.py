@@ -13,8 +13,8 @@ import pytest
 from accountant.claims import BoundedRange, Gaussian, Pure
 from accountant.claims.text import parse_claim
 from accountant.conversions.gdp import gdp_capacity, mu_of_pure
-from streams.figures.admitted import admitted, optima
-from streams.figures.residue import cost
+from research.figures.admitted import admitted, optima
+from research.figures.residue import cost
 
 PAGE = (Path(__file__).parents[2] / "docs" / "residue.md").read_text(encoding="utf-8")
 M_SQUARED = gdp_capacity(epsilon=Decimal(1), delta=Decimal("1e-6")) ** 2

@@ -10,7 +10,7 @@ from mpmath import exp, log, mp, mpf
 from scipy.optimize import minimize_scalar
 
 from accountant.odometers.one_sided_mixture import OneSidedMixture
-from streams.figures import odometers as o
+from research.figures import odometers as o
 
 
 def chance_to_cross(epsilon: float, bounds: list[float]) -> float:

@@ -17,17 +17,21 @@ from accountant.odometers import AnyOdometer
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
-PACKAGES = ("filters", "odometers", "conversions", "comparators", "mechanisms")
+STATED_IN = (
+    *(ROOT / "accountant" / name for name in ("filters", "odometers", "conversions", "mechanisms")),
+    ROOT / "research" / "comparators",
+)
+GAMES = ROOT / "research" / "games"
 # What rules are built on and states none itself.
 BUILT_ON = {"__init__", "base", "additive", "summed"}
 ARITHMETIC = {"outward", "roots", "renyi_arithmetic", "normal", "runs"}
 MODULES = [
     path
-    for package in (*PACKAGES, "games")
-    for path in sorted((ROOT / "accountant" / package).glob("*.py"))
+    for package in (*STATED_IN, GAMES)
+    for path in sorted(package.glob("*.py"))
     if path.stem not in BUILT_ON
 ]
-STATING = [p for p in MODULES if p.stem not in ARITHMETIC and p.parent.name != "games"]
+STATING = [p for p in MODULES if p.stem not in ARITHMETIC and p.parent != GAMES]
 WORKS = re.findall(r"^- ([^:]+):", TEXT.split("## Bibliography")[1], re.MULTILINE)
 # The same with all authors spelled out: `Rogers, Roth, Ullman and Vadhan 2016`.
 SPELLED = [
@@ -72,7 +76,11 @@ def test_every_module_names_its_theorem(path):
     assert "docs/theory.md" in text or any(work in text for work in WORKS)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "accountant").rglob("*.py")), ids=named)
+@pytest.mark.parametrize(
+    "path",
+    sorted([*(ROOT / "accountant").rglob("*.py"), *(ROOT / "research").rglob("*.py")]),
+    ids=named,
+)
 def test_what_the_code_cites_is_there(path):
     text = prose(path)
     for work in CITED.findall(text):

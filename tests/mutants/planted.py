@@ -24,7 +24,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 HERE: Final = Path(__file__).parent
 MOST_S: Final = 240
-_PARTS: Final = ("accountant", "streams", "tests")
+_PARTS: Final = ("accountant", "streams", "research", "tests")
 _HEADER: Final = re.compile(r"(what|breaks|caught-by|fails-with): (.+)")
 # No other plugin: schemathesis alone takes four times as long to import as most of these tests run.
 _PLUGINS: Final = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin")

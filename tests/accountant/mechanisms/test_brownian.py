@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accountant.claims import Brownian
-from accountant.games.ledgers import FilterLedger
 from accountant.ledger.settlement import Ruling, settle_brownian
 from accountant.mechanisms.brownian import BrownianSession, bridge
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled import open_plan
+from research.games.ledgers import FilterLedger
 
 LADDER = ("9", "5", "4.5", "1", "0.25")
 falling = st.lists(st.integers(1, 10**6), min_size=1, max_size=6, unique=True).map(

@@ -11,7 +11,7 @@ from scipy import stats
 from accountant.amounts import UNIT, units_up
 from accountant.claims import checked
 from accountant.mechanisms.laplace_reduction import LaplaceSession, claim, noise_path
-from tests.accountant.games.exact_interval import interval
+from tests.research.games.exact_interval import interval
 
 SCALES = tuple(map(Fraction, ("10", "7", "3", "0.5")))
 RUNS = 40_000

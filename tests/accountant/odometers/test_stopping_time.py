@@ -17,7 +17,6 @@ from accountant import claims as c
 from accountant.amounts import UNIT
 from accountant.claims import checked
 from accountant.claims.price import price
-from accountant.games.stopping_time import crossing_probability
 from accountant.odometers import Odometer, Reader, sums_of
 from accountant.odometers.advanced_2016 import Advanced2016
 from accountant.odometers.advanced_2016_n import Advanced2016N
@@ -27,6 +26,7 @@ from accountant.odometers.mixture import Mixture
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
+from research.games.stopping_time import crossing_probability
 
 EPSILON, DELTA, ROUNDS = 0.1, 0.05, 10_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
-from accountant.comparators import (
+from research.comparators import (
     advanced_2010_epsilon,
     basic_epsilon,
     optimal_delta,

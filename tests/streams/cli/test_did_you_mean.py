@@ -17,8 +17,6 @@ import pytest
         (["dataset", "open", "d", "--epsilon", "1", "--filter", "zcdp-tight"], "zcdp_tight"),
         (["dataset", "open", "d", "--epsilon", "1", "--neighbours", "replaced"], "replace"),
         (["fits", "--claim", "pure:1", "--epsilon", "1", "--filter", "basik"], "basic"),
-        (["figures", "--out", "o", "--only", "filter"], "filters"),
-        (["figures", "--out", "o", "--format", "pgn"], "png"),
     ],
 )
 def test_an_unknown_word_is_told_the_one_that_comes_near(accountant, arguments, meant):

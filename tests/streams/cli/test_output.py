@@ -40,7 +40,6 @@ RUNS: dict[str, tuple[str, ...]] = {
     "fits": ("--claim", "pure:0.01", *OPENING),
     "plan": ("10", "--sensitivity", "1", *OPENING),
     "compare": ("--policy", "policy.json"),
-    "figures": (HOSTILE, "--only", HOSTILE),
     "id": (),
     "decide": ("--policy", "policy.json"),
     "demo": ("--url", f"foo://{HOSTILE}"),

@@ -1,0 +1,109 @@
+"""How many requests of a log fit where each is fixed in advance: the optimum, beside filters.
+
+It bounds no sequence whose parameters or length depend on earlier answers, so it is no filter: it
+shows what being adaptive costs at most. Theorem: docs/theory.md section 6.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+import msgspec
+
+from accountant.advice.compare import Alternative, Tally
+from accountant.advice.optimal_mixed import OptimalComposition, Parts
+from accountant.advice.tune import guaranteed_epsilon
+from accountant.claims import Claim, atoms
+from accountant.claims.promises import promise
+from accountant.policy import Policy, resolve
+from accountant.records import Decision
+from accountant.records.decided import Encoded
+from accountant.records.outcomes import Outcome, Reason
+
+NAME: Final = "optimal_mixed"
+_FOR_ITS_COST: Final = frozenset(
+    {Reason.EXHAUSTED, Reason.ABOVE_CAP, Reason.CLAIM_NOT_ACCEPTED, Reason.HALTED}
+)
+
+
+class _Asked(msgspec.Struct):
+    claim: Claim
+
+
+_decode_asked = msgspec.json.Decoder(_Asked).decode
+
+
+class FixedInAdvance:
+    """The optimal composition of each dataset's requests, each by its epsilon and delta alone.
+
+    A request that fits with those that were admitted before is admitted, as filters do.
+
+    Args:
+        policy: as its owner wrote it.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._composed: dict[str, OptimalComposition] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._epsilon = guaranteed_epsilon(resolve(policy))
+        self._delta = Decimal(policy.delta)
+        self._why_not = ""
+        try:
+            self._new()
+        except ValueError as error:
+            self._why_not = str(error)
+
+    @property
+    def alternative(self) -> Alternative:
+        """Its counts by dataset."""
+        return Alternative("comparator", NAME, why_not=self._why_not, tallies=self._tallies)
+
+    def take(self, decided: Encoded, line: int) -> None:
+        """Count a request; one that a filter has refused for its cost may fit here.
+
+        Args:
+            line: its number, from 1.
+        """
+        decision = decided.decision
+        dataset = decision.dataset
+        if self._why_not or dataset is None:
+            return
+        if decision.outcome is not Outcome.GRANTED and decision.reason not in _FOR_ITS_COST:
+            if decision.outcome is Outcome.REFUSED:
+                self._tallies.setdefault(dataset, Tally()).refuse(line)
+            return
+        try:
+            self._count(decision, dataset, line)
+        except ValueError as error:  # too many
+            self._why_not = str(error)
+
+    def _count(self, decision: Decision, dataset: str, line: int) -> None:
+        composed = self._composed.get(dataset) or self._composed.setdefault(dataset, self._new())
+        tally = self._tallies.setdefault(dataset, Tally())
+        parts = _parts_of(_decode_asked(decision.request).claim)
+        if parts is None:
+            tally.refuse(line, not_taken=True)
+        elif composed.fits(parts, self._delta):
+            tally.admit()
+        else:
+            tally.refuse(line)
+        if self._delta:
+            tally.spent_ratio = composed.delta / float(self._delta)
+
+    def _new(self) -> OptimalComposition:
+        if self._epsilon is None:
+            raise ValueError("the policy promises no epsilon")
+        return OptimalComposition(self._epsilon)
+
+
+def _parts_of(claim: Claim) -> Parts | None:
+    """Return epsilons and deltas, None if randomized response dominates not each of them."""
+    parts: list[tuple[Decimal | Fraction, Decimal | Fraction, int]] = []
+    for atom, times in atoms(claim):
+        worth = promise(atom)
+        if worth.epsilon is None or worth.ex_post:
+            return None
+        parts.append((worth.epsilon, worth.delta, times))
+    return parts

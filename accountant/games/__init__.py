@@ -1,1 +1,0 @@
-"""Games and adversaries that test the guarantees; no ledger imports them."""

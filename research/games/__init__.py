@@ -1,0 +1,1 @@
+"""Games and adversaries that test the guarantees."""

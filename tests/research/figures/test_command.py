@@ -1,0 +1,35 @@
+"""`make figures`, by the program that it runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def drawn(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "research.figures", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
+def test_a_figure_is_a_file_named_after_it(tmp_path: Path, kind: str, start: bytes) -> None:
+    out = tmp_path / "drawn"
+    done = drawn("--out", str(out), "--only", "odometers_2016", "--format", kind)
+    assert (done.returncode, done.stdout) == (0, f"{out}/odometers_2016.{kind}\n"), done.stderr
+    assert (out / f"odometers_2016.{kind}").read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("wrong", [("--format", "gif"), ("--only", "magic")])
+def test_wrong_values_are_named(tmp_path: Path, wrong: tuple[str, str]) -> None:
+    done = drawn("--out", str(tmp_path), *wrong)
+    assert done.returncode == 2
+    assert wrong[0] in done.stderr
+    assert wrong[1] in done.stderr
