@@ -28,6 +28,11 @@ _WARM = (
     "streams.cli.demo.targets",
     "streams.cli.demo.replay",
     "streams.logs",
+    "accountant.views.population",
+    "streams.checkpoints.comparison",
+    "streams.checkpoints.heads",
+    "streams.checkpoints.key_changes",
+    "streams.checkpoints.log_signatures",
 )
 
 
