@@ -235,6 +235,10 @@ class Accountant(WaitedReads, Releases):
                 return wanted.prepared(*known)
             return self._call(self._client.prepare(wanted, wait))
 
+    def ledger_id(self) -> str:
+        """Return the random id of the ledger, empty where it is not known."""
+        return self._call(self._client.ledger_id())
+
     def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
         """Send a request until it is answered, the same bytes each time.
 

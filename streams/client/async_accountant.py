@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import AsyncIterator, Mapping
@@ -19,8 +20,10 @@ from accountant.records import Decision, decode_decision
 from accountant.records.given import given_text, optional_text
 from accountant.records.previews import asked_in
 from accountant.views.datasets import Alert
+from accountant.views.heads import Head
 from streams.client.async_releases import AsyncReleases
 from streams.client.connect import AbsentLedger, connect_here, let_go, settings_of
+from streams.client.http import HttpService
 from streams.client.identity import me_of, own_name, shows_token
 from streams.client.matching import Matching
 from streams.client.methods import refuse_old_close
@@ -34,7 +37,8 @@ from streams.client.request_notes import NOT_SENT, noted
 from streams.client.requests import SOMEBODY, PreparedRequest, Unanswered, Wanted, undecided
 from streams.client.stated import StatedClaim
 from streams.clock import Clock, SystemClock
-from streams.errors import Unavailable, Unreadable
+from streams.embedded.service import EmbeddedService
+from streams.errors import Gone, Refused, Unavailable, Unreadable
 from streams.service import Service
 from streams.settings import Settings
 
@@ -89,6 +93,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         self._connect_s = wait
         self._looking = threading.Lock()
         self._stated: dict[str, tuple[str, Neighbours]] = {}
+        self._ledger_id = ""
         self.matching = Matching()
 
     async def __aenter__(self) -> Self:
@@ -334,6 +339,26 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         return await self._decided(make(name), wait)
 
     @must_be_awaited
+    async def ledger_id(self) -> str:
+        """Return the random id of the ledger in a file or behind a gateway, else nothing.
+
+        It is asked for once. Nothing also where a gateway does not tell it, or not now: stored
+        answers are there without it.
+
+        Raises: NoSuchLedger: there is no file. Unavailable, LogDamaged: the file cannot be read.
+        """
+        if self._ledger_id:
+            return self._ledger_id
+        service = await self._reached()
+        if isinstance(service, HttpService):
+            with contextlib.suppress(TimeoutError, Unavailable, Refused, Gone):
+                async with asyncio.timeout(GRACE_S):
+                    self._ledger_id = _ledger_in(await service.heads())
+        elif isinstance(service, EmbeddedService | AbsentLedger):
+            self._ledger_id = _ledger_in(await service.heads())
+        return self._ledger_id
+
+    @must_be_awaited
     async def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
         """Send a request until it is answered, the same bytes each time.
 
@@ -372,3 +397,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
                 return await self._found(call.dataset, call.who, call.request_id)
         except (TimeoutError, Unavailable, Unreadable):
             return None
+
+
+def _ledger_in(heads: list[Head]) -> str:
+    return heads[0].ledger if heads else ""

@@ -44,6 +44,10 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         """Return the call by which a caller's wish is asked for."""
         raise NotImplementedError
 
+    def ledger_id(self) -> Call[str]:
+        """Return the random id of the ledger, empty where it is not known."""
+        raise NotImplementedError
+
     def reply_to(self, call: PreparedRequest, wait: float) -> Call[Reply]:
         """Send a request until it is answered, the same bytes each time."""
         raise NotImplementedError
@@ -98,7 +102,8 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         with steps.under_way():
             if (repeats := await _finished(steps.repeats)) is not None:
                 warnings.warn(repeats, AccountantWarning, stacklevel=2)
-            if (kept := await _finished(steps.begin)) is not None:
+            ledger_id = "" if name is None else await self.ledger_id()
+            if (kept := await _finished(steps.begin, ledger_id)) is not None:
                 return cast("T", steps.stored(kept))
             reply = await self.reply_to(steps.call, wait)
             # A thread cannot be cancelled: who is, waits for it, so that the store knows what ran.

@@ -207,16 +207,18 @@ class Release:
             'often the program runs, write release(..., once="NAME"), with a name for each answer'
         )
 
-    def begin(self) -> Stored | None:
+    def begin(self, ledger_id: str = "") -> Stored | None:
         """Note the request before it is sent; return the answer that its name has already.
 
-        Raises: NameTaken: the name stands for another claim. AnswerMissing: its answer could not
-            be stored.
+        Args:
+            ledger_id: the random id of the ledger; empty where it is not known.
+        Raises: NameTaken: the name stands for another claim, or for an answer of another ledger.
+            AnswerMissing: its answer could not be stored.
         """
         if self._once is None:
             self._store.asking(self._asked, own=self.call.fresh)
         else:
-            body = self._store.bind(self._once, self._asked, self.call.body)
+            body = self._store.bind(self._once, self._asked, self.call.body, ledger_id)
             if body != self.call.body:
                 self.call = prepared(body)
                 self._asked = asked_of(self.call, self._ledger)

@@ -43,6 +43,10 @@ class Releases(LedgerMethods[Decision, Reply]):
         """Return the call by which a caller's wish is asked for."""
         raise NotImplementedError
 
+    def ledger_id(self) -> str:
+        """Return the random id of the ledger, empty where it is not known."""
+        raise NotImplementedError
+
     def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
         """Send a request until it is answered, the same bytes each time."""
         raise NotImplementedError
@@ -101,8 +105,8 @@ class Releases(LedgerMethods[Decision, Reply]):
         Args:
             once: a name for the answer, such as "age-by-district", for programs that run again:
                 in this store it stands for this claim on this dataset, of this analyst and
-                ledger: a file by whatever path, a door by its address as given. It excludes
-                `request_id`.
+                ledger: a file by whatever path, a door by its address as given, and of both
+                the ledger's own id, since another may be made there. It excludes `request_id`.
             run: draws the answer; it is called at most once for a grant, unless it ended
                 without an answer that anybody has seen. What it shows itself is shown.
             store: of answers, or the path of its file; see `AnswerStore`.
@@ -115,7 +119,8 @@ class Releases(LedgerMethods[Decision, Reply]):
             NotGranted: nothing ran. Unanswered: release again with its `request_id`.
             AnswerMissing: granted before, and no answer is stored here: nothing runs again.
             StillRunning: another process runs it.
-            NameTaken: `once` stands for another claim; nothing was asked or charged.
+            NameTaken: `once` stands for another claim, or for an answer of another ledger that
+                was at this address before; nothing was asked or charged.
         Warns: AccountantWarning: the answer cannot be stored. It is returned, this once.
         """
         check_run_for(run, codec, awaited=False)
@@ -127,7 +132,8 @@ class Releases(LedgerMethods[Decision, Reply]):
         with steps.under_way():
             if (repeats := steps.repeats()) is not None:
                 warnings.warn(repeats, AccountantWarning, stacklevel=2)
-            if (kept := steps.begin()) is not None:
+            ledger_id = "" if name is None else self.ledger_id()
+            if (kept := steps.begin(ledger_id)) is not None:
                 return cast("T", steps.stored(kept))
             reply = self.reply_to(steps.call, wait)
             while (turn := steps.turn(reply)) is None:

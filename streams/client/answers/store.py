@@ -14,6 +14,8 @@ answer before anybody sees the answer. What a crash leaves:
 
 A name of `once` is bound to a request's bytes in the transaction that notes the request. Whoever
 comes with the same name sends the same bytes, which are charged once. A refusal frees the name.
+With it stands the random id of the ledger, where that is known: a file may be removed, and another
+ledger made at its path.
 
 A copy or an old backup of the file does not know what was shown since: never put one back.
 """
@@ -35,7 +37,8 @@ from streams.errors import Refused
 
 VARIABLE: Final = "ACCOUNTANT_ANSWERS"
 _BUSY_S: Final = 10.0
-_FORMAT: Final = 3
+_FORMAT: Final = 4
+_WITHOUT_LEDGER_IDS: Final = 3
 _SCHEMA: Final = f"""
 CREATE TABLE IF NOT EXISTS answers (
     decision TEXT NOT NULL,
@@ -67,6 +70,7 @@ CREATE TABLE IF NOT EXISTS names (
     claim TEXT NOT NULL,
     request TEXT NOT NULL,
     body BLOB NOT NULL,
+    ledger_id TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (ledger, dataset, analyst, name)
 ) STRICT, WITHOUT ROWID;
 PRAGMA user_version = {_FORMAT};
@@ -78,7 +82,7 @@ class AnswerMissing(BudgetError):
 
 
 class NameTaken(BudgetError):
-    """The name of a release stands for another claim: nothing was asked or charged."""
+    """The name of a release stands for another claim or ledger: nothing was asked or charged."""
 
 
 class StillRunning(BudgetError):
@@ -162,27 +166,41 @@ class AnswerStore:
         with self._changing() as db:
             _note(db, asked, own=own)
 
-    def bind(self, name: str, asked: Asked, body: bytes) -> bytes:
+    def bind(self, name: str, asked: Asked, body: bytes, ledger_id: str = "") -> bytes:
         """Bind a name to a request that is about to be asked, unless it is bound already.
 
         The name is of one ledger, dataset and analyst.
 
+        Args:
+            ledger_id: the random id of the ledger; empty where it is not known.
         Returns: the body of the request that it is bound to.
-        Raises: NameTaken: that one has another claim.
+        Raises: NameTaken: that one has another claim, or another ledger has decided it.
         """
         key = (asked.ledger, asked.dataset, asked.analyst, name)
         with self._changing() as db:
             row = db.execute(
-                "SELECT claim, body FROM names"
+                "SELECT claim, body, ledger_id FROM names"
                 " WHERE ledger = ? AND dataset = ? AND analyst = ? AND name = ?",
                 key,
             ).fetchone()
             if row is None:
                 _note(db, asked, own=True)
-                bound = (*key, asked.claim, asked.request, body)
-                db.execute("INSERT INTO names VALUES (?, ?, ?, ?, ?, ?, ?)", bound)
+                bound = (*key, asked.claim, asked.request, body, ledger_id)
+                db.execute("INSERT INTO names VALUES (?, ?, ?, ?, ?, ?, ?, ?)", bound)
                 return body
-            claim, bound_body = row
+            claim, bound_body, bound_id = row
+            if ledger_id and not bound_id:
+                db.execute(
+                    "UPDATE names SET ledger_id = ?"
+                    " WHERE ledger = ? AND dataset = ? AND analyst = ? AND name = ?",
+                    (ledger_id, *key),
+                )
+        if ledger_id and bound_id and bound_id != ledger_id:
+            raise NameTaken(
+                f"the name {name!r} stands for an answer of ledger {bound_id}, which was at "
+                f"{asked.ledger} before; ledger {ledger_id} is there now: nothing was asked or "
+                "charged. Give this answer another name"
+            )
         if claim != asked.claim:
             raise NameTaken(
                 f"the name {name!r} stands for {claim}, of dataset {asked.dataset}, and this call "
@@ -364,7 +382,10 @@ class AnswerStore:
         (made_by,) = db.execute("PRAGMA user_version").fetchone()
         if made_by > _FORMAT:
             raise Refused(f"{self.path} was made by a newer version: run that one")
-        if made_by < _FORMAT:
+        if made_by == _WITHOUT_LEDGER_IDS:
+            db.execute("ALTER TABLE names ADD COLUMN ledger_id TEXT NOT NULL DEFAULT ''")
+            db.execute(f"PRAGMA user_version = {_FORMAT}")
+        elif made_by < _FORMAT:
             (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             if tables:
                 what = "is of an earlier development version, or a database of something else"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 import warnings
@@ -21,7 +23,10 @@ from streams.client import (
     NotGranted,
 )
 from streams.client.answers.codec import encode_answer
+from streams.client.connect import NoSuchLedger
+from streams.client.http import HttpService
 from streams.clock import SystemClock
+from streams.settings import Settings
 from tests.streams.gateway.door import Door, TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
@@ -283,3 +288,115 @@ def test_a_name_is_the_same_by_every_link_to_the_file(
         with Accountant(f"sqlite:///{link}", clock=clock, analyst="ana") as linked:
             assert linked.release("census", CLAIM, draws, once=NAME) == 1001
     assert draws.count == 1
+
+
+@pytest.mark.parametrize("transport", ["in process", "http"])
+async def test_a_name_of_a_ledger_that_was_at_the_path_before_is_taken(
+    file: Path, clock: TestClock, draws: Draws, transport: str
+) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+        assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+        (first,) = ledger.heads()
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    url = f"sqlite:///{file}"
+    with contextlib.ExitStack() as stack:
+        if transport == "http":  # another process holds the file
+            stack.enter_context(Door(file, clock))
+        with Accountant(url, clock=clock, analyst="ana") as ledger:
+            ledger.open("census", ONE, by="owner", as_given=True)
+            (second,) = ledger.heads()
+        told = f"of ledger {first.ledger}, which was at .*; ledger {second.ledger} is there now"
+        async with AsyncAccountant(url, clock=clock, analyst="ana") as awaited:
+            for _ in range(2):
+                with pytest.raises(NameTaken, match=told) as raised:
+                    await awaited.release("census", CLAIM, draws, once=NAME)
+                assert raised.value.__notes__[0].endswith(": not charged")
+        with Accountant(url, clock=clock, analyst="ana") as ledger:
+            for _ in range(2):
+                with pytest.raises(NameTaken, match=told) as raised:
+                    ledger.release("census", CLAIM, draws, once=NAME)
+                assert raised.value.__notes__[0].endswith(": not charged")
+        with Accountant(url, clock=clock, analyst="ana") as ledger:
+            assert (draws.count, spent(ledger)) == (1, "0")
+            assert ledger.release("census", CLAIM, draws, once="another") == 1002
+
+
+def test_a_name_at_an_address_that_another_ledger_answers_now_is_taken(
+    tmp_path: Path, file: Path, clock: TestClock, draws: Draws
+) -> None:
+    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.release("census", CLAIM, draws, once=NAME)
+        url = door.url
+    port = int(url.rpartition(":")[2])
+    other = Settings(port=port)
+    with Door(tmp_path / "other.db", clock, other), Accountant(url, clock=clock) as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+        with pytest.raises(NameTaken, match="is there now"):
+            ledger.release("census", CLAIM, draws, once=NAME, analyst="ana")
+        assert (draws.count, spent(ledger)) == (1, "0")
+
+
+def test_one_client_asks_a_door_for_its_ledger_once(
+    file: Path, clock: TestClock, draws: Draws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    send = HttpService._send
+
+    async def counted(self: HttpService, method: str, path: str, **options: object) -> object:
+        asked.append(path)
+        return await send(self, method, path, **options)
+
+    monkeypatch.setattr(HttpService, "_send", counted)
+    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+        for number in range(3):
+            ledger.release("census", CLAIM, draws, once=f"{NAME} {number}")
+    assert asked.count("/head") == 1
+
+
+def test_a_stored_name_needs_no_door(file: Path, clock: TestClock, draws: Draws) -> None:
+    stated = {"unit": "person", "neighbours": "add_remove"}
+    with Door(file, clock) as door:
+        with Accountant(door.url, clock=clock, analyst="ana") as ledger:
+            ledger.open("census", ONE, by="owner", as_given=True)
+            assert ledger.release("census", CLAIM, draws, once=NAME, **stated) == 1001  # type: ignore[arg-type]
+        url = door.url
+    with Accountant(url, clock=clock, analyst="ana") as ledger:
+        assert ledger.release("census", CLAIM, draws, once=NAME, **stated) == 1001  # type: ignore[arg-type]
+
+
+def test_a_removed_file_answers_no_name(file: Path, clock: TestClock, draws: Draws) -> None:
+    stated = {"unit": "person", "neighbours": "add_remove"}
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+        ledger.release("census", CLAIM, draws, once=NAME)
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    removed = pytest.raises(NoSuchLedger)
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger, removed:
+        ledger.release("census", CLAIM, draws, once=NAME, **stated)  # type: ignore[arg-type]
+
+
+def test_a_store_of_names_without_ledgers_is_taken_over(
+    file: Path, clock: TestClock, draws: Draws, answers: AnswerStore
+) -> None:
+    def columns() -> list[str]:
+        with contextlib.closing(sqlite3.connect(answers.path)) as db:
+            return [row[1] for row in db.execute("PRAGMA table_info(names)")]
+
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+        assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+        before = columns()
+        with contextlib.closing(sqlite3.connect(answers.path)) as db:
+            db.execute("ALTER TABLE names DROP COLUMN ledger_id")
+            db.execute("PRAGMA user_version = 3")
+        assert columns() != before
+        assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+        assert columns() == before
+        (head,) = ledger.heads()
+    with contextlib.closing(sqlite3.connect(answers.path)) as db:
+        assert db.execute("SELECT ledger_id FROM names").fetchall() == [(head.ledger,)]
