@@ -6,9 +6,12 @@ retry by an older program has the same bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import cache
+from numbers import Real
 from operator import is_
 from typing import Any, Final, cast, get_args
 from uuid import UUID
@@ -76,6 +79,21 @@ def optional_text(field: str, value: object) -> str | None:
     Raises: RequestInvalid.
     """
     return None if value is None else given_text(field, value)
+
+
+def given_seconds(field: str, value: object) -> float:
+    """Return a number of seconds.
+
+    Raises: RequestInvalid: it is no number, not finite or below 0.
+    """
+    try:
+        is_number = isinstance(value, Real | Decimal) and not isinstance(value, bool)
+        seconds = float(cast("float", value)) if is_number else math.nan
+    except (OverflowError, ValueError):  # too large, or a signalling NaN
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise RequestInvalid(field, "must be a number of seconds, finite and >= 0", value)
+    return seconds
 
 
 def given_texts(field: str, values: object) -> list[str]:

@@ -17,7 +17,7 @@ from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Access, Neighbours
 from accountant.records import Decision, decode_decision
-from accountant.records.given import given_text, optional_text
+from accountant.records.given import given_seconds, given_text, optional_text
 from accountant.records.previews import asked_in
 from accountant.views.datasets import Alert
 from accountant.views.heads import Head
@@ -90,7 +90,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         self.clock = clock or SystemClock()
         self._open: Service | None = None
         self._made_by = os.getpid()
-        self._connect_s = wait
+        self._connect_s = given_seconds("wait", wait)
         self._looking = threading.Lock()
         self._stated: dict[str, tuple[str, Neighbours]] = {}
         self._ledger_id = ""
@@ -207,6 +207,7 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         wait: float = WAIT_S,
     ) -> Call[Preview]:
         """As `Accountant.cost`."""
+        wait = given_seconds("wait", wait)
         who = optional_text("analyst", analyst) or self.named()
         wanted = self.wanted(dataset, claim, who or _NOBODY, "", unit, neighbours, via=via)
         return Call(self._cost(wanted, who, wait))

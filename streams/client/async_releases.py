@@ -14,6 +14,7 @@ from uuid import UUID
 from accountant.claims import Claim
 from accountant.policy import Neighbours
 from accountant.records import Decision
+from accountant.records.given import given_seconds
 from streams.client.answers.store import AnswerStore, Stored
 from streams.client.grants import (
     LOOK_S,
@@ -66,6 +67,7 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         wait: float = WAIT_S,
     ) -> AsyncGrant:
         """As `Accountant.grant`."""
+        wait = given_seconds("wait", wait)
 
         async def ask() -> tuple[Wanted, Reply]:
             how = (analyst, purpose, unit, neighbours, request_id, via)
@@ -95,6 +97,7 @@ class AsyncReleases(LedgerMethods[Call[Decision], Call[Reply]]):
         """As `Accountant.release`; `run` may also be asynchronous, else a thread runs it."""
         check_run_for(run, codec, awaited=True)
         name = given_once(once, request_id)
+        wait = given_seconds("wait", wait)
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = await self.prepare(asked, wait)

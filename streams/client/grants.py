@@ -285,8 +285,9 @@ class Release:
             return Encoded(
                 None,
                 answer,
-                f"the answer of request_id {self.call.request_id} is not stored: {error}. It is "
-                "returned this once, and its mechanism never runs again: keep it",
+                f"the answer of request_id {self.call.request_id} is not stored: {error}. "
+                "Unless warnings are errors, it is returned this once, and its mechanism never "
+                "runs again: keep it",
             )
 
     def end(self, turn: Turn, encoded: Encoded) -> None:

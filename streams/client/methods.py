@@ -10,7 +10,13 @@ from uuid import UUID
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from accountant.records.given import given_claim, given_id, given_text, optional_text
+from accountant.records.given import (
+    given_claim,
+    given_id,
+    given_seconds,
+    given_text,
+    optional_text,
+)
 from streams.client.owned.methods import OwnerMethods
 from streams.client.patience import WAIT_S
 from streams.client.requests import PreparedRequest, Wanted, new_id, prepared
@@ -81,6 +87,7 @@ class LedgerMethods(OwnerMethods[D_co], Generic[D_co, R_co]):
                 then takes at most about two more.
         Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
         """
+        wait = given_seconds("wait", wait)
         wanted = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         return self.replied(wanted, wait)
 
@@ -140,6 +147,7 @@ class LedgerMethods(OwnerMethods[D_co], Generic[D_co, R_co]):
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> D_co:
         """Send a body of your own, a request or an admin record; retries send the same bytes."""
+        wait = given_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
         return self.decided(prepared(bytes(body)), wait)

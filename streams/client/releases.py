@@ -13,6 +13,7 @@ from uuid import UUID
 from accountant.claims import Claim
 from accountant.policy import Neighbours
 from accountant.records import Decision
+from accountant.records.given import given_seconds
 from streams.client.answers.store import AnswerStore, Stored
 from streams.client.grants import (
     LOOK_S,
@@ -71,6 +72,7 @@ class Releases(LedgerMethods[Decision, Reply]):
 
         Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
         """
+        wait = given_seconds("wait", wait)
 
         def ask() -> tuple[Wanted, Reply]:
             how = (analyst, purpose, unit, neighbours, request_id, via)
@@ -121,10 +123,12 @@ class Releases(LedgerMethods[Decision, Reply]):
             StillRunning: another process runs it.
             NameTaken: `once` stands for another claim, or for an answer of another ledger that
                 was at this address before; nothing was asked or charged.
-        Warns: AccountantWarning: the answer cannot be stored. It is returned, this once.
+        Warns: AccountantWarning: the answer cannot be stored. It is returned, this once; where
+            warnings are errors, nobody gets it, and it may run again.
         """
         check_run_for(run, codec, awaited=False)
         name = given_once(once, request_id)
+        wait = given_seconds("wait", wait)
         asked = self.wanted(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         kept_in = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = self.prepare(asked, wait)

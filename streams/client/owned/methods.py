@@ -9,7 +9,7 @@ from uuid import UUID
 
 from accountant.errors import RequestInvalid
 from accountant.policy import Access, Policy, Visibility
-from accountant.records.given import given_id
+from accountant.records.given import given_id, given_seconds
 from streams.client.owned.records import (
     prepare_amend,
     prepare_close,
@@ -59,7 +59,7 @@ class OwnerMethods(Generic[D_co]):
     def _said(
         self, by: str | None, request_id: str | UUID | None, wait: float, make: Callable[..., Any]
     ) -> D_co:
-        return self.said(by, self._made(by, request_id, make), wait)
+        return self.said(by, self._made(by, request_id, make), given_seconds("wait", wait))
 
     def _made(
         self, by: str | None, request_id: str | UUID | None, make: Callable[..., Any]
@@ -108,7 +108,7 @@ class OwnerMethods(Generic[D_co]):
             how |= {"owners": owners, "reason": reason, "as_given": as_given}
             return prepare_open(dataset, policy, **how)
 
-        return self.opened(by, self._made(by, request_id, make), wait)
+        return self.opened(by, self._made(by, request_id, make), given_seconds("wait", wait))
 
     def amend(
         self,

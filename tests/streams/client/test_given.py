@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 
 from accountant.errors import RequestInvalid
-from streams.client import Accountant
+from streams.client import Accountant, AsyncAccountant
 from tests.streams.gateway.door import TestClock, new_id
 
 OWNER = "owner@lab"
@@ -55,3 +57,54 @@ def test_a_notebook_shows_tables(ledger: Accountant) -> None:
     assert "schema:t" in ledger._repr_html_()
     ledger.close()
     assert "not connected" in ledger._repr_html_()
+
+
+WAITING: dict[str, Callable[[Any, Any], Any]] = {
+    "ask": lambda led, wait: led.ask("schema:t", "pure:0.01", wait=wait),
+    "grant": lambda led, wait: led.grant("schema:t", "pure:0.01", wait=wait),
+    "release": lambda led, wait: led.release("schema:t", "pure:0.01", lambda: 7, wait=wait),
+    "cost": lambda led, wait: led.cost("schema:t", "pure:0.01", wait=wait),
+    "submit": lambda led, wait: led.submit(b"{}", wait=wait),
+    "open": lambda led, wait: led.open(
+        "other", {"filter": "basic", "epsilon": 1}, by=OWNER, wait=wait
+    ),
+    "amend": lambda led, wait: led.amend("schema:t", horizon="P9D", by=OWNER, wait=wait),
+    "close": lambda led, wait: led.close_dataset("schema:t", by=OWNER, wait=wait),
+    "set_member": lambda led, wait: led.set_member(
+        "schema:t", "ana", roles=["analyst"], by=OWNER, wait=wait
+    ),
+    "remove_member": lambda led, wait: led.remove_member("schema:t", "ana", by=OWNER, wait=wait),
+    "set_limit": lambda led, wait: led.set_limit(
+        "schema:t", "analyst", "ana", part="0.5", by=OWNER, wait=wait
+    ),
+    "Accountant": lambda led, wait: Accountant(led.url, wait=wait),
+    "AsyncAccountant": lambda led, wait: AsyncAccountant(led.url, wait=wait),
+}
+
+
+@pytest.mark.parametrize("call", WAITING)
+def test_a_wait_that_is_no_time_is_refused_before_anything_is_sent(
+    ledger: Accountant, call: str
+) -> None:
+    before = ledger.dataset("schema:t")
+    waits = (math.nan, math.inf, -1, -0.5, True, "5", None, Decimal(-1), Decimal("sNaN"), 10**400)
+    for wait in waits:
+        with pytest.raises(RequestInvalid, match="wait must be a number of seconds") as raised:
+            WAITING[call](ledger, wait)
+        assert raised.value.field == "wait"
+    assert ledger.dataset("schema:t") == before
+    assert ledger.dataset("other") is None
+
+
+async def test_a_call_that_is_awaited_refuses_such_a_wait_at_once(ledger: Accountant) -> None:
+    async with AsyncAccountant(ledger.url, clock=ledger.clock, analyst="ana@lab:3") as awaited:
+        for call in ("ask", "grant", "cost", "submit", "open", "amend"):
+            with pytest.raises(RequestInvalid, match="got nan"):
+                WAITING[call](awaited, math.nan)
+        with pytest.raises(RequestInvalid, match="got nan"):
+            await WAITING["release"](awaited, math.nan)
+
+
+def test_a_wait_is_any_number_of_seconds(ledger: Accountant) -> None:
+    for wait in (0, 5, 0.5, np.float32(2), np.int64(3), Decimal("1.5"), Fraction(3, 2)):
+        assert ledger.ask("schema:t", "pure:0.01", wait=wait).granted  # type: ignore[arg-type]

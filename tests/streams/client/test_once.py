@@ -148,6 +148,18 @@ def test_a_named_answer_that_could_not_be_stored_is_not_drawn_again(ledger: Acco
     assert spent(ledger) == "0.01"
 
 
+def test_where_the_warning_is_an_error_an_answer_that_cannot_be_stored_is_drawn_again(
+    ledger: Accountant, draws: Draws
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = "Unless warnings are errors, it is returned this once"
+        with pytest.raises(AccountantWarning, match=told):
+            ledger.release("census", CLAIM, object, once=NAME)
+    assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
+    assert spent(ledger) == "0.01"
+
+
 def test_a_name_that_was_never_decided_is_free_once_its_id_is_too_old(
     ledger: Accountant, clock: TestClock, draws: Draws, answers: AnswerStore
 ) -> None:
