@@ -286,8 +286,8 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         lost = f"the decisions from {loss.rollback.first} to {loss.rollback.last} were given up"
         stdout().print(
             f"[yellow]rollback[/] partition {number}, decision {loss.partition_sequence} at "
-            f"{loss.decided_at}: {lost}, in the name of key {escape(loss.rollback.key)}: "
-            f"{escape(loss.note)}",
+            f"{loss.decided_at}: {lost}: {escape(loss.note)}; in the name of "
+            f"key {escape(loss.rollback.key)}",
             soft_wrap=True,
         )
     for named in report.key_changes:
