@@ -231,6 +231,7 @@ def lived(seed: int, records: int) -> Life:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(RECORDS // EACH))
 def test_no_record_is_decided_otherwise_than_by_the_model(part: int) -> None:
     seen = Counter[str]()

@@ -211,8 +211,8 @@ def test_no_cell_of_csv_is_a_formula(run: Any, arguments: tuple[str, ...]) -> No
     assert "'=cmd|' /C calc'!A0" in shown
     assert CONTROL.search(done.out.replace("\n", "")) is None
     assert all(float(row["spent"]) > 0 and row["granted"] == "1" for row in rows)
-    # The text before a formula ends no cell, whatever separates cells.
-    assert '"a,""b"";=1"' in done.out
+    # Nor does one begin where a spreadsheet separates cells by semicolons.
+    assert '"a,""b"";\'=1"' in done.out
 
 
 def test_json_says_the_same_with_escapes_and_letters_stay(run: Any) -> None:

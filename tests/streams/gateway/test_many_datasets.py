@@ -70,6 +70,7 @@ class _WatchedService:
     def __init__(self, service: EmbeddedService) -> None:
         self._service = service
         self.readiness = service.readiness
+        self.ordered_before = service.ordered_before
         self.threads: set[int] = set()
 
     async def datasets(self) -> list[DatasetView]:

@@ -138,7 +138,9 @@ def test_what_can_be_read_in_two_ways_is_refused_once_and_ends_the_connection(
 
 
 def test_what_comes_behind_a_refused_request_in_another_piece_is_not_read(door: Door) -> None:
-    assert statuses(exchanged(door, AMBIGUOUS["length and chunked"], BEHIND, BEHIND)) == [400]
+    # The answer itself may be lost: a connection that is closed with something unread is reset.
+    said = exchanged(door, AMBIGUOUS["length and chunked"], BEHIND, BEHIND)
+    assert statuses(said) in ([400], []), said
 
 
 def test_a_bad_request_behind_a_good_one_is_refused_after_its_answer(door: Door) -> None:

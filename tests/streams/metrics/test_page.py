@@ -52,9 +52,8 @@ def live(file: Path, clock: TestClock) -> Families:
         door.ask()
         door.ask(analyst="bea")
         door.service.submit_sync("requests", b"{", 5)
-        places = door.service.checkpoint_places
-        assert places is not None
-        registry = make_registry(door.service.live_ledgers, door.service.alert_counts, places)
+        own_collectors = door.service.alert_counts, *door.service.checkpoint_collectors
+        registry = make_registry(door.service.live_ledgers, *own_collectors)
         text, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
         own = door.http.get("/metrics", headers={"accept": "application/openmetrics-text"}).content
         live_ledgers = door.service.live_ledgers

@@ -28,7 +28,7 @@ _RANDOM_ROLE = rounds(2, 100)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(2_400 if NIGHTLY else 300)
+@pytest.mark.timeout(2_400 if NIGHTLY else 900)
 def test_schemathesis_finds_nothing(file: Path, clock: TestClock, tmp_path: Path) -> None:
     with Door(file, clock) as door:
         door.open()
