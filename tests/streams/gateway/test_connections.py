@@ -325,6 +325,14 @@ def _a_ledger_with_few_files(directory: Path) -> Iterator[str]:
         process.wait(30)
 
 
+def _is_healthy(client: httpx.Client) -> bool:
+    """Ask, and once more where the idle connection gave way to new ones of the same address."""
+    try:
+        return client.get("/healthz").status_code == 200
+    except httpx.TransportError:
+        return client.get("/healthz").status_code == 200
+
+
 def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(_a_ledger_with_few_files(tmp_path))
@@ -335,8 +343,8 @@ def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -
             silent = stack.enter_context(socket.socket())
             silent.setblocking(False)  # else each waits a second where the queue is full
             silent.connect_ex((address.host, address.port))
-            if number % 10 == 0:  # within the 5 s that the server keeps it
-                assert known.get("/healthz").status_code == 200
+            if number % 10 == 0:
+                assert _is_healthy(known)
         until = time.monotonic() + 6 * REQUEST_S
         while True:
             with contextlib.suppress(httpx.TransportError):
