@@ -94,10 +94,10 @@ async def test_a_gateways_answers_are_what_the_log_holds_though_its_worker_is_ki
         try:
             with DoorProcess("gateway", tmp_path / "gateway.log", settings) as door:
                 await asyncio.to_thread(ask_across_kills, door, worker, clients)
-            await ledger.settle()
+            # The worker goes on: what a killed gateway had sent may reach the log late.
+            verdict = await ledger.judged()
         finally:
             worker.kill()
-        verdict = await ledger.judged()
         topic = oracle.read(broker.bootstrap, ledger.topic("decisions"), 2)
         decisions = [record.value or b"" for partition in topic for record in partition]
         check_told(clients.answers, decisions)
