@@ -24,7 +24,7 @@ _BUT_SPACE: Final = re.compile(f"(?![\\t\\n])[{_CLASS}]")
 # With the full-width forms, which some spreadsheets read as the plain ones.
 _FORMULA: Final = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 # Where another separator than a comma is usual, a text may begin a cell in its middle.
-_CELL_BEGINS: Final = re.compile(r"[;|](?=[\s\"']*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+_CELL_BEGINS: Final = re.compile(rf"[;|](?=[\s\"']*[{re.escape(''.join(_FORMULA))}])")
 # Names, amounts and times: nothing there has a meaning in CSV.
 _UNQUOTED: Final = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._@:-]*)?")
 
