@@ -29,10 +29,6 @@ _FEW_DECISIONS: Final = 100
 _LARGEST_NUMBER: Final = 2**53 - 1  # the largest that every reader of JSON has exactly
 
 
-def _json(value: object) -> Response[bytes]:
-    return Response(encode(value), media_type=JSON)
-
-
 @get("/datasets", tags=["datasets"], media_type=JSON)
 async def list_datasets(
     request: HttpRequest,
@@ -92,7 +88,7 @@ async def show_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response
     if found is None:
         return never_opened(dataset)
     (view,) = await sight.with_joint([found[0]])
-    return _json(view)
+    return Response(encode(view), media_type=JSON)
 
 
 @get("/datasets/{dataset:str}/usage", tags=["datasets"])
@@ -117,19 +113,19 @@ async def show_usage(
         return never_opened(dataset)
     _, standing = found
     note_reading(request, dataset, sees_all=standing.sees_all)
-    place = f"/datasets/{dataset}/usage?by={known}"
+    what = f"usage?by={known}"
     if known == "analyst":
         usage = await service.usage(dataset)
         own = standing.name
         seen = [row for row in usage if standing.sees_requests or row.analyst == own]
-        return list_of(encode(seen), place)
+        return list_of(dataset, what, encode(seen))
     if not standing.sees_requests:
-        what = "usage by anything but the analyst is for those who see what all have asked"
-        raise forbidden(request, "read", what, field="by", value=by)
+        why = "usage by anything but the analyst is for those who see what all have asked"
+        raise forbidden(request, "read", why, field="by", value=by)
     if not isinstance(service, Indexed):
         raise RequestInvalid("by", "must be analyst: this door keeps no index", by)
     rows = await service.usage_by(dataset, known)
-    return list_of(encode([row.named(known) for row in rows]), place)
+    return list_of(dataset, what, encode([row.named(known) for row in rows]))
 
 
 def _integer(least: int, most: int, *, default: int) -> dict[str, object]:
@@ -172,7 +168,7 @@ async def list_requests(
     _, standing = seen
     note_reading(request, dataset, sees_all=standing.sees_all)
     page = await page_of(service, dataset, standing, after=first, most=most)
-    return list_of(page, f"/datasets/{dataset}/requests?after={first}&limit={most}")
+    return list_of(dataset, f"requests?after={first}&limit={most}", page)
 
 
 @get("/datasets/{dataset:str}/requests/{request_id:str}", tags=["requests"])

@@ -84,8 +84,13 @@ def never_opened(dataset: str) -> Response[bytes]:
     )
 
 
-def list_of(body: bytes, place: str) -> Response[bytes]:
-    """Return a list with the place that it is the list of: it may be empty, and names none then."""
+def list_of(dataset: str, what: str, body: bytes) -> Response[bytes]:
+    """Return a list of a dataset, which says what it lists: an empty one names nothing itself.
+
+    Args:
+        what: the end of its address, with its parameters.
+    """
+    place = f"/datasets/{dataset}/{what}"
     return Response(body, media_type=JSON, headers={"Content-Location": place})
 
 

@@ -105,8 +105,8 @@ def _list_of(what: str, kind: str) -> Answer:
     return Answer(what, {"type": "array", "items": reference(kind)})
 
 
-def _list_at(what: str, body: JsonSchema) -> Answer:
-    return Answer(what, body, {"Content-Location": _LISTED})
+def _placed(answer: Answer) -> Answer:
+    return answer._replace(headers={"Content-Location": _LISTED})
 
 
 _USAGES: Final = ("UsageView", *(f"UsageBy{by.title()}" for by in USAGE_BY))
@@ -125,9 +125,11 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "show_usage": {
-        "200": _list_at(
-            "a row for each analyst, purpose, day or month",
-            {"type": "array", "items": {"anyOf": [reference(kind) for kind in _USAGES]}},
+        "200": _placed(
+            Answer(
+                "a row for each analyst, purpose, day or month",
+                {"type": "array", "items": {"anyOf": [reference(kind) for kind in _USAGES]}},
+            )
         ),
         "400": _QUERY,
         "404": _UNKNOWN,
@@ -146,8 +148,8 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "list_requests": {
-        "200": _list_at(
-            "a page of decisions, in the order of their numbers", reference("DecisionPage")
+        "200": _placed(
+            _found("a page of decisions, in the order of their numbers", "DecisionPage")
         ),
         "400": _QUERY,
         "404": _UNKNOWN,
@@ -189,17 +191,13 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "list_members": {
-        "200": _list_at(
-            "the members who are shown to who asks, by name",
-            {"type": "array", "items": reference("Member")},
-        ),
+        "200": _placed(_list_of("the members who are shown to who asks, by name", "Member")),
         "404": _UNKNOWN,
         "503": _BUSY,
     },
     "list_limits": {
-        "200": _list_at(
-            "the limits that are shown to who asks, by scope and name",
-            {"type": "array", "items": reference("LevelView")},
+        "200": _placed(
+            _list_of("the limits that are shown to who asks, by scope and name", "LevelView")
         ),
         "404": _UNKNOWN,
         "503": _BUSY,

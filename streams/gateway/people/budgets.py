@@ -32,12 +32,12 @@ async def list_limits(request: HttpRequest, dataset: FromPath[str]) -> Response[
     if found is None:
         return never_opened(dataset)
     _, standing = found
-    service, place = context_of(request).service, f"/datasets/{dataset}/limits"
+    service = context_of(request).service
     if standing.sees_all:
         note_reading(request, dataset, sees_all=True)
-        return list_of(encode(await service.levels(dataset)), place)
+        return list_of(dataset, "limits", encode(await service.levels(dataset)))
     own = await service.budget_for(dataset, standing.name)
-    return list_of(encode(() if own is None else own.levels), place)
+    return list_of(dataset, "limits", encode(() if own is None else own.levels))
 
 
 @get("/datasets/{dataset:str}/budgets/{analyst:str}", tags=["access"])

@@ -24,4 +24,4 @@ async def list_members(request: HttpRequest, dataset: FromPath[str]) -> Response
     members = await context_of(request).service.members(dataset)
     if not standing.sees_all:
         members = [member for member in members if member.member == standing.name]
-    return list_of(encode(members), f"/datasets/{dataset}/members")
+    return list_of(dataset, "members", encode(members))
