@@ -404,7 +404,7 @@ def _loaded(kind: type[Settings], given: dict[str, object]) -> Settings:
         name = ".".join(str(part) for part in first["loc"])
         what = str(first["msg"]).removeprefix("Value error, ")
         if name in given:
-            raise Refused(what if what.startswith(name) else f"{name}: {what}") from error
-        # What is wrong with several together names the one to change by itself.
-        named = f"{PREFIX}{name.upper()}: {what}" if name else what
-        raise Refused(f"setting {named}") from error
+            said = what if what.startswith(name) else f"{name}: {what}"
+        else:  # what is wrong with several together names the one to change by itself
+            said = f"setting {PREFIX}{name.upper()}: {what}" if name else f"setting {what}"
+        raise Refused(said) from error
