@@ -39,7 +39,8 @@ def may_ask(policy: Policy, lookup: Lookup, request: Asking, at: int) -> bool:
 def may_decide(lookup: Lookup, record: AdminRecord, at: int) -> bool:
     """Tell whether an owner's record may change a dataset.
 
-    Doors let an administrator's word through from administrators alone.
+    A record `as` an administrator is taken at its word: the HTTP server lets administrators alone
+    send one.
 
     Args:
         at: milliseconds since 1970.

@@ -198,7 +198,10 @@ class Evidence:
             note
             for note in notes
             if not _is_given_up(note.checkpoint, accepted)
-            or (found.get(note.checkpoint.sequence) == note.checkpoint.head and _by(note, keys))
+            or (
+                found.get(note.checkpoint.sequence) == note.checkpoint.head
+                and _is_believed(note, keys)
+            )
         ]
         given_up = len(notes) - len(going_on)
         self._ours[partition] = self._signed(going_on, keys, wrong)
@@ -327,7 +330,7 @@ def _is_foreign(checkpoint: Checkpoint, report: AuditReport) -> bool:
     return report.sealed is None and checkpoint.branch not in branches
 
 
-def _by(note: _Note, keys: Iterable[Believed]) -> bool:
+def _is_believed(note: _Note, keys: Iterable[Believed]) -> bool:
     """Return whether a key that is believed at its place has signed a note."""
     place = note.checkpoint.branch, note.checkpoint.sequence
     try:

@@ -107,7 +107,7 @@ class Releases(LedgerMethods[Decision, Reply]):
         Args:
             once: a name for the answer, such as "age-by-district", for programs that run again:
                 in this store it stands for this claim on this dataset, of this analyst and
-                ledger: a file by whatever path, a door by its address as given, and of both
+                ledger: a file by whatever path, a gateway by its address as given, and of both
                 the ledger's own id, since another may be made there. It excludes `request_id`.
             run: draws the answer; it is called at most once for a grant, unless it ended
                 without an answer that anybody has seen. What it shows itself is shown.

@@ -316,7 +316,7 @@ class GuestServer(BoundedServer):
         """Leave the process's signals alone."""
         yield
 
-    async def begun(self, serving: asyncio.Task[None]) -> None:
+    async def wait_until_started(self, serving: asyncio.Task[None]) -> None:
         """Wait until it listens.
 
         Args:

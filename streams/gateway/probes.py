@@ -103,7 +103,7 @@ class Probes:
         )
         serving = self._server.serve(sockets=[self._socket])
         self._task = asyncio.create_task(serving, name="probes")
-        await self._server.begun(self._task)
+        await self._server.wait_until_started(self._task)
         _log.info("probes_listen", host=host, port=self.port, serves="/healthz /readyz")
 
     async def stop(self) -> None:

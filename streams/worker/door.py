@@ -131,7 +131,7 @@ class WorkerDoor:
         """
         await self._probes.start()
         self._task = asyncio.create_task(self._serve(), name="worker-door")
-        await self._server.begun(self._task)
+        await self._server.wait_until_started(self._task)
         address = self._server.servers[0].sockets[0].getsockname()
         _log.info(
             "worker_listens",
