@@ -18,7 +18,7 @@ from jwt.algorithms import RSAAlgorithm
 from prometheus_client import CollectorRegistry
 
 from benchmarks.measure import Row, Scale, best_of
-from streams.gateway.access import Authenticator, Principal, make_authenticator, token_file
+from streams.auth import Authenticator, Principal, make_authenticator, token_file
 from streams.settings import Settings
 
 _TOKENS = 100

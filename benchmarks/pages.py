@@ -15,8 +15,8 @@ from accountant.times import uuid7
 from benchmarks import requests
 from benchmarks.measure import Row, Scale, best_of
 from benchmarks.processes import command, free_port
+from streams.auth import token_file
 from streams.embedded.service import EmbeddedService
-from streams.gateway.access import token_file
 from streams.settings import Settings
 
 _AT_MOST_MS = 200.0

@@ -24,7 +24,7 @@ from accountant.records.outcomes import Reason
 from streams.client import Accountant, NotGranted, PolicyDiffers, Reply, Unanswered, UsedAfterFork
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
-from streams.gateway.problems import Told
+from streams.http.problems import Told
 from streams.kafka.wire.denied import ConnectionDenied
 
 ID = "019ab000-0000-7000-8000-000000000000"

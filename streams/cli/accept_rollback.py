@@ -62,11 +62,11 @@ def accept_rollback(
 
 
 def _accept_in_file(settings: Settings, lost: str, reason: str) -> Encoded | None:
-    from streams.checkpoints.accept import accept
     from streams.client.connect import check_there
     from streams.clock import SystemClock
     from streams.embedded.file_ownership import stopped_ledger
     from streams.embedded.own_checkpoints.place import digest_at, kept_of
+    from streams.evidence.accept import accept
 
     path, clock = Path(settings.ledger[1]).absolute(), SystemClock()
     check_there(path)
@@ -86,8 +86,8 @@ def _accept_in_file(settings: Settings, lost: str, reason: str) -> Encoded | Non
 async def _accept_on_kafka(
     settings: Settings, partition: int, lost: str, reason: str
 ) -> Encoded | None:
-    from streams.checkpoints.accept import accept
     from streams.clock import SystemClock
+    from streams.evidence.accept import accept
     from streams.kafka.deployment import deployment_of
     from streams.kafka.genesis import checkpoints_name
     from streams.kafka.journal import KafkaJournal

@@ -18,8 +18,8 @@ from streams.errors import Refused
 
 if TYPE_CHECKING:
     from accountant.replay.audit import AuditReport, Disagreement
-    from streams.checkpoints.comparison import Evidence
     from streams.cli.reading.log_reader import LogSource, Part
+    from streams.evidence.comparison import Evidence
 
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
 _HEAD_RULE: Final = "must be NUMBER:sha256: and 64 hexadecimal digits"
@@ -245,7 +245,7 @@ def _with_signatures(number: int, report: AuditReport) -> AuditReport:
     """Return the report, which disagrees where a record in it has a wrong signature."""
     import msgspec
 
-    from streams.checkpoints.log_signatures import first_wrong_signature
+    from streams.evidence.log_signatures import first_wrong_signature
 
     wrong = first_wrong_signature(report, number) if report.right else None
     if wrong is None:

@@ -22,8 +22,8 @@ def gateway(
     Follows all decisions before it listens. Exit code 3 if the broker does not answer.
     """
     from streams.address import ledger_url
-    from streams.gateway.server import serve_kafka
     from streams.logs import configure_server
+    from streams.server.serve import serve_kafka
 
     with explained():
         if ledger_url(url).kind != "kafka":

@@ -12,9 +12,9 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
-    from streams.checkpoints import Checkpoint
-    from streams.checkpoints.places.place import Place
     from streams.cli.reading.heads import Head
+    from streams.evidence import Checkpoint
+    from streams.evidence.places.place import Place
 
 
 def head(
@@ -73,10 +73,10 @@ def _place(address: str) -> Place:
 
 
 def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> None:
-    from streams.checkpoints import Checkpoint, SigningKey
-    from streams.checkpoints.note import signed
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
+    from streams.evidence import Checkpoint, SigningKey
+    from streams.evidence.note import signed
 
     secret, at = SigningKey.load(key), SystemClock().now()
     if place is not None and not json:

@@ -15,7 +15,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, Url
 
 if TYPE_CHECKING:
     from accountant.records.decided import Encoded
-    from streams.checkpoints.keys import SigningKey, Verifier
+    from streams.evidence.keys import SigningKey, Verifier
     from streams.settings import Settings
 
     Tell = Callable[[int, Encoded | None], None]
@@ -31,7 +31,7 @@ def create(
     ] = "accountant",
 ) -> None:
     """Make an Ed25519 key, and print its public half: give that to whoever audits."""
-    from streams.checkpoints.keys import SigningKey
+    from streams.evidence.keys import SigningKey
 
     with explained():
         say(SigningKey.create(file, name).verifier.text)
@@ -40,7 +40,7 @@ def create(
 @app.command("show")
 def show(file: Annotated[Path, typer.Argument(help="A file that `key create` made.")]) -> None:
     """Print the public half of a key."""
-    from streams.checkpoints.keys import SigningKey
+    from streams.evidence.keys import SigningKey
 
     with explained():
         say(SigningKey.load(file).verifier.text)
@@ -99,7 +99,7 @@ def rotate(
 def _rotate(
     settings: Settings, new: str, old: Path | None, lost: str | None, reason: str, tell: Tell
 ) -> None:
-    from streams.checkpoints.keys import SigningKey, Verifier
+    from streams.evidence.keys import SigningKey, Verifier
 
     public = SigningKey.load(Path(new)).verifier if Path(new).is_file() else Verifier.parse(new)
     key = None if old is None else SigningKey.load(old)
@@ -118,11 +118,11 @@ def _rotate_file(
     reason: str,
     tell: Tell,
 ) -> None:
-    from streams.checkpoints.rotate import rotate
     from streams.client.connect import check_there
     from streams.clock import SystemClock
     from streams.embedded.file_ownership import stopped_ledger
     from streams.embedded.own_checkpoints.place import ledger_id
+    from streams.evidence.rotate import rotate
 
     path, clock = Path(settings.ledger[1]).absolute(), SystemClock()
     check_there(path)
@@ -140,8 +140,8 @@ async def _rotate_partitions(
     reason: str,
     tell: Tell,
 ) -> None:
-    from streams.checkpoints.rotate import rotate
     from streams.clock import SystemClock
+    from streams.evidence.rotate import rotate
     from streams.kafka.deployment import deployment_of
     from streams.kafka.genesis import checkpoints_name
     from streams.kafka.journal import KafkaJournal

@@ -45,8 +45,8 @@ def serve(
     Prints its address once it listens. Exit code 4 if the start is refused.
     """
     from streams.address import ledger_url
-    from streams.gateway.server import serve as serve_ledger
     from streams.logs import configure_server
+    from streams.server.serve import serve as serve_ledger
 
     with explained():
         if ledger_url(url).kind != "sqlite":

@@ -13,7 +13,7 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 
 if TYPE_CHECKING:
-    from streams.gateway.access.token_file import Row
+    from streams.auth.token_file import Row
 
 app = typer.Typer(help="Tokens by which a door knows people and programs.", no_args_is_help=True)
 
@@ -46,9 +46,9 @@ def create(
 
     Makes the file (mode 0600) if it is not there. A running door knows the token at once.
     """
+    from streams.auth.token_file import create as create_token
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
-    from streams.gateway.access.token_file import create as create_token
 
     with explained():
         now = SystemClock().now()
@@ -72,9 +72,9 @@ def create(
 @app.command("list")
 def list_tokens(tokens: Tokens = None, json: Json = False) -> None:
     """List the tokens, without what would let anybody in."""
+    from streams.auth.token_file import read
     from streams.cli.printing.output import print_json, stdout
     from streams.clock import SystemClock
-    from streams.gateway.access.token_file import read
 
     with explained():
         rows, _ = read(_named(tokens))
@@ -99,9 +99,9 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Revoke tokens: a running door refuses them at once. Exit code 1 if there is none."""
+    from streams.auth.token_file import revoke as revoke_tokens
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
-    from streams.gateway.access.token_file import revoke as revoke_tokens
 
     with explained():
         now = SystemClock().now()

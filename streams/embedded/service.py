@@ -223,7 +223,7 @@ class EmbeddedService(FileReads):
         """What tells a scrape how checkpoints are kept and sent."""
         found: list[Collector] = []
         if self._heads is not None:
-            from streams.checkpoints.troubles import CheckpointTroubles
+            from streams.evidence.troubles import CheckpointTroubles
 
             heads = self._heads
             found.append(CheckpointTroubles(lambda: [heads]))

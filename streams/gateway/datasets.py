@@ -15,11 +15,11 @@ from litestar.response import Stream
 from accountant.errors import RequestInvalid
 from accountant.records import encode
 from accountant.views.datasets import DatasetView
-from streams.gateway.access.pages import note_reading, page_of
-from streams.gateway.access.refusal import forbidden
-from streams.gateway.access.sight import decode_decision_line, sees_decision, shown, sight_of
-from streams.gateway.context import HttpRequest, context_of
-from streams.gateway.problems import JSON, list_of, never_opened, problem
+from streams.auth.decision_pages import note_reading, page_of
+from streams.auth.visibility import decode_decision_line, sees_decision, shown, sight_of
+from streams.http.context import HttpRequest, context_of
+from streams.http.problems import JSON, list_of, never_opened, problem
+from streams.http.refusal import forbidden
 from streams.index import BYS, Indexed
 
 _SLICE: Final = 200  # datasets encoded at a turn of the loop: well below a millisecond
@@ -198,3 +198,30 @@ async def show_decision(
         rule="must be of a request decided within the window",
         value=request_id[:100],
     )
+
+
+@get("/head", tags=["evidence"])
+async def show_head(request: HttpRequest) -> Response[bytes]:
+    """Return the number and hash of each partition's last decision.
+
+    The hash covers the whole log up to there. Kept elsewhere, it shows later that nothing was cut
+    off or written anew. Where this process signs checkpoints, `note` is the newest one.
+    """
+    found = await context_of(request).service.heads()
+    return Response(encode(found), media_type=JSON)
+
+
+@get("/datasets/{dataset:str}/members", tags=["access"])
+async def list_members(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Return a dataset's members by name, those whose time is over among them.
+
+    Owners, auditors and administrators see all of them, everybody else their own entry.
+    """
+    found = await sight_of(request).dataset(dataset)
+    if found is None:
+        return never_opened(dataset)
+    _, standing = found
+    members = await context_of(request).service.members(dataset)
+    if not standing.sees_all:
+        members = [member for member in members if member.member == standing.name]
+    return list_of(dataset, "members", encode(members))

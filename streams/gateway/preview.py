@@ -9,13 +9,13 @@ from msgspec import UNSET
 
 from accountant.records import encode
 from accountant.records.previews import check_preview
-from streams.gateway.access.principal import principal_of
-from streams.gateway.access.sight import sight_of
-from streams.gateway.context import HttpRequest, context_of
+from streams.auth.principal import principal_of
+from streams.auth.visibility import sight_of
+from streams.gateway.budgets import check_sees_budget
 from streams.gateway.contract.openapi import PreviewOperation
-from streams.gateway.people.budgets import check_sees_budget
-from streams.gateway.problems import JSON, never_opened
 from streams.gateway.submit import _wrong_content
+from streams.http.context import HttpRequest, context_of
+from streams.http.problems import JSON, never_opened
 
 
 @post(

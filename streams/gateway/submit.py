@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import quote
 
@@ -24,9 +25,8 @@ from accountant.records import (
 )
 from accountant.records.inputs import Checked, check_body
 from accountant.records.outcomes import Outcome, Reason
-from streams.gateway.access.permits import check_may_know, check_may_send
-from streams.gateway.access.sight import decode_decision_line, shown
-from streams.gateway.context import HttpRequest, context_of
+from streams.auth.authorization import check_may_know, check_may_send
+from streams.auth.visibility import decode_decision_line, shown
 from streams.gateway.contract.openapi import (
     AmendOperation,
     CloseOperation,
@@ -35,8 +35,8 @@ from streams.gateway.contract.openapi import (
     OpenOperation,
     RequestOperation,
 )
-from streams.gateway.prefer import wait_of
-from streams.gateway.problems import JSON, problem
+from streams.http.context import HttpRequest, context_of
+from streams.http.problems import JSON, problem
 
 _STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422}
 
@@ -215,3 +215,14 @@ async def _answered(
         value=error.value,
         decision=msgspec.Raw(content),
     )
+
+
+DEFAULT_WAIT_S: Final = 5
+MOST_WAIT_S: Final = 30
+_WAIT = re.compile(r'(?:^|[,;\s])wait\s*=\s*"?([0-9]{1,9})"?\s*(?=$|[,;])', re.IGNORECASE)
+
+
+def wait_of(prefer: str | None) -> int:
+    """Return the seconds to wait, at most 30; 5 where the header says nothing of it."""
+    match = _WAIT.search(prefer or "")
+    return DEFAULT_WAIT_S if match is None else min(int(match[1]), MOST_WAIT_S)

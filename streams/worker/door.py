@@ -13,8 +13,7 @@ from prometheus_client.registry import Collector
 from accountant.records import encode
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import Rows, views_of
-from streams.errors import Refused
-from streams.gateway.access import (
+from streams.auth import (
     believes_headers,
     guarded,
     make_authenticator,
@@ -23,16 +22,17 @@ from streams.gateway.access import (
     proxies_of,
     tls_of,
 )
-from streams.gateway.connections import GuestServer
-from streams.gateway.context import HttpRequest
-from streams.gateway.contract.methods import answer_head
-from streams.gateway.host_header import host_check
-from streams.gateway.monitoring import monitoring
-from streams.gateway.probes import Probes
-from streams.gateway.problems import HANDLERS, JSON, Told, problem
+from streams.errors import Refused
+from streams.http.context import HttpRequest
+from streams.http.head_method import answer_head
+from streams.http.host_header import host_check
+from streams.http.problems import HANDLERS, JSON, Told, problem
 from streams.logs import get_logger
 from streams.metrics.registry import make_registry
 from streams.metrics.snapshot import MetricsSource
+from streams.server.connection_limits import GuestServer
+from streams.server.monitoring import monitoring
+from streams.server.probes import Probes
 from streams.service import Readiness
 from streams.settings import Settings
 

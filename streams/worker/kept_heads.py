@@ -11,12 +11,12 @@ from prometheus_client.registry import Collector
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition, hash_of
-from streams.checkpoints.heads import Heads
-from streams.checkpoints.kept import Kept, folder_of, key_of
-from streams.checkpoints.names import check_name
-from streams.checkpoints.troubles import CheckpointTroubles
 from streams.clock import SystemClock
 from streams.errors import Unavailable
+from streams.evidence.heads import Heads
+from streams.evidence.kept import Kept, folder_of, key_of
+from streams.evidence.names import check_name
+from streams.evidence.troubles import CheckpointTroubles
 from streams.kafka.checkpoints.places import senders_to
 from streams.kafka.deployment import Deployment
 from streams.kafka.indexed.logs_here import LogsHere

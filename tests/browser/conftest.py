@@ -18,7 +18,7 @@ import pytest
 
 from tests.browser.furnished import furnish
 from tests.rendering.pictures import Missing, program
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.auth.roles_door import RolesDoor
 from tests.when_asked import mark_ours
 
 if TYPE_CHECKING:

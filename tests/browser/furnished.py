@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.auth.roles_door import RolesDoor
 from tests.streams.gateway.door import request
 
 DATASETS: dict[str, dict[str, Any]] = {

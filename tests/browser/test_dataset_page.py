@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.conftest import Opens
 from tests.browser.looking import overflow, picture, violations
-from tests.streams.gateway.pages.dataset.paged_door import PagedDoor
+from tests.streams.pages.dataset.paged_door import PagedDoor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

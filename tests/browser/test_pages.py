@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.conftest import Opens
 from tests.browser.looking import overflow, picture, sign_in, violations
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.auth.roles_door import RolesDoor
 
 PAGES = {
     # What it is called in docs/pictures: its address, or None for what is shown before signing in.

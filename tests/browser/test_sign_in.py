@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from streams.gateway.access import token_file
+from streams.auth import token_file
 from tests.browser.conftest import Opens
 from tests.browser.looking import sign_in
-from tests.streams.gateway.access.certificates import certificate
-from tests.streams.gateway.access.known_door import wall
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.auth.certificates import certificate
+from tests.streams.auth.known_door import wall
+from tests.streams.auth.roles_door import RolesDoor
 
 
 def session(page: Any) -> Any:

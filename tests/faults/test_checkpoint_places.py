@@ -15,13 +15,13 @@ from typing import Final
 import pytest
 
 from accountant.partition import hash_of
-from streams.checkpoints.keys import SigningKey
-from streams.checkpoints.note import opened
 from streams.cli.audit import audited
 from streams.cli.printing.checkpoints import evidence_of, tell
 from streams.cli.reading.log_reader import log_source
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
+from streams.evidence.keys import SigningKey
+from streams.evidence.note import opened
 from streams.kafka.checkpoints.topic import Topic
 from streams.kafka.wire.security import Cluster
 from streams.settings import Settings, load
@@ -29,8 +29,8 @@ from streams.testing import LocalBroker
 from tests.faults.sqlite_life import forked, since, verdict
 from tests.nightly import rounds
 from tests.streams.bodies import asking, opening
-from tests.streams.checkpoints.places.kinds import make_topic
-from tests.streams.checkpoints.places.receiver import NoteReceiver
+from tests.streams.evidence.places.kinds import make_topic
+from tests.streams.evidence.places.receiver import NoteReceiver
 
 pytestmark = pytest.mark.faults
 

@@ -21,8 +21,8 @@ import pytest
 
 from accountant.partition import hash_of
 from accountant.partition.key_hash import partition_of
-from streams.checkpoints.keys import SigningKey
-from streams.checkpoints.note import Checkpoint, opened
+from streams.evidence.keys import SigningKey
+from streams.evidence.note import Checkpoint, opened
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until

@@ -12,10 +12,10 @@ import pytest
 from accountant.partition.draft import Draft
 from accountant.partition.operate import accept_rollback, change_key
 from accountant.records.decided import Encoded
-from streams.checkpoints.key_changes import signed_change
-from streams.checkpoints.keys import SigningKey
-from streams.checkpoints.note import Checkpoint
-from streams.checkpoints.rollbacks import signed_rollback
+from streams.evidence.key_changes import signed_change
+from streams.evidence.keys import SigningKey
+from streams.evidence.note import Checkpoint
+from streams.evidence.rollbacks import signed_rollback
 from tests.faults import oracle
 from tests.faults.fed_ledger import START, FedLedger
 from tests.faults.forgery import History

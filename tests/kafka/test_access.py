@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 
 from accountant.times import uuid7
-from streams.gateway.access import token_file
-from streams.gateway.server import GatewayServer, run_gateway
+from streams.auth import token_file
 from streams.kafka.service import KafkaService
+from streams.server.serve import GatewayServer, run_gateway
 from streams.settings import load
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, working

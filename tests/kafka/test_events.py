@@ -14,8 +14,8 @@ import pytest
 from accountant.partition.key_hash import partition_of
 from accountant.records.served import served
 from streams.gateway.events.position import Position
-from streams.gateway.server import GatewayServer, run_gateway
 from streams.kafka.service import KafkaService
+from streams.server.serve import GatewayServer, run_gateway
 from streams.settings import load
 from streams.testing import LocalBroker
 from tests.faults.ledger import Ledger, request, working

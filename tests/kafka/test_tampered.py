@@ -19,7 +19,7 @@ from accountant.partition.key_hash import partition_of
 from accountant.records import decode_decision
 from accountant.replay.refold import Refold
 from accountant.times import from_iso
-from streams.checkpoints.keys import SigningKey
+from streams.evidence.keys import SigningKey
 from streams.settings import Settings
 from streams.testing import LocalBroker
 from streams.worker.kept_heads import PartitionHeads, kept_of
@@ -29,7 +29,8 @@ from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.worker_process import settings_of
 from tests.nightly import rounds
-from tests.streams.checkpoints.tampering import (
+from tests.streams.cli.conftest import environment
+from tests.streams.evidence.tampering import (
     KINDS,
     WOULD_DECIDE,
     Drawn,
@@ -40,7 +41,6 @@ from tests.streams.checkpoints.tampering import (
     of_another_ledger,
     shown,
 )
-from tests.streams.cli.conftest import environment
 
 DRAWS = rounds(2, 60)
 _AT_ONCE: Final = 2  # draws of each kind that one ledger takes, a partition each

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from accountant.records import Decision
+from streams.auth import token_file
 from streams.client import Accountant
 from streams.errors import NotPermitted, Unauthenticated
-from streams.gateway.access import token_file
 from tests.kafka.secured import Secured
 from tests.kafka.test_principals import ready
 from tests.observability.programs import free_port, until

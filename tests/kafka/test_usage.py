@@ -18,7 +18,6 @@ import pytest
 
 from accountant.partition.key_hash import partition_of
 from streams.errors import Unavailable
-from streams.gateway.server import GatewayServer, run_gateway
 from streams.index import BYS, By
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment
@@ -26,6 +25,7 @@ from streams.kafka.indexed.usage import KafkaUsage
 from streams.kafka.service import KafkaService
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
+from streams.server.serve import GatewayServer, run_gateway
 from streams.settings import load
 from streams.testing import LocalBroker
 from tests.faults import oracle

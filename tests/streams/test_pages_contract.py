@@ -12,7 +12,7 @@ import pytest
 
 from streams.client.http import HttpService
 from streams.errors import Unavailable
-from streams.gateway.server import GatewayServer, run_gateway
+from streams.server.serve import GatewayServer, run_gateway
 from streams.service import MOST_PAGE_BYTES, Service
 from streams.settings import Settings
 from tests.streams.test_usage_contract import InFile, Kept, OnKafka, decided, open_two

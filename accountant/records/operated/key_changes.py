@@ -11,7 +11,7 @@ class KeyChange(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: public half of the new key (`accountant key show`).
         by: public half of the key that signed them until now.
-        signature: of `streams.checkpoints.key_changes.text_of` by that key, base64; empty where it
+        signature: of `streams.evidence.key_changes.text_of` by that key, base64; empty where it
             was lost.
     """
 

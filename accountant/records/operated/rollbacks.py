@@ -13,7 +13,7 @@ class Rollback(msgspec.Struct, frozen=True, kw_only=True):
         first, last: numbers of the decisions that were lost, or that the log has otherwise.
         head: hash of the last one, as the newest checkpoint has it.
         key: public half of the key that has signed this (`accountant key show`).
-        signature: of `streams.checkpoints.rollbacks.text_of`, base64.
+        signature: of `streams.evidence.rollbacks.text_of`, base64.
     """
 
     branch: int

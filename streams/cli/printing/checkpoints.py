@@ -13,7 +13,7 @@ from streams.cli.printing.exits import Exit, fail
 if TYPE_CHECKING:
     from accountant.records.receipts import Receipt
     from accountant.replay.audit import AuditReport
-    from streams.checkpoints.comparison import Compared, Evidence, Found, OtherLedger
+    from streams.evidence.comparison import Compared, Evidence, Found, OtherLedger
 
 _MOST_SHOWN: Final = 20
 _SQLITE: Final = b"SQLite format 3\x00"
@@ -45,8 +45,8 @@ def evidence_of(
 
     Raises: Refused, Unavailable.
     """
-    from streams.checkpoints import Verifier
-    from streams.checkpoints.comparison import Evidence
+    from streams.evidence import Verifier
+    from streams.evidence.comparison import Evidence
     from streams.kafka.checkpoints.places import readable_place_of
     from streams.settings import load_command
 

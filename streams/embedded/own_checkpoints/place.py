@@ -18,9 +18,9 @@ from streams.errors import Unavailable
 from streams.settings import Settings
 
 if TYPE_CHECKING:
-    from streams.checkpoints.heads import Heads
-    from streams.checkpoints.kept import KeptOfFile
-    from streams.checkpoints.places.sender import Senders
+    from streams.evidence.heads import Heads
+    from streams.evidence.kept import KeptOfFile
+    from streams.evidence.places.sender import Senders
 
 
 def own_heads(
@@ -33,7 +33,7 @@ def own_heads(
     """
     if settings.checkpoints == "off":
         return None
-    from streams.checkpoints.heads import Heads
+    from streams.evidence.heads import Heads
 
     return Heads(
         lambda: kept_of(file.path, settings),
@@ -54,8 +54,8 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
     """
     if settings.checkpoints == "off":
         return
-    from streams.checkpoints.kept import default_directory
-    from streams.checkpoints.names import check_name
+    from streams.evidence.kept import default_directory
+    from streams.evidence.names import check_name
 
     directory = settings.checkpoints or default_directory()
     if directory is None:
@@ -88,7 +88,7 @@ def kept_of(path: Path, settings: Settings) -> KeptOfFile:
 
     Raises: Unavailable, Refused: the place or the key cannot be used, or is turned off.
     """
-    from streams.checkpoints.kept import KeptOfFile, default_directory
+    from streams.evidence.kept import KeptOfFile, default_directory
 
     if settings.checkpoints == "off":
         raise Unavailable("ACCOUNTANT_CHECKPOINTS is off")

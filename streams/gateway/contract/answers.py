@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from streams.gateway.contract.fields import JsonSchema, reference
 from streams.gateway.contract.schemas import USAGE_BY, components
 from streams.gateway.events import LAST_EVENT_ID
-from streams.gateway.problems import JSON, PROBLEM_JSON
+from streams.http.problems import JSON, PROBLEM_JSON
 
 _TEXT: Final[JsonSchema] = {"type": "string"}
 

@@ -14,7 +14,7 @@ from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Sche
 from accountant.records import encode
 from streams.gateway.contract.answers import described
 from streams.gateway.contract.fields import reference
-from streams.gateway.problems import JSON
+from streams.http.problems import JSON
 
 
 @dataclass

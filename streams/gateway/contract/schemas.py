@@ -46,8 +46,8 @@ from streams.gateway.contract.fields import (
     never_null,
     text,
 )
-from streams.gateway.people.me import Me
-from streams.gateway.problems import Problem
+from streams.gateway.me import Me
+from streams.http.problems import Problem
 from streams.service import Readiness
 
 

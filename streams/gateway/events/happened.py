@@ -16,8 +16,7 @@ from accountant.views.alerting.crossings import (
     may_cross_levels,
 )
 from accountant.views.datasets import Alert
-from streams.errors import Unavailable
-from streams.gateway.access.sight import (
+from streams.auth.visibility import (
     WHOLE,
     DecisionLine,
     Standing,
@@ -25,6 +24,7 @@ from streams.gateway.access.sight import (
     sees_decision,
     shown,
 )
+from streams.errors import Unavailable
 from streams.gateway.events.position import Position
 from streams.service import LedgerService
 

@@ -14,16 +14,16 @@ from litestar.types import Receive, Scope, Send
 
 from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
+from streams.auth.decision_pages import note_reading
+from streams.auth.principal import principal_of
+from streams.auth.visibility import Sight, sight_of
 from streams.errors import Gone, Unavailable
-from streams.gateway.access.pages import note_reading
-from streams.gateway.access.principal import principal_of
-from streams.gateway.access.sight import Sight, sight_of
-from streams.gateway.context import Context, HttpRequest, context_of
 from streams.gateway.events.happened import Wanted
 from streams.gateway.events.position import Position
 from streams.gateway.events.ring import Ring
 from streams.gateway.events.stream import EventStream, NotThisLog, check
-from streams.gateway.problems import Told, problem
+from streams.http.context import Context, HttpRequest, context_of
+from streams.http.problems import Told, problem
 
 MOST_STREAMS: Final = 500
 """Streams that one gateway keeps open: each takes one of the 1,024 files that a process may

@@ -10,8 +10,8 @@ from accountant.errors import BudgetError
 from accountant.views.alerting.level_alerts import crossed_in_view
 from accountant.views.datasets import DatasetView, alerts
 from accountant.views.levels import LevelView
+from streams.auth.visibility import WHOLE, Sight, Standing, sees_alert
 from streams.errors import Gone
-from streams.gateway.access.sight import WHOLE, Sight, Standing, sees_alert
 from streams.gateway.events.happened import Happened, Wanted, alert_event
 from streams.gateway.events.position import Position
 from streams.gateway.events.ring import SLICE, Ring

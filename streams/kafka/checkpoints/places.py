@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streams.checkpoints.directory import Directory
-from streams.checkpoints.places.address import Address, address_of, addresses_of
-from streams.checkpoints.places.place import Place, ReadablePlace
-from streams.checkpoints.places.sender import Senders
 from streams.errors import NotInstalled, Refused, extras_named
+from streams.evidence.directory import Directory
+from streams.evidence.places.address import Address, address_of, addresses_of
+from streams.evidence.places.place import Place, ReadablePlace
+from streams.evidence.places.sender import Senders
 from streams.settings import Settings
 
 
@@ -66,7 +66,7 @@ def _made(address: Address, settings: Settings, *, must_exist: bool) -> Place:
         return Directory(Path(address.target), must_exist=must_exist)
     if address.kind == "topic":
         return _topic(address, settings)
-    from streams.checkpoints.places.webhook import Webhook
+    from streams.evidence.places.webhook import Webhook
 
     secret = settings.checkpoint_places_authorization
     authorization = None if secret is None else secret.get_secret_value()

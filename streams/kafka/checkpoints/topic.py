@@ -17,9 +17,9 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from streams.checkpoints.note import Checkpoint
-from streams.checkpoints.places.place import Kind
 from streams.errors import Refused, Unavailable
+from streams.evidence.note import Checkpoint
+from streams.evidence.places.place import Kind
 from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.errors import translated, translating
 from streams.kafka.wire.raw_fetch import UNREADABLE, fetch

@@ -29,10 +29,10 @@ _WARM = (
     "streams.cli.demo.replay",
     "streams.logs",
     "accountant.views.population",
-    "streams.checkpoints.comparison",
-    "streams.checkpoints.heads",
-    "streams.checkpoints.key_changes",
-    "streams.checkpoints.log_signatures",
+    "streams.evidence.comparison",
+    "streams.evidence.heads",
+    "streams.evidence.key_changes",
+    "streams.evidence.log_signatures",
 )
 
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from confluent_kafka import Producer
 
-from tests.streams.checkpoints.places.kinds import make_topic
-from tests.streams.checkpoints.places.receiver import SECRET, NoteReceiver
 from tests.streams.cli.conftest import environment
+from tests.streams.evidence.places.kinds import make_topic
+from tests.streams.evidence.places.receiver import SECRET, NoteReceiver
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ import pytest
 
 from accountant.records import FORMAT, RULES, Decision, encode
 from accountant.records.outcomes import Outcome
-from streams.checkpoints.names import check_name
 from streams.client import Accountant
 from streams.client.http.lasting_events import events_in
 from streams.errors import Refused
+from streams.evidence.names import check_name
 
 ROOT: Final = Path(__file__).parents[3]
 NO_ENDS: Final = "\u2028\u2029\x85\v\f\x1c\x1d\x1e"

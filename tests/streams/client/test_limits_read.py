@@ -17,7 +17,7 @@ from streams.client import (
     RequestInvalid,
     Unauthenticated,
 )
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.auth.roles_door import RolesDoor
 from tests.streams.gateway.door import NOON, Door, TestClock
 
 POLICY: Final = {"filter": "basic", "epsilon": "10"}

@@ -11,7 +11,7 @@ import pytest
 from streams.client import Accountant
 from streams.client.http.bearer import Bearer
 from streams.errors import Refused
-from tests.streams.gateway.access.known_door import KnownDoor
+from tests.streams.auth.known_door import KnownDoor
 
 
 @pytest.fixture

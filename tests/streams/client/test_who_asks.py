@@ -14,6 +14,8 @@ import pytest
 
 from accountant.records import encode
 from accountant.records.members import Member
+from streams.auth import token_file
+from streams.auth.decision_pages import MOST_LOOKED_AT
 from streams.client import (
     Accountant,
     AsyncAccountant,
@@ -23,12 +25,10 @@ from streams.client import (
 )
 from streams.client.http.bearer import Bearer, bearer_for
 from streams.errors import Refused
-from streams.gateway.access import token_file
-from streams.gateway.access.pages import MOST_LOOKED_AT
 from streams.settings import Settings
-from tests.streams.gateway.access.certificates import certificate
-from tests.streams.gateway.access.known_door import KnownDoor, wall
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.auth.certificates import certificate
+from tests.streams.auth.known_door import KnownDoor, wall
+from tests.streams.auth.roles_door import RolesDoor
 from tests.streams.gateway.door import NOON, TestClock, request
 
 CLAIM = "pure:0.1"

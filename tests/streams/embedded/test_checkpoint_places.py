@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from accountant.partition import hash_of
-from streams.checkpoints.directory import Directory
-from streams.checkpoints.keys import SigningKey
-from streams.checkpoints.note import Checkpoint, opened
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
+from streams.evidence.directory import Directory
+from streams.evidence.keys import SigningKey
+from streams.evidence.note import Checkpoint, opened
 from streams.settings import Settings
-from tests.streams.checkpoints.places.receiver import SECRET, NoteReceiver
 from tests.streams.embedded import owning
 from tests.streams.embedded.owning import ask
+from tests.streams.evidence.places.receiver import SECRET, NoteReceiver
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ import apsw
 import pytest
 
 from accountant.partition import hash_of
-from streams.checkpoints.keys import SigningKey
-from streams.checkpoints.note import Checkpoint
-from streams.checkpoints.note import opened as read_note
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
+from streams.evidence.keys import SigningKey
+from streams.evidence.note import Checkpoint
+from streams.evidence.note import opened as read_note
 from streams.settings import Settings
 from tests.faults.sqlite_life import die, forked
 from tests.streams.bodies import asking

@@ -14,15 +14,15 @@ from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision, encode
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import AuditReport, audit
-from streams.checkpoints.key_changes import believed_keys
-from streams.checkpoints.keys import SigningKey, Verifier
-from streams.checkpoints.rotate import rotate
 from streams.clock import SystemClock
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.own_checkpoints.place import ledger_id
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
+from streams.evidence.key_changes import believed_keys
+from streams.evidence.keys import SigningKey, Verifier
+from streams.evidence.rotate import rotate
 from streams.settings import Settings
 from tests.faults.sqlite_life import Disk, die, forked
 from tests.streams.embedded.owning import ask, opened

@@ -18,18 +18,18 @@ import typer
 
 from accountant.errors import LedgerFault
 from accountant.times import from_iso
-from streams.checkpoints.keys import SigningKey
 from streams.cli.audit import audit
 from streams.client import Accountant
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
+from streams.evidence.keys import SigningKey
 from streams.settings import Settings
 from streams.testing import ManualClock
 from tests.faults.fed_ledger import FedLedger
 from tests.faults.forgery import WINDOW, History
 from tests.nightly import rounds
-from tests.streams.checkpoints.tampering import (
+from tests.streams.evidence.tampering import (
     KINDS,
     WOULD_DECIDE,
     Drawn,

@@ -19,8 +19,8 @@ import msgspec
 from accountant.times import uuid7
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
-from streams.gateway.server import GatewayServer, run_gateway
 from streams.metrics import make_registry
+from streams.server.serve import GatewayServer, run_gateway
 from streams.settings import Settings
 
 NOON = 1_795_262_400_000  # 2026-11-21T12:00:00Z

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from accountant.partition import hash_of
-from streams.checkpoints.keys import SigningKey
-from streams.checkpoints.note import opened
 from streams.embedded.ledger_file import read_decisions
+from streams.evidence.keys import SigningKey
+from streams.evidence.note import opened
 from tests.streams.gateway.door import Door, TestClock
 
 

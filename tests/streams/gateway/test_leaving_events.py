@@ -17,12 +17,12 @@ import pytest
 
 from accountant.records import decode_decision, encode
 from streams.embedded.service import EmbeddedService
-from streams.gateway.app import create_app
 from streams.gateway.events import MOST_STREAMS
 from streams.gateway.events.happened import EVERYTHING, Happened
 from streams.gateway.events.position import Position
-from streams.gateway.server import GatewayServer, run_gateway
 from streams.kafka.service import KafkaService
+from streams.server.app import create_app
+from streams.server.serve import GatewayServer, run_gateway
 from streams.service import Appended
 from streams.settings import Settings
 from tests.streams.bodies import decision

@@ -14,7 +14,7 @@ import pytest
 
 from accountant.views.datasets import DatasetView
 from streams.embedded.service import EmbeddedService
-from streams.gateway.app import create_app
+from streams.server.app import create_app
 from streams.settings import Settings
 from tests.streams.gateway.door import Door, TestClock, asked, closing, opening
 

@@ -19,10 +19,10 @@ from streams.cli.reading.populations import one_with_joint
 from streams.cli.reading.views.of_file import FileViews
 from streams.clock import DAY_MS
 from streams.embedded.file_ownership import stopped_ledger
-from streams.gateway.pages.paths import dataset_page
+from streams.pages.paths import dataset_page
 from streams.processing.clock_reset import reset
 from streams.settings import Settings
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.auth.roles_door import RolesDoor
 from tests.streams.gateway.door import Door, TestClock
 
 DAY_S = DAY_MS / 1000

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.gateway.prefer import wait_of
+from streams.gateway.submit import wait_of
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from accountant.policy.compiled import open_plan
 from streams.errors import Fenced, Unavailable
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
+from tests.streams.auth.known_door import KnownDoor
 from tests.streams.bodies import limiting
-from tests.streams.gateway.access.known_door import KnownDoor
 from tests.streams.gateway.door import Door, TestClock
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"

@@ -13,8 +13,8 @@ import pytest
 
 from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import MOST_ANALYSTS, OTHERS
+from streams.auth import token_file
 from streams.clock import SystemClock
-from streams.gateway.access import token_file
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.settings import Settings
 from streams.worker.door import WorkerDoor

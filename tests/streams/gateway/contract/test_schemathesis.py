@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from tests.nightly import NIGHTLY, rounds
-from tests.streams.gateway.access.known_door import KnownDoor
-from tests.streams.gateway.access.roles_door import RolesDoor
+from tests.streams.auth.known_door import KnownDoor
+from tests.streams.auth.roles_door import RolesDoor
 from tests.streams.gateway.door import NOON, Door, TestClock
 
 _HERE = Path(__file__).parent

@@ -1,0 +1,146 @@
+"""What a door must be told before it starts: it starts safely, or not at all."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from streams.auth.authenticator import Authenticator
+from streams.auth.middleware import Network
+from streams.auth.oidc import Accepts, Provider
+from streams.auth.principal import Kind, Principal
+from streams.auth.provider_keys import ProviderKeys
+from streams.auth.static_tokens import StaticTokens
+from streams.auth.token_file import read
+from streams.errors import Refused
+from streams.http.host_header import is_loopback
+from streams.settings import PREFIX, Settings
+from streams.settings.access import EVERYBODY, listed
+
+_AUTHENTICATION: Final = f"{PREFIX}TOKENS or {PREFIX}OIDC_ISSUER"
+_OF_AUTHENTICATION: Final = ("administrators", "openers", "metrics_readers", "token_prefix")
+"""Settings that say nothing where everybody is taken for the owner."""
+
+
+def check_access(settings: Settings) -> None:
+    """Check what is needed to know who asks, before anything is opened.
+
+    Raises: Refused: a setting is missing, or a file cannot be used.
+    """
+    _check_together(settings)
+    tls_of(settings)
+    if settings.tokens is not None:
+        read(settings.tokens)
+    if settings.authenticates and not is_loopback(settings.bind) and not settings.is_private:
+        raise Refused(
+            f"{PREFIX}BIND {settings.bind} is reached by other machines, and tokens must not go "
+            f"over an open network: set {PREFIX}TLS_CERTIFICATE and {PREFIX}TLS_KEY, or "
+            f"{PREFIX}TRUSTED_PROXY where a proxy ends TLS"
+        )
+
+
+def _check_together(settings: Settings) -> None:
+    both = settings.tokens is not None and settings.oidc_issuer is not None
+    promised = [name for name in _OF_AUTHENTICATION if getattr(settings, name)]
+    of_provider = sorted(each for each in settings.model_fields_set if each.startswith("oidc_"))
+    if of_provider and settings.oidc_issuer is None:
+        raise Refused(f"{PREFIX}{of_provider[0].upper()} needs {PREFIX}OIDC_ISSUER beside it")
+    rules = (
+        ("OIDC_AUDIENCE", "OIDC_ISSUER", settings.oidc_issuer and not settings.oidc_audience),
+        ("TLS_KEY", "TLS_CERTIFICATE", settings.tls_certificate and not settings.tls_key),
+        ("TLS_CERTIFICATE", "TLS_KEY", settings.tls_key and not settings.tls_certificate),
+    )
+    for needed, given, is_missing in rules:
+        if is_missing:
+            raise Refused(f"{PREFIX}{given} needs {PREFIX}{needed} beside it")
+    if both and not settings.token_prefix:
+        raise Refused(
+            f"{PREFIX}TOKENS and {PREFIX}OIDC_ISSUER need {PREFIX}TOKEN_PREFIX, such as local:, "
+            "so that no name of the one is a name of the other"
+        )
+    if not settings.authenticates and "bind" in settings.model_fields_set:
+        raise Refused(
+            f"{PREFIX}BIND is set and authentication is off, so that nothing would listen there: "
+            f"authentication needs {_AUTHENTICATION}. Without it leave {PREFIX}BIND out: "
+            f"{PREFIX}UNAUTHENTICATED_BIND is the address, and whoever reaches it has full access"
+        )
+    if promised and not settings.authenticates:
+        raise Refused(
+            f"{PREFIX}{promised[0].upper()} is set, and everybody would be taken for the owner: "
+            f"authentication needs {_AUTHENTICATION}"
+        )
+
+
+def tls_of(settings: Settings) -> ssl.SSLContext | None:
+    """Return what a door speaks TLS with, None if it does not.
+
+    Raises: Refused: certificate or key cannot be used.
+    """
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+
+    def password() -> str:
+        raise Refused(f"{settings.tls_key} is encrypted: a door cannot ask for its password")
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.tls_certificate, settings.tls_key, password)
+    except (OSError, ValueError) as error:
+        files = f"{settings.tls_certificate} and {settings.tls_key}"
+        what = getattr(error, "strerror", None) or str(error)
+        raise Refused(f"TLS cannot be spoken with {files}: {what}") from error
+    return context
+
+
+def proxies_of(settings: Settings) -> tuple[Network, ...]:
+    """Return the networks of the proxy that ends TLS, none where there is no such proxy."""
+    return tuple(ipaddress.ip_network(each) for each in listed(settings.trusted_proxy))
+
+
+def believes_headers(settings: Settings) -> bool:
+    """Tell whether the server may take a header's word for whence a request comes."""
+    return not (settings.authenticates or settings.trusted_proxy)
+
+
+def make_authenticator(settings: Settings, registry: CollectorRegistry) -> Authenticator | None:
+    """Return what tells a door who asks, None where authentication is off.
+
+    Raises: Refused: see `check_access`.
+    """
+    check_access(settings)
+    if not settings.authenticates:
+        return None
+    administrators = frozenset(listed(settings.administrators))
+
+    def is_one(name: str, kind: Kind) -> Principal:
+        return Principal(name, kind, name in administrators)
+
+    tokens = None
+    if settings.tokens is not None:
+        prefix = settings.token_prefix
+        tokens = StaticTokens(settings.tokens, lambda name: is_one(name, "token"), prefix=prefix)
+        tokens.load()
+    provider = None
+    if settings.oidc_issuer is not None:
+        accepts = _accepts(settings, settings.oidc_issuer)
+        outage = settings.oidc_outage_seconds
+        keys = ProviderKeys(accepts.issuer, accepts.algorithms, outage)
+        provider = Provider(accepts, keys, lambda name: is_one(name, "oidc"))
+    everybody = settings.metrics_readers.strip() == EVERYBODY
+    readers = None if everybody else frozenset(listed(settings.metrics_readers))
+    return Authenticator(tokens, provider, metrics_readers=readers, registry=registry)
+
+
+def _accepts(settings: Settings, issuer: str) -> Accepts:
+    return Accepts(
+        issuer=issuer,
+        audience=settings.oidc_audience or "",
+        algorithms=listed(settings.oidc_algorithms),
+        subject_field=settings.oidc_subject_field,
+        skew=settings.oidc_skew_seconds,
+        not_prefix=settings.token_prefix,
+    )

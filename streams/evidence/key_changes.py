@@ -1,0 +1,113 @@
+"""Changes of the key that signs checkpoints, and which keys are believed where.
+
+An auditor brings the first key from outside the ledger. Each change names the next one and is
+signed by the key before it, so from there on the log itself says which key is right. A change
+without that signature, after a key was lost, is told, and its new key must be brought again.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from accountant.partition import Partition
+from accountant.records.operated.key_changes import Changed, KeyChange
+from streams.errors import Refused
+from streams.evidence.keys import SigningKey, Verifier
+from streams.evidence.note import origin_of
+
+Place = tuple[int, int]
+"""Branch and number of a decision: the order of a partition's log."""
+
+
+class Believed(NamedTuple):
+    """A key, and of which places its signatures are believed.
+
+    Attributes:
+        since: the first place, None for every one.
+        until: the first place of which they no more are, None for none.
+    """
+
+    verifier: Verifier
+    since: Place | None = None
+    until: Place | None = None
+
+    def at(self, place: Place) -> bool:
+        """Return whether a signature of a place is believed."""
+        begun = self.since is None or self.since <= place
+        return begun and (self.until is None or place < self.until)
+
+
+def signed_change(
+    ledger: str, partition: Partition, new: Verifier, old: Verifier, key: SigningKey | None
+) -> KeyChange:
+    """Return the change that names another key, signed by the old one unless that is lost."""
+    change = KeyChange(key=new.text, by=old.text)
+    if key is None:
+        return change
+    text = text_of(ledger, partition.genesis.partition, partition.head, change)
+    return msgspec.structs.replace(change, signature=base64.b64encode(key.sign(text)).decode())
+
+
+def is_signed(ledger: str, partition: int, changed: Changed, by: Verifier) -> bool:
+    """Return whether a key has signed a change."""
+    try:
+        signature = base64.b64decode(changed.change.signature, validate=True)
+    except (ValueError, binascii.Error):
+        return False
+    return by.verifies(signature, text_of(ledger, partition, changed.previous, changed.change))
+
+
+def text_of(ledger: str, partition: int, previous: str, change: KeyChange) -> bytes:
+    """Return the text that is signed; no checkpoint has such a second line.
+
+    Args:
+        previous: hash of the decision that the change follows.
+    """
+    return (
+        f"{origin_of(ledger, partition)}\n"
+        "key\n"
+        f"from {change.by}\n"
+        f"to {change.key}\n"
+        f"after {previous}\n"
+    ).encode()
+
+
+def believed_keys(
+    ledger: str, partition: int, known: Iterable[Verifier], changes: Sequence[Changed]
+) -> tuple[list[Believed], list[str]]:
+    """Return the keys that are believed in a partition, and what is wrong with its changes.
+
+    Args:
+        known: from outside the ledger.
+        changes: in the order of the log.
+    """
+    keys, wrong = [Believed(each) for each in known], list[str]()
+    for each in changes:
+        place = each.branch, each.partition_sequence
+        old = next((k for k in keys if k.verifier.text == each.change.by and k.at(place)), None)
+        if old is None:
+            continue  # nothing that is believed changes
+        keys[keys.index(old)] = old._replace(until=place)
+        new = _new(each, known := [key.verifier for key in keys])
+        if is_signed(ledger, partition, each, old.verifier) and new is not None:
+            if new not in known:
+                keys.append(Believed(new, since=place))
+        elif each.change.signature:
+            wrong.append(
+                f"key: decision {each.partition_sequence} names key {each.change.key[:200]}, and "
+                f"is not signed by the key before it, {old.verifier.text}"
+            )
+    return keys, wrong
+
+
+def _new(changed: Changed, known: Iterable[Verifier]) -> Verifier | None:
+    same = (each for each in known if each.text == changed.change.key)
+    try:
+        return next(same, None) or Verifier.parse(changed.change.key)
+    except Refused:
+        return None

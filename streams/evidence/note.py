@@ -1,0 +1,167 @@
+"""Checkpoints as signed notes: the form of transparency logs (c2sp.org/tlog-checkpoint).
+
+    accountant/5d0c...4f/0                          origin: ledger and partition
+    42                                              decisions in the log
+    lPyOBqgwLgBLXcCPyh4rTLFM7evAwsG3oBYkhIAEqB0=    hash of the last one, as 32 bytes
+    branch 0
+    time 2026-11-23T15:20:00.000Z
+
+    — census 5kQ...                                 name of the key; its id, and the signature
+
+The log is a chain of hashes and no Merkle tree: a witness can countersign that it has seen a head,
+and cannot check from two notes that one continues the other; `audit` with the log can.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from accountant.times import from_iso, iso
+from streams.evidence.keys import SigningKey, Verifier
+
+_ORIGIN: Final = re.compile(r"accountant/([0-9a-f]{32}|sha256:[0-9a-f]{64})/(0|[1-9][0-9]{0,8})")
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,18}")
+_HEAD: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_SIGNATURE: Final = re.compile(r"— (\S{1,100}) ([A-Za-z0-9+/]{88,100}={0,2})")
+_MOST: Final = 4_096
+_MOST_SIGNATURES: Final = 16
+
+
+class NoteInvalid(ValueError):
+    """A note is no checkpoint, or no known key has signed it."""
+
+
+class Checkpoint(NamedTuple):
+    """The head of one partition's log at one moment.
+
+    Attributes:
+        ledger: its id; of a log without one, the hash of partition 0's decision 0.
+        branch: how many rollbacks the log has accepted.
+        sequence, head: number and hash of the last decision.
+        at: when it was signed, milliseconds since 1970, for people: nothing is ordered by it.
+    """
+
+    ledger: str
+    partition: int
+    branch: int
+    sequence: int
+    head: str
+    at: int
+
+
+def origin_of(ledger: str, partition: int) -> str:
+    """Return the first line of what is signed of a partition's log."""
+    return f"accountant/{ledger}/{partition}"
+
+
+def text_of(checkpoint: Checkpoint) -> bytes:
+    """Return the text that is signed."""
+    root = base64.b64encode(bytes.fromhex(checkpoint.head.removeprefix("sha256:"))).decode()
+    return (
+        f"{origin_of(checkpoint.ledger, checkpoint.partition)}\n"
+        f"{checkpoint.sequence + 1}\n"
+        f"{root}\n"
+        f"branch {checkpoint.branch}\n"
+        f"time {iso(checkpoint.at)}\n"
+    ).encode()
+
+
+def signed(checkpoint: Checkpoint, key: SigningKey) -> bytes:
+    """Return a checkpoint as a signed note."""
+    text = text_of(checkpoint)
+    signature = base64.b64encode(key.verifier.id + key.sign(text)).decode()
+    return text + f"\n— {key.verifier.name} {signature}\n".encode()
+
+
+def opened(note: bytes, verifiers: Iterable[Verifier]) -> Checkpoint:
+    """Return the checkpoint in a note that one of these keys has signed.
+
+    Signatures by other keys, such as witnesses', are passed over.
+
+    Raises: NoteInvalid.
+    """
+    return signed_by(note, verifiers)[0]
+
+
+def signed_by(note: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoint, Verifier]:
+    """Return the checkpoint in a note, and the first of these keys that has signed it.
+
+    Raises: NoteInvalid.
+    """
+    text, signatures = _split(note)
+    checkpoint = _parsed(text)
+    known = {(verifier.name, verifier.id): verifier for verifier in verifiers}
+    for line in signatures:
+        found = _SIGNATURE.fullmatch(line)
+        if found is None:
+            raise NoteInvalid("a line of its signatures cannot be read")
+        try:
+            value = base64.b64decode(found[2], validate=True)
+        except binascii.Error as error:
+            raise NoteInvalid("a signature cannot be read") from error
+        verifier = known.get((found[1], value[:4]))
+        if verifier is not None and verifier.verifies(value[4:], text.encode()):
+            return checkpoint, verifier
+    raise NoteInvalid("none of the known keys has signed it")
+
+
+def unverified(note: bytes) -> Checkpoint:
+    """Return what a note says, whoever has signed it.
+
+    Raises: NoteInvalid.
+    """
+    return _parsed(_split(note)[0])
+
+
+def _split(note: bytes) -> tuple[str, list[str]]:
+    """Return the text that is signed, and the lines of the signatures.
+
+    Raises: NoteInvalid.
+    """
+    if len(note) > _MOST:
+        raise NoteInvalid(f"a checkpoint has at most {_MOST} bytes")
+    try:
+        text, gap, lines = note.decode().partition("\n\n")
+    except UnicodeDecodeError as error:
+        raise NoteInvalid("it is no text") from error
+    signatures = lines.split("\n")[:-1]
+    if not gap or not lines.endswith("\n") or len(signatures) > _MOST_SIGNATURES:
+        raise NoteInvalid("it is no signed note")
+    return text + "\n", signatures
+
+
+def _parsed(text: str) -> Checkpoint:
+    """Return the checkpoint of a note's text; exactly one text stands for each.
+
+    Raises: NoteInvalid.
+    """
+    lines = text.split("\n")
+    if len(lines) != 6:
+        raise NoteInvalid("it is no checkpoint of this program")
+    origin = _ORIGIN.fullmatch(lines[0])
+    branch, at = lines[3].removeprefix("branch "), lines[4].removeprefix("time ")
+    try:
+        if origin is None or not _NUMBER.fullmatch(lines[1]) or not _NUMBER.fullmatch(branch):
+            raise ValueError("origin, size and branch")
+        root = base64.b64decode(lines[2], validate=True)
+        checkpoint = Checkpoint(
+            ledger=origin[1],
+            partition=int(origin[2]),
+            branch=int(branch),
+            sequence=int(lines[1]) - 1,
+            head=f"sha256:{root.hex()}",
+            at=from_iso(at),
+        )
+    except (ValueError, binascii.Error) as error:
+        raise NoteInvalid(f"it is no checkpoint of this program: {error}") from error
+    if (
+        checkpoint.sequence < 0
+        or not _HEAD.fullmatch(checkpoint.head)
+        or text_of(checkpoint) != text.encode()
+    ):
+        raise NoteInvalid("it is no checkpoint as this program writes it")
+    return checkpoint

@@ -1,9 +1,0 @@
-"""Pages for people: rendered here, without a script; who signs in by which token is known."""
-
-from __future__ import annotations
-
-from streams.gateway.pages.forms import checked_form, form_token
-from streams.gateway.pages.render import rendered
-from streams.gateway.pages.routes import PAGES, add_pages, told_in_html
-
-__all__ = ["PAGES", "add_pages", "checked_form", "form_token", "rendered", "told_in_html"]

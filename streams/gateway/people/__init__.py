@@ -1,1 +1,0 @@
-"""Who asks, who may do what, and what is left for whom."""

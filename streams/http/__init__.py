@@ -1,0 +1,1 @@
+"""What all HTTP routes share: problems, the context of a request, the Host check, refusals."""

@@ -1,0 +1,166 @@
+"""Shares of a budget as bars: each limit, its pace, and what is reserved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from accountant.records.limits.limits import Scope, Texts
+from accountant.views.levels import LevelView, PaceView, ShareView
+from streams.pages.words import (
+    Amount,
+    Moment,
+    amounts,
+    from_now,
+    joined,
+    left_percent,
+    moment,
+    part_of,
+    period,
+    ratio_text,
+    used_percent,
+    whose,
+)
+
+_NEAR = 0.8
+
+
+class Bar(NamedTuple):
+    """How much of something is used.
+
+    Attributes:
+        width: of what is used, in hundredths of the whole, at least 0.5 of what is not nothing.
+        used, left: as percentages; used rounded up, left rounded down.
+        tone: `near` from four fifths on, `full` where nothing is left. Colour is not all that
+            tells it: `used` does.
+    """
+
+    width: float
+    used: str
+    left: str
+    tone: Literal["calm", "near", "full"]
+
+
+class Limit(NamedTuple):
+    """What may be used in all, or within a period.
+
+    Attributes:
+        said: as its owner has said, such as `20 % of the budget`.
+        bar: None where nothing is used of it, as of a default.
+    """
+
+    said: str
+    bar: Bar | None
+    used: tuple[Amount, ...]
+    left: tuple[Amount, ...]
+
+
+class Pace(NamedTuple):
+    """What may be used in one period.
+
+    Attributes:
+        ends, in_words: when more comes.
+    """
+
+    limit: Limit
+    ends: Moment
+    in_words: str
+
+
+class Share(NamedTuple):
+    """What nobody else may use.
+
+    Attributes:
+        said: the part, and within whose share it lies. `left`: what is still kept.
+    """
+
+    said: str
+    bar: Bar
+    left: tuple[Amount, ...]
+
+
+class Level(NamedTuple):
+    """A limit in force.
+
+    Attributes:
+        whose: whom it holds for, in words; `about`: what is said beside.
+    """
+
+    scope: Scope
+    name: str
+    whose: str
+    about: str
+    version: int
+    limit: Limit | None
+    pace: Pace | None
+    share: Share | None
+
+
+def bar_of(ratio: float) -> Bar:
+    """Return the bar of a used part, in [0, 1]."""
+    ratio = min(1.0, max(0.0, ratio))
+    tone: Literal["calm", "near", "full"] = "calm"
+    if ratio >= _NEAR:
+        tone = "full" if ratio >= 1 else "near"
+    width = round(max(0.5, 100 * ratio), 2) if ratio else 0.0
+    return Bar(width, used_percent(ratio), left_percent(1 - Decimal(str(ratio))), tone)
+
+
+def levels_of(views: Sequence[LevelView], now: int) -> tuple[Level, ...]:
+    """Return limits as they stand, in their order.
+
+    Args:
+        now: milliseconds since 1970.
+    """
+    return tuple(_level(view, now) for view in views)
+
+
+def first_of(texts: Texts) -> str:
+    """Return the amount of the additive sum, which comes first."""
+    return next(iter(texts.values()), "0")
+
+
+def _level(view: LevelView, now: int) -> Level:
+    is_default = view.scope == "each" and view.analyst is None
+    return Level(
+        scope=view.scope,
+        name=view.name or "",
+        whose=whose(view.scope, view.name),
+        about="" if view.analyst is None else f"as used by {view.analyst}",
+        version=view.version,
+        limit=_limit(view),
+        pace=None if view.pace is None else _pace(view.pace, now, is_default=is_default),
+        share=None if view.reserved is None else _share(view.reserved),
+    )
+
+
+def _limit(view: LevelView) -> Limit | None:
+    if view.budget is None:
+        return None
+    if view.part is not None:
+        said = f"{ratio_text(view.part)} of the budget"
+    else:
+        said = f"a budget of its own, {joined(view.budget, up=False)}"
+    used, left = amounts(view.used, up=True), amounts(view.left, up=False)
+    used = tuple(each for i, each in enumerate(used) if not i or each.text != "0")
+    bar = None if view.spent_ratio is None else bar_of(view.spent_ratio)
+    return Limit(said, bar, used, left)
+
+
+def _pace(view: PaceView, now: int, *, is_default: bool) -> Pace:
+    said = f"{ratio_text(view.part)} of the budget in each {period(view.period)}"
+    used, left = amounts(view.used, up=True), amounts(view.left, up=False)
+    bar = None if is_default else bar_of(part_of(first_of(view.used), first_of(view.budget)))
+    return Pace(Limit(said, bar, used, left), moment(view.ends_at), from_now(view.ends_at, now))
+
+
+def _share(view: ShareView) -> Share:
+    inside = "" if view.team is None else f", within the share of team {view.team}"
+    kept = Decimal(first_of(view.left))
+    whole = Decimal(first_of(view.budget))
+    used = whole - kept if kept.is_finite() and whole.is_finite() else whole
+    # To use up what is kept for one is what it is for.
+    bar = bar_of(part_of(str(used), str(whole)))._replace(tone="calm")
+    said = f"{ratio_text(view.part)} of the budget, for nobody else{inside}"
+    return Share(said, bar, amounts(view.left, up=False))

@@ -1,0 +1,150 @@
+"""Would this fit? A claim as it is typed, and what the ledger would say of it now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from accountant.claims import Claim
+from accountant.claims.text import claim_text, parse_claim
+from accountant.errors import RequestInvalid
+from accountant.records.outcomes import Reason
+from streams.pages.asked import NO_REFUSAL, Refusal
+
+
+class Field(NamedTuple):
+    """One number of a claim."""
+
+    name: str
+    label: str
+    example: str
+
+
+class Kind(NamedTuple):
+    """A kind of claim that the form offers.
+
+    Attributes:
+        name: as in a claim's text; "text" for a claim that is typed whole.
+    """
+
+    name: str
+    label: str
+    fields: tuple[Field, ...]
+
+
+_EPSILON: Final = Field("epsilon", "ε", "0.1")
+_SENSITIVITY: Final = Field("sensitivity", "sensitivity", "1")
+_DELTA: Final = Field("delta", "δ", "1e-9")
+
+KINDS: Final = (
+    Kind("pure", "Pure ε", (_EPSILON,)),
+    Kind("laplace", "Laplace noise", (Field("scale", "scale", "10"), _SENSITIVITY)),
+    Kind("gaussian", "Gaussian noise", (Field("sigma", "σ", "20"), _SENSITIVITY)),
+    Kind("zcdp", "zCDP", (Field("rho", "ρ", "0.005"),)),
+    Kind("approximate", "(ε, δ)", (_EPSILON, _DELTA)),
+    Kind("text", "Another claim, as text", (Field("claim", "claim", "10*gdp:0.01"),)),
+)
+_BY_NAME: Final = {kind.name: kind for kind in KINDS}
+_LONGEST: Final = 2_000
+
+
+class Told(NamedTuple):
+    """What a preview says.
+
+    Attributes:
+        claim: the claim as text. `cost`: what a grant would add, or would have to.
+        left: what would be left of the dataset after it.
+        more: how many more like it would be granted after it, in words.
+    """
+
+    claim: str
+    granted: bool
+    cost: str
+    left: str
+    more: str
+    refusal: Refusal = NO_REFUSAL
+
+
+class PreviewForm(NamedTuple):
+    """The form with what was typed.
+
+    Attributes:
+        analyst: whose limits are to count, for those who see all; "" for nobody's.
+        values: by name of the input, `KIND_FIELD`.
+        errors: by name of the input.
+    """
+
+    kind: str
+    times: str
+    analyst: str
+    values: Mapping[str, str]
+    errors: Mapping[str, str]
+    told: Told | None
+    kinds: tuple[Kind, ...] = KINDS
+
+    @property
+    def first(self) -> str:
+        """The first input of the kind that is chosen."""
+        kind = _BY_NAME[self.kind]
+        return f"{kind.name}_{kind.fields[0].name}"
+
+
+def typed(query: Mapping[str, str]) -> PreviewForm:
+    """Return the form with what a query has typed into it."""
+    kind = query.get("kind", "pure")
+    values = {
+        f"{each.name}_{field.name}": query.get(f"{each.name}_{field.name}", "")[:_LONGEST]
+        for each in KINDS
+        for field in each.fields
+    }
+    known = kind if kind in _BY_NAME else "pure"
+    analyst = query.get("analyst", "").strip()[:_LONGEST]
+    return PreviewForm(known, query.get("times", "1")[:20], analyst, values, {}, None)
+
+
+def claim_of(form: PreviewForm) -> tuple[Claim, str]:
+    """Return the claim that is typed, and its text.
+
+    Raises: RequestInvalid: a number breaks its rule; `field` is the input's name.
+    """
+    kind = _BY_NAME[form.kind]
+    given = {field.name: form.values[f"{kind.name}_{field.name}"].strip() for field in kind.fields}
+    for name, text in given.items():
+        if not text:
+            raise RequestInvalid(f"{kind.name}_{name}", "must be given", text)
+        if kind.name != "text" and any(each in text for each in ",:=*+()"):
+            raise RequestInvalid(f"{kind.name}_{name}", "must be a number such as 0.1", text)
+    if kind.name == "text":
+        text = given["claim"]
+    else:
+        text = f"{kind.name}:" + ",".join(f"{name}={value}" for name, value in given.items())
+    times = form.times.strip() or "1"
+    if not times.isdecimal() or not times.isascii() or len(times) > 7:
+        raise RequestInvalid("times", "must be a whole number from 1 to 1,000,000", times)
+    text = text if int(times) == 1 else f"{int(times)}*({text})"
+    try:
+        claim = parse_claim(text)
+    except RequestInvalid as error:
+        raise RequestInvalid(_input_of(kind, error.field), error.rule, error.value) from None
+    return claim, claim_text(claim)
+
+
+def _input_of(kind: Kind, field: str) -> str:
+    """Return the input that a field of a claim was typed into."""
+    last = field.rpartition(".")[2]
+    if last == "times":
+        return last
+    named = [each.name for each in kind.fields]
+    return f"{kind.name}_{last if last in named else named[0]}"
+
+
+def more_words(count: int | None) -> str:
+    """Return how many more requests like one would be granted."""
+    if count is None:
+        return "Any number more like it would fit."
+    return f"About {count:,} more like it would fit after it." if count else "No more like it."
+
+
+def reason_of(text: Reason | str | None) -> Reason:
+    """Return the reason of a preview that is not granted."""
+    return Reason(text or Reason.EXHAUSTED)

@@ -1,0 +1,128 @@
+"""From a template to an answer: everything that is shown is escaped, and nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from litestar import Request, Response
+from litestar.datastructures import Cookie
+
+from accountant.foreign_text import escaped_lines
+from accountant.times import iso
+from streams.auth.principal import authenticates, known
+from streams.http.problems import Problem
+from streams.pages.assets import address_of
+from streams.pages.forms import form_token
+from streams.pages.numbers import plain_time, short_down, short_up
+from streams.pages.paths import dataset_page
+from streams.pages.sessions import session_of
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    # Not `no-referrer`: a browser would then say `Origin: null` of this door's own forms.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_KEPT: Final = ("Allow", "Retry-After")
+_TITLES: Final = {
+    403: "Not permitted",
+    404: "There is no such page",
+    503: "Not ready",
+}
+
+
+def _shown(value: object) -> object:
+    """Return what a page shows of a value: no text of it acts, beside HTML's own escapes."""
+    return escaped_lines(value) if type(value) is str else value
+
+
+environment: Final = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    finalize=_shown,
+    undefined=StrictUndefined,
+    auto_reload=False,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+environment.filters |= {
+    "short_down": short_down,
+    "short_up": short_up,
+    "plain_time": plain_time,
+    "dataset_page": dataset_page,
+}
+environment.globals |= {
+    "style": address_of("page.css"),
+    "dataset_style": address_of("dataset.css"),
+    "icon": address_of("icon.svg"),
+}
+
+_decode_problem = msgspec.json.Decoder(Problem).decode
+
+
+def rendered(
+    request: Request[Any, Any, Any],
+    template: str,
+    *,
+    status: int = 200,
+    cookies: Sequence[Cookie] = (),
+    **values: object,
+) -> Response[str]:
+    """Return a page.
+
+    It may be called beside the loop.
+
+    Args:
+        template: the name of a file in `templates/`.
+        values: what the template names besides `who` (a `Principal`, None), `authenticates`,
+            `has_session`, `form_token` and `now` (text). A name without a value is an error.
+    """
+    frame = {
+        "who": known(request),
+        "authenticates": authenticates(request),
+        "has_session": session_of(request) is not None,
+        "form_token": form_token(request),
+        "now": iso(request.app.state.context.clock.now()),
+    }
+    return _answer(template, status, cookies, frame | values)
+
+
+def problem_page(request: Request[Any, Any, Any] | None, answer: Response[Any]) -> Response[Any]:
+    """Return the page that tells of a problem as `answer` tells programs.
+
+    Args:
+        request: None for whoever was not let in.
+    """
+    problem = _decode_problem(answer.content)
+    values: dict[str, Any] = {
+        "title": _TITLES.get(problem.status, problem.title),
+        "problem": problem,
+    }
+    if request is None:
+        nobody = {"who": None, "authenticates": True, "has_session": False, "form_token": ""}
+        made = _answer("problem.html", problem.status, (), {**nobody, "now": "", **values})
+    else:
+        made = rendered(request, "problem.html", status=problem.status, **values)
+    made.headers.update({name: answer.headers[name] for name in _KEPT if name in answer.headers})
+    return made
+
+
+def _answer(
+    template: str, status: int, cookies: Sequence[Cookie], values: dict[str, object]
+) -> Response[str]:
+    text = environment.get_template(template).render(values)
+    headers = dict(HEADERS)
+    return Response(
+        text, status_code=status, media_type="text/html", headers=headers, cookies=[*cookies]
+    )

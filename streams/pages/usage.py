@@ -1,0 +1,118 @@
+"""Who used what, and why requests were refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from accountant.amounts import Units, format_units, parse_units
+from accountant.records.outcomes import Reason
+from accountant.views.datasets import DatasetView
+from accountant.views.usage import UsageView
+from accountant.views.why import Why
+from accountant.views.why.told import Refusals
+from streams.index import UsageRow
+from streams.pages.bars import Bar, bar_of, first_of
+from streams.pages.reasons import AT_A_LIMIT, OF_THE_DATASET, meaning, title
+from streams.pages.words import cut, part_of, short, symbol
+
+MOST: Final = 20
+_LONGEST: Final = 120
+_LEVELS: Final = {
+    "dataset": "at the whole dataset's pace, or beside what is reserved",
+    "team": "at a team's limit or pace",
+    "analyst": "at an analyst's own limit or pace",
+    "each": "at what each analyst of a team may use",
+}
+
+
+class Used(NamedTuple):
+    """What somebody, or some purpose, has used."""
+
+    key: str
+    spent: str
+    bar: Bar
+    granted: int
+    refused: int
+
+
+class Usage(NamedTuple):
+    """Those who used most, and all others together.
+
+    Attributes:
+        others: how many are in `rest`, None where there are none.
+    """
+
+    rows: tuple[Used, ...]
+    rest: Used | None
+    others: int
+
+
+class Refused(NamedTuple):
+    """Refusals of one reason."""
+
+    code: str
+    title: str
+    meaning: str
+    times: int
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    key: str
+    spent: Units
+    granted: int
+    refused: int
+
+
+def by_analyst(view: DatasetView, rows: Sequence[UsageView]) -> Usage:
+    """Return who used most; each bar is of the whole budget."""
+    return _usage(view, [_Row(r.analyst, parse_units(r.spent), r.granted, r.refused) for r in rows])
+
+
+def by_key(view: DatasetView, rows: Sequence[UsageRow], *, unnamed: str) -> Usage:
+    """Return which purposes used most.
+
+    Args:
+        unnamed: what stands for no text.
+    """
+    named = [
+        _Row(cut(row.key, _LONGEST) or unnamed, parse_units(row.spent), row.granted, row.refused)
+        for row in rows
+    ]
+    return _usage(view, named)
+
+
+def _usage(view: DatasetView, rows: list[_Row]) -> Usage:
+    ordered = sorted(rows, key=lambda row: (-row.spent, -row.refused, row.key))
+    shown, rest = ordered[:MOST], ordered[MOST:]
+    summed = None
+    if rest:
+        spent, granted = sum(row.spent for row in rest), sum(row.granted for row in rest)
+        key = f"{len(rest):,} others together"
+        summed = _used(view, _Row(key, spent, granted, sum(row.refused for row in rest)))
+    return Usage(tuple(_used(view, row) for row in shown), summed, len(rest))
+
+
+def _used(view: DatasetView, row: _Row) -> Used:
+    spent, name = format_units(row.spent), symbol(next(iter(view.budget)))
+    bar = bar_of(part_of(spent, first_of(view.budget)))
+    return Used(row.key, f"{name} {short(spent, up=True)}", bar, row.granted, row.refused)
+
+
+def refusals(why: Why) -> tuple[Refused, ...]:
+    """Return refusals by reason and by the kind of limit, the most frequent first."""
+    most = max((each.refused for each in why.refusals), default=1)
+    return tuple(_refused(each, most) for each in why.refusals)
+
+
+def _refused(each: Refusals, most: int) -> Refused:
+    reason = Reason(each.reason)
+    where = _LEVELS.get(each.level or "", "")
+    means = meaning(reason)
+    if reason is Reason.EXHAUSTED:
+        means = AT_A_LIMIT if where else OF_THE_DATASET
+    name = f"{title(reason)} {where}" if where else title(reason)
+    return Refused(each.reason, name, means, each.refused, round(100 * each.refused / most, 2))

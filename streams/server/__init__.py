@@ -1,0 +1,1 @@
+"""The HTTP server: the application, its limits on connections and requests, and the probes."""

@@ -1,0 +1,106 @@
+"""The application behind the door: routes, limits, errors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from litestar import Litestar
+from litestar.datastructures import State
+from prometheus_client import CollectorRegistry
+
+from streams.auth import guarded, make_authenticator, proxies_of
+from streams.clock import Clock, SystemClock
+from streams.gateway.budgets import list_limits, show_budget, show_own_budgets
+from streams.gateway.contract.openapi import openapi_config
+from streams.gateway.datasets import (
+    list_datasets,
+    list_members,
+    list_requests,
+    show_dataset,
+    show_decision,
+    show_head,
+    show_usage,
+)
+from streams.gateway.events import stream_events
+from streams.gateway.me import show_me
+from streams.gateway.preview import preview_request
+from streams.gateway.submit import (
+    amend_dataset,
+    close_dataset,
+    open_dataset,
+    set_limit,
+    set_member,
+    submit_request,
+)
+from streams.gateway.why import show_why
+from streams.http.context import Context
+from streams.http.head_method import answer_head
+from streams.http.host_header import host_check
+from streams.http.problems import HANDLERS
+from streams.http.refusal import count_refusals
+from streams.metrics.registry import make_registry, version
+from streams.pages import PAGES, add_pages, told_in_html
+from streams.server.monitoring import monitoring
+from streams.server.rate_limit import limited
+from streams.service import LedgerService
+from streams.settings import Settings
+
+_ROUTES: Final = [
+    submit_request,
+    open_dataset,
+    amend_dataset,
+    close_dataset,
+    set_limit,
+    set_member,
+    preview_request,
+    list_datasets,
+    show_dataset,
+    show_usage,
+    show_why,
+    list_members,
+    list_limits,
+    show_budget,
+    show_own_budgets,
+    list_requests,
+    show_decision,
+    show_head,
+    show_me,
+    stream_events,
+    *PAGES,
+]
+
+
+def create_app(
+    service: LedgerService,
+    settings: Settings,
+    *,
+    registry: CollectorRegistry | None = None,
+    clock: Clock | None = None,
+) -> Litestar:
+    """Return the door of a ledger; the caller keeps and closes the service.
+
+    Args:
+        registry: what /metrics shows; without it, only the process itself.
+        clock: by which memberships end; without it, the machine's.
+    Raises: Refused: who asks could not be known, though the settings say that it must.
+    """
+    context = Context(service, settings, clock or SystemClock())
+    shown = registry or make_registry(None)
+    authenticator = make_authenticator(settings, shown)
+    app = Litestar(
+        route_handlers=[
+            *_ROUTES,
+            *monitoring(shown, service.readiness),
+        ],
+        state=State({"context": context}),
+        before_request=host_check(settings),
+        exception_handlers=told_in_html(HANDLERS),
+        openapi_config=openapi_config(version(), authenticates=settings.authenticates),
+        request_max_body_size=settings.most_body,
+        logging_config=None,
+    )
+    if authenticator is not None:
+        count_refusals(app, shown)
+    browsers = add_pages(app, settings, context.clock)
+    guarded(app, authenticator, proxies_of(settings), browsers)
+    return answer_head(limited(app, settings, shown))

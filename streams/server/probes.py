@@ -1,0 +1,116 @@
+"""A listener for probes alone: a supervisor must not take a busy server for a dead one."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from litestar import Litestar
+
+from streams.auth.authenticator import Authenticator
+from streams.errors import Refused
+from streams.http.head_method import answer_head
+from streams.http.host_header import host_check
+from streams.logs import get_logger
+from streams.server.connection_limits import GuestServer
+from streams.server.monitoring import health
+from streams.service import Readiness
+from streams.settings import PREFIX, Settings
+
+_log = get_logger(__name__)
+MOST_PROBES: Final = 16
+"""Connections that are kept open besides those of the server itself."""
+_BACKLOG: Final = 4
+_REQUEST_S: Final = 5.0
+_GRACE_S: Final = 1
+
+
+def bound(host: str, port: int, options: str) -> socket.socket:
+    """Return a socket bound to an address.
+
+    Args:
+        options: what to set for another address.
+    Raises: Refused: the address is taken or not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Unless it is told to be TCP, asyncio leaves Nagle's algorithm on: 40 ms an answer.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        what = f"cannot listen at {host} port {port}: {error.strerror or error}"
+        raise Refused(f"{what}; choose another by {options}") from error
+    return made
+
+
+class Probes:
+    """Answers /healthz and /readyz at a port of their own, over plain HTTP and without tokens.
+
+    Args:
+        settings: the port; without one nothing listens.
+        readiness: asked by /readyz.
+        authenticator: as of the server; with one, /readyz tells `ready` alone.
+        needs_tokens: as of `monitoring.health`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        readiness: Callable[[], Readiness],
+        authenticator: Authenticator | None,
+        *,
+        needs_tokens: bool = True,
+    ) -> None:
+        app = Litestar(
+            health(readiness, needs_tokens=needs_tokens),
+            before_request=host_check(settings),
+            openapi_config=None,
+            logging_config=None,
+        )
+        if authenticator is not None:
+            app.state["authenticator"] = authenticator
+        self._settings = settings
+        self._app = answer_head(app)
+        self._socket: socket.socket | None = None
+        self._server: GuestServer | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int | None:
+        """The port that is listened at, None where there is none."""
+        return None if self._socket is None else int(self._socket.getsockname()[1])
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises: Refused: the port is taken.
+        """
+        if self._settings.probe_port is None:
+            return
+        host, port = self._settings.listens_at.strip("[]"), self._settings.probe_port
+        self._socket = bound(host, port, f"{PREFIX}PROBE_PORT")
+        self._server = GuestServer(
+            self._app,
+            most=MOST_PROBES,
+            backlog=_BACKLOG,
+            request_s=_REQUEST_S,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        serving = self._server.serve(sockets=[self._socket])
+        self._task = asyncio.create_task(serving, name="probes")
+        await self._server.wait_until_started(self._task)
+        _log.info("probes_listen", host=host, port=self.port, serves="/healthz /readyz")
+
+    async def stop(self) -> None:
+        """Stop listening. Safe to repeat."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await asyncio.wait([self._task], timeout=2 * _GRACE_S)
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._server = self._task = None

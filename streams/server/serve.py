@@ -1,0 +1,247 @@
+"""uvicorn around the door, and the commands that run it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from litestar import Litestar
+from prometheus_client import CollectorRegistry
+
+from streams.auth import believes_headers, check_access, proxies_of, tls_of
+from streams.auth.open_datasets import say_what_is_open
+from streams.clock import Clock
+from streams.embedded.service import EmbeddedService
+from streams.embedded.writer import explained
+from streams.errors import Refused
+from streams.http.context import Context
+from streams.http.host_header import is_loopback
+from streams.kafka.connect import connect_kafka
+from streams.logs import get_logger
+from streams.metrics.analysts import UsageCollector
+from streams.metrics.registry import make_registry
+from streams.processing.garbage import collect_less
+from streams.server.app import create_app
+from streams.server.connection_limits import BoundedServer
+from streams.server.probes import Probes, bound
+from streams.service import LedgerService
+from streams.settings import PREFIX, Settings
+from streams.settings.access import listed
+
+_log = get_logger(__name__)
+_GRACE_S: Final = 5
+_SWITCH_S: Final = 0.0005
+
+Listening = Callable[[str], None]
+
+
+def _silent(_address: str) -> None:
+    pass
+
+
+class GatewayServer(BoundedServer):
+    """A server whose `stop` also ends the streams of events, and that lets go of its service.
+
+    uvicorn would raise the signal that stopped it once more, before anything is closed.
+    """
+
+    def __init__(
+        self, app: Litestar, settings: Settings, *, on_started: Callable[[], None]
+    ) -> None:
+        super().__init__(
+            app,
+            tls=tls_of(settings),
+            proxies=proxies_of(settings),
+            proxy_headers=believes_headers(settings),
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        context = app.state.context
+        assert isinstance(context, Context)
+        self._stopping = context.stopping
+        self._on_started = on_started
+
+    def stop(self) -> None:
+        """End gracefully; to be called in the server's own loop."""
+        self._stopping.set()
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._on_started()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.stop)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Return a socket bound as the settings say.
+
+    Raises: Refused: the address is taken or not this machine's.
+    """
+    variable = "BIND" if settings.authenticates else "UNAUTHENTICATED_BIND"
+    options = f"--port ({PREFIX}PORT) or --bind ({PREFIX}{variable})"
+    return bound(settings.listens_at.strip("[]"), settings.port, options)
+
+
+def address_of(listening: socket.socket, *, tls: bool = False) -> str:
+    """Return the URL at which this machine reaches a socket."""
+    host, port = listening.getsockname()[:2]
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - recognised, not bound to
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def say_who_is_known(settings: Settings, address: str) -> None:
+    """Say on start-up whom the door lets in, or who is taken for the owner."""
+    if settings.authenticates:
+        _log.info(
+            "authentication_is_on",
+            address=address,
+            bound_to=settings.bind,
+            tokens=None if settings.tokens is None else str(settings.tokens),
+            provider=settings.oidc_issuer,
+            administrators=len(listed(settings.administrators)),
+            tls=settings.tls_certificate is not None,
+            trusted_proxy=settings.trusted_proxy or None,
+        )
+        return
+    alone = is_loopback(settings.unauthenticated_bind)
+    _log.warning(
+        "no_authentication_yet",
+        address=address,
+        bound_to=settings.unauthenticated_bind,
+        owner="whoever uses this machine" if alone else "WHOEVER REACHES THIS ADDRESS",
+    )
+
+
+async def run_gateway(
+    service: LedgerService,
+    settings: Settings,
+    *,
+    registry: CollectorRegistry | None = None,
+    listening: Listening = _silent,
+    made: Callable[[GatewayServer], None] | None = None,
+    clock: Clock | None = None,
+) -> None:
+    """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
+
+    Args:
+        listening: called with the URL once connections are accepted.
+        made: called with the server before it starts.
+        clock: as of `create_app`.
+    Raises: Refused: the address cannot be listened at.
+    """
+    with bind(settings) as listened:
+        address = address_of(listened, tls=settings.tls_certificate is not None)
+
+        beside = list[asyncio.Task[None]]()
+
+        def started() -> None:
+            say_who_is_known(settings, address)
+            if settings.authenticates:
+                beside.append(asyncio.create_task(say_what_is_open(service), name="open datasets"))
+            listening(address)
+
+        app = create_app(service, settings, registry=registry, clock=clock)
+        server = GatewayServer(app, settings, on_started=started)
+        if made is not None:
+            made(server)
+        probes = Probes(settings, service.readiness, app.state.get("authenticator"))
+        await probes.start()
+        try:
+            await server.serve(sockets=[listened])
+        finally:
+            await probes.stop()
+            for task in beside:
+                task.cancel()
+
+
+def serve(settings: Settings, *, listening: Listening = _silent) -> None:
+    """Run an embedded ledger with its door until SIGINT or SIGTERM.
+
+    Raises:
+        Refused: it cannot start, or the disk failed: an operator must act.
+        LogDamaged: the log contradicts itself.
+    """
+    kind, target = settings.ledger
+    if kind != "sqlite":
+        raise Refused(f"serve needs a ledger in a file, {PREFIX}URL is {settings.url}")
+    check_access(settings)  # before the ledger is opened, or made
+    service = EmbeddedService.open(Path(target), settings)
+    # The writer lets go of the interpreter at each step of SQLite, and waits this long for
+    # it to come back while the door is busy; the default is 5 ms.
+    sys.setswitchinterval(_SWITCH_S)
+    collect_less()
+    try:
+        why = asyncio.run(_serve(service, settings, listening))
+    finally:
+        service.close_sync()
+    if why is not None:
+        raise Refused(f"the ledger ended: {explained(why)}") from why
+
+
+async def _serve(
+    service: EmbeddedService, settings: Settings, listening: Listening
+) -> BaseException | None:
+    loop, ended = asyncio.get_running_loop(), list[BaseException]()
+
+    def made(server: GatewayServer) -> None:
+        def on_end(why: BaseException) -> None:
+            ended.append(why)
+            with contextlib.suppress(RuntimeError):  # the loop may have ended before the ledger
+                loop.call_soon_threadsafe(server.stop)
+
+        service.on_end(on_end)
+
+    def publish(address: str) -> None:
+        service.publish_address(address)
+        listening(address)
+
+    registry = make_registry(
+        service.live_ledgers, service.alert_counts, *service.checkpoint_collectors
+    )
+    await run_gateway(service, settings, registry=registry, listening=publish, made=made)
+    return ended[0] if ended else None
+
+
+def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
+    """Run the door of a ledger on Kafka until SIGINT or SIGTERM.
+
+    Raises: Refused, Unavailable: the broker cannot be used.
+    """
+    if settings.ledger.kind != "kafka":
+        raise Refused(f"gateway needs kafka://HOST:PORT, {PREFIX}URL is {settings.url}")
+    check_access(settings)
+
+    async def run() -> None:
+        service = await connect_kafka(settings)
+        try:
+            service.usage_index.start()
+            usage = UsageCollector(service.usage_index, settings.metrics_analysts)
+            registry = make_registry(None, usage)
+            await run_gateway(service, settings, registry=registry, listening=listening)
+        finally:
+            await service.close()
+
+    collect_less()
+    asyncio.run(run())

@@ -1,0 +1,127 @@
+"""A real door before a real file, with somebody of every role on datasets of every kind."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from accountant.times import iso
+from streams.auth import token_file
+from streams.settings import Settings
+from tests.streams.auth.known_door import wall
+from tests.streams.gateway.door import NOON, Door, TestClock, new_id, opening, request
+
+ROLES = {
+    "stranger": None,  # without a token
+    "known": "zoe",  # with a token, and no member of anything
+    "expired": "eve",  # an analyst until a moment ago
+    "analyst": "ana",
+    "colleague": "ben",  # another analyst of the same datasets
+    "elsewhere": "otto",  # an analyst of another dataset alone
+    "engine": "eng",
+    "auditor": "aud",
+    "owner": "olga",
+    "administrator": "root",
+    "opener": "opie",
+}
+KINDS = {
+    # dataset: access, visibility
+    "closed-own": ("members", "own"),
+    "closed-all": ("members", "members"),
+    "open-own": ("anyone", "own"),
+    "open-all": ("anyone", "members"),
+}
+ENDED = "2026-11-21T11:59:59.000Z"  # a second before noon
+Body = dict[str, Any]
+
+
+def setting(by: str, dataset: str, member: str, *roles: str, **more: Any) -> Body:
+    """Return a record that sets a member, with an id to come."""
+    fields = {"by": by, "dataset": dataset, "member": member, "roles": list(roles)}
+    return {"version": 1, "type": "member", **fields, **more}
+
+
+class RolesDoor(Door):
+    """Each of `KINDS` is owned by olga, with ana, ben, eve, eng and aud as members.
+
+    Nothing is asked on them yet; `elsewhere` has otto as its only analyst.
+    """
+
+    def __init__(self, directory: Path, **more: Any) -> None:
+        self.path = directory / "ledger.db"
+        tokens = directory / "tokens.json"
+        self.tokens_file = tokens
+        names = [name for name in ROLES.values() if name is not None]
+        self.tokens = {name: token_file.create(tokens, name, now=wall()).token for name in names}
+        known = {"port": 0, "tokens": tokens, "administrators": "root", "openers": "opie"}
+        settings = more.pop("settings", {})
+        clock = more.pop("clock", None) or TestClock()
+        super().__init__(self.path, clock, Settings(**(known | settings)), **more)
+
+    def furnish(self) -> None:
+        """Open the datasets, and say who may do what on them."""
+        for dataset, (access, visibility) in KINDS.items():
+            self.open_for_olga(dataset, access=access, visibility=visibility)
+            self.enrol(dataset, "ana", "analyst")
+            self.enrol(dataset, "ben", "analyst")
+            self.enrol(dataset, "eng", "engine")
+            self.enrol(dataset, "aud", "auditor")
+            self.enrol(dataset, "eve", "analyst", "auditor", until=ENDED)
+        self.open_for_olga("elsewhere", access="members")
+        self.enrol("elsewhere", "otto", "analyst")
+
+    def open_for_olga(self, dataset: str, **policy: Any) -> None:
+        """Open a dataset that olga owns."""
+        policy = {"epsilon": "100", "alert_at": ["0.001"], **policy}
+        body = {**opening(self.clock, dataset, **policy), "by": "root", "owners": ["olga"]}
+        self.done("root", "/datasets", body, "opened")
+
+    def enrol(self, dataset: str, member: str, *roles: str, **more: Any) -> None:
+        """Have olga say what somebody may do."""
+        body = setting("olga", dataset, member, *roles, **more)
+        outcome = "member_set" if roles else "member_removed"
+        self.done("olga", f"/datasets/{dataset}/members", body, outcome)
+
+    def granted(self, dataset: str, analyst: str, *, via: str | None = None) -> Body:
+        """Have something granted; return its body."""
+        more = {} if via is None else {"via": via}
+        body = request(self.clock, dataset=dataset, analyst=analyst, **more)
+        self.done(via or analyst, "/requests", body, "granted")
+        return body
+
+    def done(self, name: str, path: str, body: Body, outcome: str) -> Body:
+        """Send a body, and return its decision."""
+        answer = self.send(name, path, body)
+        assert answer.status_code == 200, answer.text
+        decision: Body = answer.json()
+        assert decision["outcome"] == outcome, decision
+        return decision
+
+    def shown(self, name: str | None) -> dict[str, str]:
+        """Return the header that says who asks."""
+        return {} if name is None else {"Authorization": f"Bearer {self.tokens[name]}"}
+
+    def send(self, name: str | None, path: str, body: Body) -> httpx.Response:
+        """Send a body, with an id of its own where it has none."""
+        whole = {"request_id": new_id(self.clock), **body}
+        headers = {"content-type": "application/json", **self.shown(name)}
+        return self.http.post(path, content=msgspec.json.encode(whole), headers=headers)
+
+    def see(self, name: str | None, path: str, **query: str | int) -> httpx.Response:
+        """Look at something."""
+        return self.http.get(path, params=query, headers=self.shown(name))
+
+    def kept(self) -> tuple[int, list[tuple[bytes, bytes]]]:
+        """Return the length of the log and every row of `state`, as the file has them."""
+        with sqlite3.connect(f"file:{self.path}?mode=ro", uri=True) as file:
+            ((last,),) = file.execute("SELECT max(sequence) FROM decisions")
+            return last, file.execute("SELECT key, value FROM state ORDER BY key").fetchall()
+
+
+def at(seconds: float) -> str:
+    """Return a time so many seconds after the door's noon."""
+    return iso(NOON + int(seconds * 1000))

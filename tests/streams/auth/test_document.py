@@ -1,0 +1,44 @@
+"""The document of a door that knows who asks."""
+
+from __future__ import annotations
+
+import jsonschema_rs
+
+from streams.gateway.contract.answers import OF_SUPERVISORS
+from tests.streams.auth.known_door import KnownDoor
+from tests.streams.gateway.door import Door
+
+
+def test_the_document_says_which_operations_need_a_token(known: KnownDoor) -> None:
+    document = known.get("/schema/openapi.json", known.administrator).json()
+    (scheme,) = document["components"]["securitySchemes"].values()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            known_alone = operation["operationId"] not in OF_SUPERVISORS
+            told = {"401", "403", "503"} <= set(operation["responses"])
+            assert told == known_alone, path
+            assert operation["security"] == (
+                [{"bearer": []}] if known_alone else [{}, {"bearer": []}]
+            )
+
+
+def test_answers_to_strangers_are_what_the_document_says(known: KnownDoor) -> None:
+    document = known.get("/schema/openapi.json", known.administrator).json()
+    schema = {"$ref": "#/components/schemas/Problem", "components": document["components"]}
+    problem = jsonschema_rs.validator_for(schema, validate_formats=True)
+    answer = known.get("/datasets", None)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert problem.is_valid(answer.json())
+    me = {"$ref": "#/components/schemas/Me", "components": document["components"]}
+    shown = known.get("/me", known.administrator).json()
+    assert jsonschema_rs.validator_for(me, validate_formats=True).is_valid(shown)
+
+
+def test_without_authentication_the_document_speaks_of_none(lasting_door: Door) -> None:
+    document = lasting_door.http.get("/schema/openapi.json").json()
+    assert "securitySchemes" not in document["components"]
+    assert "security" not in document
+    for item in document["paths"].values():
+        for operation in item.values():
+            assert "401" not in operation["responses"]

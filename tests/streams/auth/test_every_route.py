@@ -1,0 +1,141 @@
+"""Nothing is answered to a stranger, on any route, also on those to come."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from streams.auth.middleware import HEALTH
+from streams.pages.assets import ADDRESSES
+from streams.pages.paths import SIGN_IN
+from streams.server.app import create_app
+from tests.streams.auth.known_door import KnownDoor
+
+_VALUES = {
+    "{dataset:str}": "census",
+    "{request_id:str}": "x",
+    "{analyst:str}": "ana",
+    "{path:str}": "x",
+}
+_OPEN = HEALTH | {SIGN_IN, *ADDRESSES}
+
+
+def addresses(door: KnownDoor) -> list[tuple[str, str]]:
+    """Return every method and path that the door has, and others."""
+    found = [("GET", "/nowhere"), ("POST", "/nowhere"), ("GET", "/datasets/census/nowhere")]
+    found += [
+        ("GET", "//healthz"),
+        ("GET", "/healthz/"),
+        ("GET", "/readyz/x"),
+        ("GET", "/%72eadyz/"),
+    ]
+    for route in create_app(door.service, door.settings).routes:
+        path = route.path
+        for name, value in _VALUES.items():
+            path = path.replace(name, value)
+        assert "{" not in path, f"give a value for a parameter of {route.path}"
+        methods = {*route.methods, "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "QUERY"}
+        found += [(method, path) for method in sorted(methods) if path not in _OPEN]
+    return found
+
+
+def test_every_route_is_closed_to_strangers(known: KnownDoor) -> None:
+    paths = addresses(known)
+    assert {"/events", "/", "/schema/openapi.json", "/metrics", "/me"} <= {p for _, p in paths}
+    before = known.last_sequence()
+    for method, path in paths:
+        for headers in ({}, {"Authorization": "Bearer x"}, {"X-Forwarded-User": "olga"}):
+            answer = known.http.request(method, path, headers=headers)
+            assert answer.status_code == 401, (method, path)
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert "census" not in answer.text
+    assert known.last_sequence() == before
+
+
+def test_health_tells_strangers_that_alone(known: KnownDoor) -> None:
+    for token in (None, "x", b"Basic x"):
+        assert known.get("/healthz", token).json() == {"alive": True}
+        ready = known.get("/readyz", token)
+        assert (ready.status_code, ready.json()) == (200, {"ready": True})
+    assert "reasons" in known.get("/readyz", known.administrator).json()
+    assert known.http.head("/healthz").status_code == 200
+
+
+def test_a_stranger_is_answered_before_the_body_is_read(known: KnownDoor) -> None:
+    parts = urlsplit(known.url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
+        head = (
+            b"POST /requests HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 1000000000\r\n\r\n"
+        )
+        raw.sendall(head)
+        assert raw.recv(4_096).startswith(b"HTTP/1.1 401 ")
+
+
+HOSTILE = {
+    "no value": b"Authorization:",
+    "spaces": b"Authorization: Bearer    ",
+    "not ASCII": b"Authorization: Bearer \xc3\xa9\xff",
+    "two": b"Authorization: Bearer x\r\nAuthorization: Bearer y",
+    "folded": b"Authorization: Bearer\r\n x",
+    "a zero": b"Authorization: Bearer \x00",
+    "ends alone": b"Authorization: Bearer x\ry",
+    "long": b"Authorization: Bearer " + b"x" * 60_000,
+    "many": b"\r\n".join(b"X-%d: y" % number for number in range(2_000)),
+    "a host of bytes": b"X: y\r\nHost: \xff\xfe",
+    "another transfer": b"Transfer-Encoding: chunked\r\nAuthorization: Bearer x",
+    "an upgrade": b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+@pytest.mark.parametrize("path", ["/me", "/readyz", "/events"])
+def test_hostile_headers_are_no_error_of_the_door(known: KnownDoor, case: str, path: str) -> None:
+    parts = urlsplit(known.url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
+        head = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n\r\n" % (path.encode(), HOSTILE[case])
+        raw.sendall(head)
+        answered = raw.recv(4_096)
+    status = int(answered.split(b" ", 2)[1])
+    assert status in ({200, 400, 431} if path == "/readyz" else {400, 401, 431}), answered
+
+
+def test_what_is_known_is_answered_as_before(known: KnownDoor) -> None:
+    token = known.administrator
+    assert known.status(token, "/datasets") == 200
+    assert known.status(token, "/nowhere") == 404
+    assert known.status(token, "/") == 200
+    head = known.http.head("/datasets", headers={"Authorization": f"Bearer {token}"})
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def test_metrics_are_for_administrators_and_readers(tmp_path: Path) -> None:
+    with KnownDoor(tmp_path, metrics_readers="local:scraper") as door:
+        scraper, ana = door.make("local:scraper"), door.make("local:ana")
+        for token, status in ((door.administrator, 200), (scraper, 200), (ana, 403), (None, 401)):
+            assert door.status(token, "/metrics") == status
+            head = {} if token is None else {"Authorization": f"Bearer {token}"}
+            assert door.http.head("/metrics", headers=head).status_code == status
+
+
+def test_metrics_may_be_open_to_everybody(tmp_path: Path) -> None:
+    with KnownDoor(tmp_path, metrics_readers="*") as door:
+        for token in (None, "x", door.make("local:ana")):
+            assert door.status(token, "/metrics") == 200
+        assert door.status(None, "/me") == 401
+
+
+def test_without_authentication_nobody_is_known(lasting_door: KnownDoor) -> None:
+    me = lasting_door.http.get("/me")
+    assert me.json() == {
+        "name": None,
+        "kind": None,
+        "administrator": False,
+        "authentication": False,
+        "datasets": [],
+    }
+    assert lasting_door.http.get("/readyz").json() == {"ready": True, "reasons": []}
+    assert lasting_door.http.get("/metrics").status_code == 200

@@ -1,0 +1,140 @@
+"""Whose alerts of limits a door shows: the team's, the analyst's, and of who sees all."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.gateway.door import amending
+
+LIMIT = {"version": 1, "type": "limit", "dataset": "census", "by": "olga"}
+NAMES = ("olga", "aud", "root", "ana", "ben", "otto", "eng")
+WHOLE = {"team red", "team blue", "each red ana", "each red ben", "analyst otto"}
+SEEN = {
+    "olga": WHOLE,
+    "aud": WHOLE,
+    "root": WHOLE,
+    "ana": {"team red", "each red ana"},
+    "ben": {"team red", "each red ben"},
+    "otto": {"team blue", "analyst otto"},
+    "eng": set(),
+}
+
+
+@pytest.fixture(params=["own", "members"])
+def door(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A dataset with two teams, whose analysts see each other's requests, or do not."""
+    with RolesDoor(tmp_path) as made:
+        made.open_for_olga("census", access="members", visibility=request.param, alert_at=["0.01"])
+        for name, team in (("ana", "red"), ("ben", "red"), ("otto", "blue")):
+            made.enrol("census", name, "analyst", team=team)
+        made.enrol("census", "eng", "engine")
+        made.enrol("census", "aud", "auditor")
+        for scope, name in (
+            ("team", "red"),
+            ("team", "blue"),
+            ("each", "red"),
+            ("analyst", "otto"),
+        ):
+            limited(made, scope, name)
+        yield made
+
+
+def limited(door: RolesDoor, scope: str, name: str) -> None:
+    body = {**LIMIT, "scope": scope, "name": name, "part": "0.01"}
+    door.done("olga", "/datasets/census/limits", body, "limit_set")
+
+
+def spend(door: RolesDoor) -> None:
+    for name in ("ana", "ben", "otto"):
+        door.granted("census", name)
+
+
+def said(alert: dict[str, Any]) -> str:
+    named = (alert.get(field) for field in ("scope", "name", "analyst"))
+    return " ".join(each for each in named if each)
+
+
+class Alerts(threading.Thread):
+    """Reads the alerts that somebody is sent, until the dataset itself has one."""
+
+    def __init__(self, door: RolesDoor, name: str, **query: str) -> None:
+        super().__init__()
+        self.door, self.who, self.query = door, name, query
+        self.connected = threading.Event()
+        self.found: list[str] = []
+        self.start()
+        assert self.connected.wait(20)
+
+    def run(self) -> None:
+        url, headers, kind = f"{self.door.url}/events", self.door.shown(self.who), ""
+        with httpx.stream(
+            "GET", url, params=self.query, headers=headers, timeout=60, trust_env=False
+        ) as answer:
+            for line in answer.iter_lines():
+                self.connected.set()
+                field, _, value = line.partition(": ")
+                kind = value if field == "event" else kind
+                if field == "data" and kind == "alert":
+                    alert = json.loads(value)
+                    if "scope" not in alert:
+                        return
+                    self.found.append(said(alert))
+
+
+def ended(door: RolesDoor, readers: dict[str, Alerts]) -> dict[str, set[str]]:
+    """Have the dataset itself cross something, and return what each has read until then."""
+    amend = {**amending(door.clock, "census", alert_at=["0.001"]), "by": "olga"}
+    door.done("olga", "/datasets/census/amend", amend, "amended")
+    for reader in readers.values():
+        reader.join(20)
+        assert not reader.is_alive()
+    return {name: set(reader.found) for name, reader in readers.items()}
+
+
+def test_each_is_sent_what_is_theirs_as_it_happens(door: RolesDoor) -> None:
+    readers = {name: Alerts(door, name) for name in NAMES}
+    spend(door)
+    assert ended(door, readers) == SEEN
+    assert all(len(reader.found) == len(set(reader.found)) for reader in readers.values())
+
+
+def test_a_limit_that_is_made_smaller_tells_who_it_is_about(door: RolesDoor) -> None:
+    for scope, name in (("team", "red"), ("analyst", "otto")):
+        door.done(
+            "olga",
+            "/datasets/census/limits",
+            {**LIMIT, "scope": scope, "name": name, "part": "0.5"},
+            "limit_set",
+        )
+    spend(door)
+    readers = {name: Alerts(door, name) for name in NAMES}
+    limited(door, "team", "red")
+    limited(door, "analyst", "otto")
+    found = ended(door, readers)
+    assert found["olga"] == found["root"] == {"team red", "analyst otto"}
+    assert (found["ana"], found["otto"], found["eng"]) == ({"team red"}, {"analyst otto"}, set())
+
+
+def test_what_was_crossed_before_is_shown_to_whom_it_is_about(door: RolesDoor) -> None:
+    spend(door)
+    readers = {name: Alerts(door, name, crossed="true") for name in NAMES}
+    found = ended(door, readers)
+    # Whose use of a default it is, is known of oneself alone.
+    assert found["olga"] == found["root"] == {"team red", "team blue", "analyst otto"}
+    assert {name: found[name] for name in ("ana", "ben", "otto", "eng")} == {
+        name: SEEN[name] for name in ("ana", "ben", "otto", "eng")
+    }
+
+
+def test_who_has_left_a_team_is_sent_its_alerts_no_more(door: RolesDoor) -> None:
+    door.enrol("census", "ben", "analyst", team="blue")
+    readers = {name: Alerts(door, name) for name in ("ben", "otto")}
+    spend(door)
+    assert ended(door, readers) == {"ben": {"team blue"}, "otto": {"team blue", "analyst otto"}}

@@ -1,0 +1,203 @@
+"""Who may do what at the door: every role, every record, every kind of dataset; by hand.
+
+What is not permitted is 403, or 401 to a stranger, and changes neither the log nor `state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.streams.auth.roles_door import KINDS, ROLES, Body, RolesDoor, setting
+from tests.streams.gateway.door import amending, closing, opening, request
+
+MEMBERS = [name for name, (access, _) in KINDS.items() if access == "members"]
+ANYONE = [name for name, (access, _) in KINDS.items() if access == "anyone"]
+NAMES = list(ROLES.values())
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesDoor]:
+    with RolesDoor(tmp_path_factory.mktemp("matrix")) as made:
+        made.furnish()
+        for name in KINDS:  # each again, to be closed
+            access, visibility = KINDS[name]
+            made.open_for_olga(f"{name}-2", access=access, visibility=visibility)
+            made.enrol(f"{name}-2", "ana", "analyst")
+        yield made
+
+
+Send = Callable[[RolesDoor, str, str], tuple[str, Body]]
+"""Makes path and body of somebody's record on a dataset."""
+
+
+def _ask(door: RolesDoor, name: str, dataset: str, **more: Any) -> tuple[str, Body]:
+    return "/requests", request(door.clock, **{"dataset": dataset, "analyst": name, **more})
+
+
+def _record(kind: str, make: Any, **more: Any) -> Send:
+    def made(door: RolesDoor, name: str, dataset: str) -> tuple[str, Body]:
+        return f"/datasets/{dataset}/{kind}", {**make(door.clock, dataset), "by": name, **more}
+
+    return made
+
+
+def _member(by: str | None = None, **more: Any) -> Send:
+    def made(_: RolesDoor, name: str, dataset: str) -> tuple[str, Body]:
+        body = setting(by or name, dataset, "new", "analyst", **more)
+        return f"/datasets/{dataset}/members", body
+
+    return made
+
+
+def _open(by: str | None = None, **more: Any) -> Send:
+    def made(door: RolesDoor, name: str, dataset: str) -> tuple[str, Body]:
+        fresh = f"{dataset}-by-{name}-{len(more)}"
+        return "/datasets", {**opening(door.clock, fresh), "by": by or name, **more}
+
+    return made
+
+
+def _open_taken(door: RolesDoor, name: str, dataset: str) -> tuple[str, Body]:
+    return "/datasets", {**opening(door.clock, dataset), "by": name}
+
+
+EVERYBODY = {name for name in NAMES if name is not None}
+# The names that may, on datasets that are for members, and on those that are for anyone.
+TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
+    "ask for oneself": (_ask, {"ana", "ben"}, EVERYBODY),
+    "ask in another's name": (
+        lambda door, _, dataset: _ask(door, "ben", dataset),
+        {"ben"},
+        {"ben"},
+    ),
+    "ask for an analyst": (
+        lambda door, name, dataset: _ask(door, "ana", dataset, via=name),
+        {"eng"},
+        {"eng"},
+    ),
+    "ask for somebody who is no member": (
+        lambda door, name, dataset: _ask(door, "nobody", dataset, via=name),
+        set(),
+        {"eng"},
+    ),
+    "ask for oneself by the engine's name": (
+        lambda door, name, dataset: _ask(door, name, dataset, via="eng"),
+        set(),
+        {"eng"},
+    ),
+    "amend": (_record("amend", amending, most_per_request="0.5"), {"olga"}, {"olga"}),
+    "amend in the owner's name": (
+        _record("amend", amending, most_per_request="0.5", by="olga"),
+        {"olga"},
+        {"olga"},
+    ),
+    "set a member": (_member(), {"olga"}, {"olga"}),
+    "set a member in the owner's name": (_member(by="olga"), {"olga"}, {"olga"}),
+    "set a member as an administrator": (_member(**{"as": "administrator"}), {"root"}, {"root"}),
+    "set a member in the administrator's name": (
+        _member(by="root", **{"as": "administrator"}),
+        {"root"},
+        {"root"},
+    ),
+    "close": (_record("close", closing), {"olga"}, {"olga"}),
+    "open one's own": (_open(), {"root", "opie"}, {"root", "opie"}),
+    "open with others": (_open(owners=["opie", "olga"]), {"root", "opie"}, {"root", "opie"}),
+    "open for others": (_open(owners=["olga"], reason="help"), {"root"}, {"root"}),
+    "open in another's name": (_open(by="root"), {"root"}, {"root"}),
+    "open a name that is taken": (_open_taken, {"root"}, {"root", "opie"}),
+}
+
+
+@pytest.mark.parametrize("dataset", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("action", TABLE)
+def test_a_record_is_taken_from_those_who_may_send_it(
+    door: RolesDoor, action: str, name: str | None, dataset: str
+) -> None:
+    make, of_members, of_anyone = TABLE[action]
+    may = name in (of_members if dataset in MEMBERS else of_anyone)
+    where = f"{dataset}-2" if action == "close" else dataset
+    path, body = make(door, name or "nobody", where)
+    before = door.kept()
+    answer = door.send(name, path, body)
+    if may:
+        assert answer.status_code == 200, answer.text
+        assert answer.json().get("reason") in {None, "already_opened"}
+        assert door.kept()[0] == before[0] + 1
+        return
+    assert answer.status_code == (401 if name is None else 403), answer.text
+    assert answer.json()["error"] == ("unauthenticated" if name is None else "not_permitted")
+    assert "totals" not in answer.text
+    assert door.kept() == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dataset_that_is_not_there_is_as_one_that_is_not_theirs(
+    door: RolesDoor, name: str | None
+) -> None:
+    before, status = door.kept(), 401 if name is None else 403
+    sends: list[Send] = [
+        *(_ask, _record("amend", amending), _record("close", closing), _member()),
+        _member(**{"as": "administrator"}),
+    ]
+    for make in sends:
+        there, missing = (
+            door.send(name, *make(door, name or "nobody", dataset))
+            for dataset in ("elsewhere", "missing")
+        )
+        assert missing.status_code == status
+        if there.status_code != status:
+            before = door.kept()
+        elif name not in {"root", "otto", "olga"}:  # these see `elsewhere`
+            assert there.text.replace("elsewhere", "missing") == missing.text
+    assert door.kept() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "told"),
+    [
+        ("olga", _ask, "olga needs the role analyst on dataset closed-own: an owner of it gives"),
+        ("ana", _member(), "that is for owners of dataset closed-own, and you are none"),
+        ("ana", _member(**{"as": "administrator"}), "only administrators may write"),
+        ("root", _member(), "and you are none; an administrator sets members by"),
+        ("zoe", _ask, "you have no role on dataset closed-own now, or there is none of that name"),
+        ("eve", _ask, "you have no role on dataset closed-own now, or there is none of that name"),
+        ("zoe", _open(), "is not yours to open: administrators may, and names in"),
+    ],
+)
+def test_who_sees_a_dataset_is_told_which_role_it_wants(
+    door: RolesDoor, name: str, make: Send, told: str
+) -> None:
+    answer = door.send(name, *make(door, name, "closed-own"))
+    assert answer.status_code == 403
+    assert told in answer.json()["message"]
+
+
+def test_an_engine_that_forgets_via_is_told_of_it(door: RolesDoor) -> None:
+    path, body = _ask(door, "ana", "closed-own")
+    assert "gives itself as `via`, eng" in door.send("eng", path, body).json()["message"]
+    assert "via" not in door.send("ben", path, body).json()["message"]
+
+
+@pytest.mark.parametrize("name", sorted(EVERYBODY))
+def test_who_forgets_the_name_is_told_of_the_field_and_of_nothing_else(
+    door: RolesDoor, name: str
+) -> None:
+    before = door.kept()
+    for dataset in ("closed-own", "missing"):
+        path, ask = _ask(door, name, dataset)
+        del ask["analyst"]
+        assert door.send(name, path, ask).status_code == 422
+        path, member = _member()(door, name, dataset)
+        del member["by"]
+        assert door.send(name, path, member).status_code == 422
+        assert door.send(name, path, {**member, "by": name, "roles": ["king"]}).status_code == 422
+    assert door.kept() == before
+
+
+def test_a_wrong_content_type_is_told_before_anything_else(door: RolesDoor) -> None:
+    headers = {"content-type": "text/plain", **door.shown("zoe")}
+    assert door.http.post("/requests", content=b"{}", headers=headers).status_code == 415

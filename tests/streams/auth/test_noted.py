@@ -1,0 +1,85 @@
+"""What a door notes for those who run it, and what an audit tells for ever."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from tests.streams.auth.roles_door import RolesDoor, setting
+from tests.streams.gateway.door import opening, request
+
+
+def test_the_door_logs_what_matters_and_no_secret(
+    census: RolesDoor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    census.done("opie", "/datasets", {**opening(census.clock, "own"), "by": "opie"}, "opened")
+    body = setting("root", "census", "aud", "auditor", **{"as": "administrator"})
+    census.done("root", "/datasets/census/members", body, "member_set")
+    census.granted("census", "ana")
+    others, own = ("requests", "usage", "why", "limits", "budgets/ana"), ("budgets/aud",)
+    for name in ("aud", "ana"):
+        for tail in (*others, *own):
+            census.see(name, f"/datasets/census/{tail}")
+        for analyst in ({}, {"analyst": "ana"}):
+            wish = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", **analyst}
+            looked = census.http.post(
+                "/datasets/census/preview",
+                json={**wish, "neighbours": "add_remove"},
+                headers=census.shown(name),
+            )
+            assert looked.status_code == 200
+        assert census.http.head("/events", headers=census.shown(name)).status_code == 200
+    assert "event='dataset_opened' dataset='own' by='opie' owners=['opie']" in caplog.text
+    set_member = "event='member_set' dataset='census' by='root' member='aud'"
+    assert set_member in caplog.text
+    assert "administrator=True" in caplog.text
+    read = [line for line in caplog.messages if "others_requests_read" in line]
+    # What somebody else asked, used or has left, and nothing of one's own.
+    assert ["name='aud'" in line for line in read] == [True] * (len(others) + 2)
+    for token in census.tokens.values():
+        assert token not in caplog.text
+    assert "epsilon" not in caplog.text
+
+
+def test_what_is_not_permitted_is_counted(census: RolesDoor) -> None:
+    series = 'privacy_http_not_permitted_total{action="request"}'
+    census.send("ben", "/requests", request(census.clock, analyst="ben"))
+    census.see("ben", "/metrics")
+    lines = census.see("root", "/metrics").text.splitlines()
+    assert f"{series} 1.0" in lines
+    assert 'privacy_http_not_permitted_total{action="metrics"} 1.0' in lines
+    assert 'privacy_http_not_permitted_total{action="close"} 0.0' in lines
+
+
+def test_an_administrator_s_help_is_counted_and_printed_by_every_audit(census: RolesDoor) -> None:
+    path = "/datasets/census/members"
+    series = 'privacy_administrator_records_total{partition="0"}'
+    assert f"{series} 0.0" in census.see("root", "/metrics").text.splitlines()
+    help_ = {"as": "administrator", "reason": "olga is [away]"}
+    census.done(
+        "root", path, setting("root", "census", "ben", "owner", "auditor", **help_), "member_set"
+    )
+    census.done("root", path, setting("root", "census", "ben", **help_), "member_removed")
+    assert f"{series} 2.0" in census.see("root", "/metrics").text.splitlines()
+    copy = census.path.with_name("copy.db")
+    with sqlite3.connect(census.path) as file, sqlite3.connect(copy) as other:
+        file.backup(other)
+    printed, told = (
+        subprocess.run(
+            [sys.executable, "-m", "streams.cli", "audit", str(copy), *more],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for more in ((), ("--json",))
+    )
+    assert "root has made ben owner and auditor on census: olga is [away]" in printed
+    assert "root has removed ben from census: olga is [away]" in printed
+    (part,) = json.loads(told)["partitions"]
+    assert [each["roles"] for each in part["report"]["administered"]] == [["owner", "auditor"], []]

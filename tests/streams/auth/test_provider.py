@@ -1,0 +1,266 @@
+"""A door and its OpenID provider: keys that rotate while requests run, and one that is away."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from streams.auth import oidc
+from streams.auth.oidc import Accepts, Provider
+from streams.auth.principal import Principal
+from streams.auth.provider_keys import BETWEEN_S, REFRESH_S, Away, ProviderKeys
+from streams.http.refusal import Refusal
+from tests.streams.auth.known_door import KnownDoor
+from tests.streams.auth.provider import AUDIENCE, RSA_KEY, LocalProvider, bomb, jwk_of
+from tests.streams.gateway.door import TestClock, eventually, request
+
+BOTH = ("RS256", "ES256")
+
+
+class Keys(ProviderKeys):
+    """Keys of a provider by a clock that a test moves."""
+
+    def __init__(self, provider: LocalProvider, outage: float = 3_600.0, *more: str) -> None:
+        self.clock = TestClock()
+        super().__init__(provider.issuer, (*BOTH, *more), outage, now=self.clock.monotonic)
+
+    async def knows(self, kid: str | None, algorithm: str) -> bool:
+        """Tell whether there is a key, some while after it was last looked for."""
+        self.clock.pass_(seconds=BETWEEN_S)
+        return await self.find(kid, algorithm) is not None
+
+
+async def settled(keys: ProviderKeys) -> None:
+    """Return once what is being read beside the requests was read."""
+    reading = keys._reading
+    if reading is not None:
+        await reading
+
+
+async def test_a_key_fits_only_what_its_type_is_for(provider: LocalProvider) -> None:
+    small = rsa.generate_private_key(public_exponent=65_537, key_size=1_024)
+    provider.told = [
+        jwk_of(RSA_KEY, "any"),
+        jwk_of(RSA_KEY, "ps", alg="PS256"),
+        jwk_of(RSA_KEY, "encrypts", use="enc"),
+        jwk_of(RSA_KEY, "signs", key_ops=["sign"]),
+        jwk_of(small, "small"),
+        jwk_of(ec.generate_private_key(ec.SECP256R1()), "p256"),
+        jwk_of(ec.generate_private_key(ec.SECP384R1()), "p384"),
+        jwk_of(ed25519.Ed25519PrivateKey.generate(), "ed"),
+        {"kty": "oct", "kid": "secret", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"},
+        {"kty": "RSA", "kid": "broken", "n": "!", "e": "AQAB"},
+        {"kty": "EC", "kid": "nowhere", "crv": "P-256", "x": "AAAA", "y": "AAAA"},
+        {"kid": "nothing"},
+        "no key",  # type: ignore[list-item]
+    ]
+    keys = Keys(provider, 3_600, "PS256", "ES384", "EdDSA")
+    fits = {
+        "any": {"RS256", "PS256"},
+        "ps": {"PS256"},
+        "p256": {"ES256"},
+        "p384": {"ES384"},
+        "ed": {"EdDSA"},
+    }
+    assert await keys.knows("any", "RS256")
+    for kid in ("any", "ps", "p256", "p384", "ed", "encrypts", "signs", "small", "secret"):
+        found = {
+            name
+            for name in (*BOTH, "PS256", "ES384", "EdDSA", "HS256", "none")
+            if keys._key(kid, name) is not None
+        }
+        assert found == fits.get(kid, set()), kid
+    assert {name for told in keys._keys.values() for name, _ in told} == set(fits)
+
+
+async def test_without_an_id_only_one_key_can_be_meant(provider: LocalProvider) -> None:
+    keys = Keys(provider)
+    assert await keys.knows(None, "RS256")
+    provider.told = [jwk_of(RSA_KEY, "one"), jwk_of(RSA_KEY, "other")]
+    assert not await Keys(provider).knows(None, "RS256")
+    provider.told = [jwk_of(RSA_KEY, "same"), jwk_of(RSA_KEY, "same")]
+    assert not await Keys(provider).knows("same", "RS256")
+
+
+async def test_what_is_compressed_is_not_expanded(provider: LocalProvider) -> None:
+    provider.broken = "compressed"
+    bomb()  # is made once: the provider would take long over it while memory is traced
+    tracemalloc.start()
+    try:
+        with pytest.raises(Away, match=r"compressed \(gzip\)"):
+            await Keys(provider).find("r1", "RS256")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert provider.encodings == ["identity"]
+    assert most < 20_000_000
+
+
+async def test_unknown_keys_ask_the_provider_seldom(provider: LocalProvider) -> None:
+    keys = Keys(provider)
+    assert await keys.knows("r1", "RS256")
+    before = len(provider.asked)
+    for number in range(5):
+        assert not await keys.knows(f"unknown{number}", "RS256")
+    assert len(provider.asked) == before + 10  # discovery and keys
+    assert await keys.knows("r1", "RS256")
+    assert len(provider.asked) == before + 10
+
+
+async def test_a_key_that_was_taken_back_is_refused_after_the_refresh(
+    provider: LocalProvider,
+) -> None:
+    keys = Keys(provider)
+    assert await keys.knows("r1", "RS256")
+    provider.rotate("e2")
+    generation = keys.generation
+    keys.clock.pass_(seconds=REFRESH_S + 1)
+    assert keys.are_known()
+    await settled(keys)
+    assert keys.generation == generation + 1
+    assert not await keys.knows("r1", "RS256")
+    assert await keys.knows("e2", "ES256")
+
+
+@pytest.mark.parametrize(
+    "broken", ["error", "garbage", "elsewhere", "huge", "another issuer", "open keys", "compressed"]
+)
+async def test_known_keys_go_on_while_the_provider_is_away_and_then_nobodys_does(
+    provider: LocalProvider, broken: str
+) -> None:
+    keys = Keys(provider, 1_000)
+    assert await keys.knows("r1", "RS256")
+    provider.broken = broken
+    for _ in range(3):
+        keys.clock.pass_(seconds=320)
+        assert await keys.knows("r1", "RS256")
+        await settled(keys)
+    with pytest.raises(Away):
+        await keys.knows("e2", "ES256")
+    keys.clock.pass_(seconds=60)
+    assert not keys.are_known()
+    with pytest.raises(Away):
+        await keys.knows("r1", "RS256")
+    provider.broken = None
+    assert await keys.knows("r1", "RS256")
+    assert keys.are_known()
+
+
+async def test_a_door_that_starts_without_its_provider_knows_nobodys_key(
+    provider: LocalProvider,
+) -> None:
+    provider.broken = "error"
+    keys = Keys(provider)
+    with pytest.raises(Away):
+        await keys.knows("r1", "RS256")
+    asked = len(provider.asked)
+    with pytest.raises(Away):
+        await keys.find("r1", "RS256")  # at once: it has just been asked
+    assert len(provider.asked) == asked
+
+
+def test_keys_rotate_while_requests_run(tmp_path: Path, provider: LocalProvider) -> None:
+    with KnownDoor(tmp_path, provider=provider) as door:
+        stop, seen = threading.Event(), list[int]()
+
+        def ask() -> None:
+            while not stop.is_set():
+                seen.append(door.status(provider.token("ana")))
+
+        asking = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in asking:
+            thread.start()
+        try:
+            for number in range(3):
+                kept, kid = provider.published[-1], f"e{number}"
+                provider.rotate(kid, keep=(kept,))
+                since = len(seen)
+                eventually(lambda since=since: len(seen) > since + 4)
+        finally:
+            stop.set()
+            for thread in asking:
+                thread.join()
+        assert set(seen) == {200}
+
+
+def test_a_provider_that_is_away_for_too_long_closes_the_door_to_its_tokens_alone(
+    tmp_path: Path, provider: LocalProvider
+) -> None:
+    with KnownDoor(tmp_path, provider=provider, oidc_outage_seconds=6) as door:
+        ana = provider.token("ana")
+        assert door.status(ana) == 200
+        provider.broken = "error"
+        unknown = provider.token("ana", header={"kid": "other"})
+        assert door.status(ana) == 200
+        assert door.status(unknown) == 503  # nobody can tell now
+        eventually(lambda: door.status(ana) == 503)
+        before = door.last_sequence()
+        answer = door.post("/requests", request(door.clock), authorization=f"Bearer {ana}")
+        assert (answer.status_code, answer.json()["error"]) == (503, "authentication_unavailable")
+        assert provider.issuer not in answer.text
+        assert door.last_sequence() == before
+        assert door.status(door.administrator) == 200
+        assert door.status(None) == 401
+        provider.broken = None
+        eventually(lambda: door.status(ana) == 200)
+
+
+def found_by(provider: LocalProvider, keys: ProviderKeys) -> Provider:
+    accepts = Accepts(provider.issuer, AUDIENCE, BOTH, "sub", 60.0, "local:")
+    return Provider(accepts, keys, lambda name: Principal(name, "oidc", False))
+
+
+async def test_a_token_that_is_remembered_ends_when_it_expires(provider: LocalProvider) -> None:
+    known = found_by(provider, Keys(provider))
+    token = provider.token(exp=int(time.time()) - 58)  # of 60 s that clocks may differ
+    assert isinstance(await known.find(token), Principal)
+    until = time.monotonic() + 20
+    while isinstance(await known.find(token), Principal):
+        assert time.monotonic() < until
+        await asyncio.sleep(0.1)
+    assert await known.find(token) == Refusal(401, "expired token")
+
+
+async def test_a_token_that_is_remembered_ends_with_its_key(provider: LocalProvider) -> None:
+    keys = Keys(provider)
+    known = found_by(provider, keys)
+    token = provider.token()
+    for _ in range(2):
+        assert await known.find(token) == Principal("ana", "oidc", False)
+    provider.rotate("e2")
+    keys.clock.pass_(seconds=REFRESH_S + 1)
+    await known.find(token)
+    await settled(keys)
+    keys.clock.pass_(seconds=BETWEEN_S)
+    assert await known.find(token) == Refusal(401, "unknown key")
+    assert await known.find(provider.token()) == Principal("ana", "oidc", False)
+
+
+async def test_what_is_remembered_is_bounded(
+    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "MOST_REMEMBERED", 3)
+    known = found_by(provider, Keys(provider))
+    for number in range(10):
+        assert isinstance(await known.find(provider.token(jti=str(number))), Principal)
+    assert len(known._held) == 3
+
+
+@pytest.mark.parametrize("field", ["preferred_username", "https://claims.example.org/name"])
+async def test_the_field_that_names_the_person_is_a_setting(
+    provider: LocalProvider, field: str
+) -> None:
+    accepts = Accepts(provider.issuer, AUDIENCE, BOTH, field, 60.0, "")
+    known = Provider(accepts, Keys(provider), lambda name: Principal(name, "oidc", False))
+    assert await known.find(provider.token("1", **{field: "ana"})) == Principal(
+        "ana", "oidc", False
+    )
+    for wrong in (None, 7, ["ana"], ""):
+        found = await known.find(provider.token("ana", **{field: wrong}))
+        assert found == Refusal(401, "subject is no name")

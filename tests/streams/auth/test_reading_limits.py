@@ -1,0 +1,298 @@
+"""Who is told what of limits and of what is left under them: every role, every kind of dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import msgspec
+import pytest
+
+from tests.streams.auth.roles_door import ENDED, KINDS, ROLES, RolesDoor, setting
+from tests.streams.auth.test_reading_matrix import SEE_ALL, seen, status
+from tests.streams.gateway.door import Door, TestClock, closing, new_id, request
+
+everybody = pytest.mark.parametrize("name", list(ROLES.values()))
+everywhere = pytest.mark.parametrize("dataset", KINDS)
+OPEN: Final = {dataset for dataset, (access, _) in KINDS.items() if access == "anyone"}
+LIMITS: Final[list[dict[str, Any]]] = [
+    {"scope": "dataset", "pace": {"part": "0.9", "period": "P1D"}},
+    {"scope": "team", "name": "blue", "part": "0.5", "reserved": "0.2"},
+    {"scope": "team", "name": "red", "part": "0.4"},
+    {"scope": "each", "name": "blue", "part": "0.2"},
+    {"scope": "each", "name": "red", "part": "0.3"},
+    {"scope": "analyst", "name": "ben", "part": "0.1"},
+    {"scope": "analyst", "name": "zoe", "part": "0.05"},
+]
+WHOLE: Final = [
+    "dataset",
+    *("team blue", "team red"),
+    *("each blue", "each red"),
+    *("analyst ben", "analyst zoe"),
+]
+STAND_UNDER: Final = {
+    "ana": ["dataset", "team blue", "each blue ana"],
+    "ben": ["dataset", "team red", "analyst ben"],  # their own limit, in place of the team's
+    "zoe": ["dataset", "analyst zoe"],  # of no team
+}
+"""The limits of those under more than the dataset's; eve was in team blue until she was not."""
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesDoor]:
+    with RolesDoor(tmp_path_factory.mktemp("limits")) as door:
+        door.furnish()
+        for dataset in KINDS:
+            door.enrol(dataset, "ana", "analyst", team="blue")
+            door.enrol(dataset, "ben", "analyst", team="red")
+            door.enrol(dataset, "eve", "analyst", "auditor", team="blue", until=ENDED)
+            for fields in LIMITS:
+                limited(door, dataset, **fields)
+            door.granted(dataset, "ana")
+            door.granted(dataset, "ana", via="eng")
+            door.granted(dataset, "ben")
+        yield door
+
+
+def limited(door: RolesDoor, dataset: str, **fields: Any) -> None:
+    body = {"version": 1, "type": "limit", "dataset": dataset, "by": "olga", **fields}
+    door.done("olga", f"/datasets/{dataset}/limits", body, "limit_set")
+
+
+def named(levels: list[dict[str, Any]]) -> list[str]:
+    """Return whom each level is about, in one text."""
+    whose = ([each.get(field) for field in ("scope", "name", "analyst")] for each in levels)
+    return [" ".join(part for part in parts if part) for parts in whose]
+
+
+def stands_under(name: str) -> list[str]:
+    return STAND_UNDER.get(name, ["dataset"])
+
+
+def get(door: RolesDoor, name: str | None, path: str) -> Any:
+    answer = door.see(name, path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def preview(
+    door: RolesDoor, name: str | None, dataset: str, epsilon: str = "60", **more: str
+) -> httpx.Response:
+    body = {"claim": {"type": "pure", "epsilon": epsilon}, "unit": "person", **more}
+    return door.http.post(
+        f"/datasets/{dataset}/preview",
+        content=msgspec.json.encode({**body, "neighbours": "add_remove"}),
+        headers={"content-type": "application/json", **door.shown(name)},
+    )
+
+
+@everybody
+@everywhere
+def test_limits_are_told_whole_or_those_that_one_stands_under(
+    furnished: RolesDoor, name: str | None, dataset: str
+) -> None:
+    if name is None or seen(name, dataset) is None:
+        return  # nothing of it, see below
+    levels = get(furnished, name, f"/datasets/{dataset}/limits")
+    assert named(levels) == (WHOLE if name in SEE_ALL else stands_under(name))
+    used = {whose: each.get("used") for whose, each in zip(named(levels), levels, strict=True)}
+    pace = levels[0]["pace"]
+    assert (used["dataset"], pace["used"]["epsilon"]) == (None, "0.3")
+    assert (pace["left"]["epsilon"], pace["ends_at"]) == ("89.7", "2026-11-22T12:00:00.000Z")
+    told = {whose: sums["epsilon"] for whose, sums in used.items() if sums is not None}
+    expected = {
+        "team blue": "0.2",
+        "each blue ana": "0.2",
+        "team red": "0.1",
+        "analyst ben": "0.1",
+        "analyst zoe": "0",
+    }
+    # A default is used by nobody: those who see it see no analyst's use of it.
+    assert told == {whose: expected[whose] for whose in named(levels) if whose in expected}
+
+
+@everybody
+@everywhere
+def test_what_is_not_seen_is_as_what_is_not_there(
+    furnished: RolesDoor, name: str | None, dataset: str
+) -> None:
+    expected = status(name, dataset)
+    for tail in ("limits", f"budgets/{name}", "budgets/ben", "budgets/nobody-yet"):
+        answer, missing = (
+            furnished.see(name, f"/datasets/{each}/{tail}") for each in (dataset, "nowhere-at-all")
+        )
+        assert missing.status_code == (401 if name is None else 404)
+        if expected != 200:
+            assert answer.status_code == expected
+            assert answer.text.replace(dataset, "nowhere-at-all") == missing.text
+    for more in ({}, {"analyst": "ben"}, {"analyst": "nobody-yet"}):
+        answer, missing = (
+            preview(furnished, name, each, **more) for each in (dataset, "nowhere-at-all")
+        )
+        if expected != 200:
+            assert answer.status_code == expected == missing.status_code
+            assert answer.text.replace(dataset, "nowhere-at-all") == missing.text
+
+
+@everybody
+@everywhere
+def test_a_budget_is_told_of_oneself_and_of_others_to_who_sees_all(
+    furnished: RolesDoor, name: str | None, dataset: str
+) -> None:
+    if name is None or seen(name, dataset) is None:
+        return
+    for analyst in ("ana", "ben", "zoe", "eve", "nobody-yet", name):
+        answer = furnished.see(name, f"/datasets/{dataset}/budgets/{analyst}")
+        if name not in SEE_ALL and analyst != name:
+            assert (answer.status_code, answer.json()["error"]) == (403, "not_permitted"), analyst
+            assert not {"used", "left", "levels"} & answer.json().keys()
+            continue
+        budget = answer.json()
+        assert (answer.status_code, budget["analyst"]) == (200, analyst)
+        assert named(budget.get("levels", [])) == stands_under(analyst)
+        assert budget.get("team") == {"ana": "blue", "ben": "red"}.get(analyst)
+        # Team blue has 20 of its own: what it used of these is no more kept from the others.
+        left = "99.7" if analyst == "ana" else "79.9"
+        assert (budget["left"]["epsilon"], budget["budget"]["epsilon"]) == (left, "100")
+
+
+@everybody
+def test_a_name_that_is_none_is_told_alike_of_every_dataset(
+    furnished: RolesDoor, name: str | None
+) -> None:
+    for dataset in (*KINDS, "nowhere-at-all"):
+        answer = furnished.see(name, f"/datasets/{dataset}/budgets/a%20b")
+        assert answer.status_code == (401 if name is None else 422)
+        body = answer.json()
+        assert (body.get("field"), body.get("value")) == (
+            (None, None) if name is None else ("analyst", "a b")
+        )
+        if name is not None:
+            assert preview(furnished, name, dataset, analyst="a b").status_code == 422
+
+
+@everybody
+def test_ones_own_budgets_are_of_the_datasets_where_one_may_ask(
+    furnished: RolesDoor, name: str | None
+) -> None:
+    answer = furnished.see(name, "/me/budgets")
+    if name is None:
+        assert answer.status_code == 401
+        return
+    # An owner, an auditor, an engine and an administrator ask as analysts only where all may.
+    member_of = {"ana": {*KINDS}, "ben": {*KINDS}, "otto": {"elsewhere"}}.get(name, set())
+    budgets = answer.json()
+    assert [budget["dataset"] for budget in budgets] == sorted(OPEN | member_of)
+    for budget in budgets:
+        assert budget == get(furnished, name, f"/datasets/{budget['dataset']}/budgets/{name}")
+
+
+@everybody
+@everywhere
+def test_a_preview_is_ones_own_and_of_others_to_who_may_ask_for_them(
+    furnished: RolesDoor, name: str | None, dataset: str
+) -> None:
+    if name is None or seen(name, dataset) is None:
+        return
+    own = preview(furnished, name, dataset)
+    assert own.status_code == 200
+    assert own.json() == preview(furnished, name, dataset, analyst=name).json()
+    for analyst in ("ana", "ben", "zoe", "nobody-yet", name):
+        answer = preview(furnished, name, dataset, analyst=analyst)
+        if name not in {*SEE_ALL, "eng", analyst}:
+            assert (answer.status_code, answer.json()["error"]) == (403, "not_permitted"), analyst
+            continue
+        shown = answer.json()
+        if dataset.startswith("closed") and analyst not in {"ana", "ben"}:
+            assert shown["reason"] == "not_permitted", analyst
+            continue
+        level = {"ana": "team blue", "ben": "team red", "zoe": "analyst zoe"}.get(analyst)
+        assert (named([shown["level"]]) if shown["level"] else None) == (level and [level])
+        assert shown["granted"] == (level is None)
+        if level is not None:
+            assert named(shown["left_at"]) == [
+                each.removesuffix(f" {analyst}") if each.startswith("each") else each
+                for each in stands_under(analyst)
+            ]
+
+
+@everywhere
+def test_a_preview_is_what_the_decision_says_then(furnished: RolesDoor, dataset: str) -> None:
+    for name in ("ana", "ben"):
+        shown = preview(furnished, name, dataset, "60").json()
+        claim = {"type": "pure", "epsilon": "60"}
+        body = request(furnished.clock, dataset=dataset, analyst=name, claim=claim)
+        decision = furnished.done(name, "/requests", body, "refused")
+        for field in ("reason", "level", "left_at", "fits"):
+            assert shown[field] == decision[field], field
+
+
+def test_who_changes_the_team_is_told_by_its_limits_at_once(tmp_path: Path) -> None:
+    with RolesDoor(tmp_path) as door:
+        door.open_for_olga("census", access="members")
+        door.enrol("census", "ana", "analyst", team="blue")
+        for fields in LIMITS:
+            limited(door, "census", **fields)
+        for team, expected in (
+            ("blue", ["dataset", "team blue", "each blue ana"]),
+            ("red", ["dataset", "team red", "each red ana"]),
+        ):
+            door.done(
+                "olga",
+                "/datasets/census/members",
+                setting("olga", "census", "ana", "analyst", team=team),
+                "member_set",
+            )
+            assert named(get(door, "ana", "/datasets/census/limits")) == expected
+            (budget,) = get(door, "ana", "/me/budgets")
+            assert (budget["team"], named(budget["levels"])) == (team, expected)
+        door.enrol("census", "ana")
+        assert door.see("ana", "/datasets/census/limits").status_code == 404
+        assert get(door, "ana", "/me/budgets") == []
+
+
+def test_of_what_is_closed_nobody_has_anything_to_use(tmp_path: Path) -> None:
+    with RolesDoor(tmp_path) as door:
+        for dataset in ("census", "survey"):
+            door.open_for_olga(dataset, access="members")
+            door.enrol(dataset, "ana", "analyst")
+        close = {**closing(door.clock, "census"), "by": "olga"}
+        door.done("olga", "/datasets/census/close", close, "closed")
+        assert [each["dataset"] for each in get(door, "ana", "/me/budgets")] == ["survey"]
+        # Who asks for it by name is told how it ended.
+        assert get(door, "ana", "/datasets/census/budgets/ana")["left"]["epsilon"] == "100"
+
+
+def test_without_authentication_everybody_sees_all_and_has_none_of_their_own(
+    tmp_path: Path,
+) -> None:
+    with Door(tmp_path / "ledger.db", TestClock()) as door:
+        door.open("census", epsilon="100")
+        for member, team in (("ana", "blue"), ("ben", "red")):
+            owners(door, "member", member=member, roles=["analyst"], team=team)
+        for fields in LIMITS:
+            owners(door, "limit", **fields)
+        assert named(door.http.get("/datasets/census/limits").json()) == WHOLE
+        for analyst in ("ana", "ben", "zoe", "nobody-yet"):
+            budget = door.http.get(f"/datasets/census/budgets/{analyst}").json()
+            assert named(budget["levels"]) == stands_under(analyst)
+        assert door.http.get("/me/budgets").json() == []
+        assert door.http.get("/datasets/nowhere/limits").status_code == 404
+        assert door.http.get("/datasets/nowhere/budgets/ana").status_code == 404
+        assert door.http.get("/datasets/census/budgets/a%20b").status_code == 422
+        wish = {"claim": {"type": "pure", "epsilon": "60"}, "unit": "person"}
+        refused = {}
+        for whose in ({}, {"analyst": "ana"}, {"analyst": "ben"}):
+            body = {**wish, **whose, "neighbours": "add_remove"}
+            level = door.post("/datasets/census/preview", body).json()["level"]
+            refused[whose.get("analyst")] = level and level["name"]
+        # Somebody of no team, where nobody is named.
+        assert refused == {None: None, "ana": "blue", "ben": "red"}
+
+
+def owners(door: Door, kind: str, **fields: Any) -> None:
+    body = {"request_id": new_id(door.clock), "dataset": "census", "by": "owner", **fields}
+    answer = door.post(f"/datasets/census/{kind}s", {"version": 1, "type": kind, **body})
+    assert answer.json()["outcome"] == f"{kind}_set", answer.text

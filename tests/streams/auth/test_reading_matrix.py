@@ -1,0 +1,336 @@
+"""Who sees what at the door: every role, every look, every kind of dataset; by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from tests.streams.auth.roles_door import KINDS, ROLES, RolesDoor
+from tests.streams.gateway.door import amending
+
+NAMES = list(ROLES.values())
+KNOWN = [name for name in NAMES if name is not None]
+SEE_ALL = {"aud", "olga", "root"}
+ASKED = {"ana", "ben", "ana by eng", "ben by eng"}
+MEMBERS = {"ana", "aud", "ben", "eng", "eve", "olga"}
+# Decisions by the names of those who see no more than their own.
+OWN = {
+    "ana": {"ana", "ana by eng"},
+    "ben": {"ben", "ben by eng"},
+    "eng": {"ana by eng", "ben by eng"},
+}
+
+
+class Seen(NamedTuple):
+    """What of a dataset is seen: everything asked, or one's own; and whose memberships."""
+
+    asked: set[str]
+    members: set[str]
+
+
+def seen(name: str | None, dataset: str) -> Seen | None:
+    """Return what somebody sees of a dataset, None for nothing."""
+    if name is None:
+        return None
+    if name in SEE_ALL:
+        return Seen(ASKED, MEMBERS)
+    own = Seen(OWN.get(name, set()), {name} & MEMBERS)
+    return {
+        "closed-own": own if name in {"ana", "ben", "eng"} else None,
+        "closed-all": Seen(ASKED, {name})
+        if name in {"ana", "ben"}
+        else own
+        if name == "eng"
+        else None,
+        "open-own": own,
+        "open-all": Seen(ASKED, own.members),
+    }[dataset]
+
+
+class Furnished(NamedTuple):
+    door: RolesDoor
+    begin: str
+    bodies: dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furnished]:
+    with RolesDoor(tmp_path_factory.mktemp("reading")) as door:
+        begin = position(door)
+        door.furnish()
+        bodies = {}
+        for dataset in KINDS:
+            for name in ("ana", "ben"):
+                bodies[dataset, name] = door.granted(dataset, name)
+                bodies[dataset, f"{name} by eng"] = door.granted(dataset, name, via="eng")
+        # What everybody sees comes last: a stream is read up to here.
+        door.done(
+            "olga",
+            "/datasets/open-all/amend",
+            {**amending(door.clock, "open-all", most_per_request="0.5"), "by": "olga"},
+            "amended",
+        )
+        yield Furnished(door, begin, bodies)
+
+
+def position(door: RolesDoor) -> str:
+    with door.http.stream("GET", "/events", headers=door.shown("root")) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("id: "):
+                return line[4:]
+    raise AssertionError("the stream has ended")
+
+
+def label(decision: dict[str, Any]) -> str:
+    """Return what a test calls a decision."""
+    asked = decision.get("request", {})
+    if "analyst" in asked:
+        return asked["analyst"] + (f" by {asked['via']}" if "via" in asked else "")
+    if "member" in decision:
+        return f"member {decision['member']['member']}"
+    return str(decision["outcome"])
+
+
+def told(name: str, dataset: str) -> set[str]:
+    """Return the labels of the decisions on a dataset that somebody sees."""
+    what = seen(name, dataset)
+    if what is None:
+        return set()
+    owners = {"opened"} | ({"amended"} if dataset == "open-all" else set())
+    members = MEMBERS - {"olga"} if name in SEE_ALL else {name} & (MEMBERS - {"olga"})
+    return what.asked | owners | {f"member {each}" for each in members}
+
+
+def visible(name: str | None) -> set[str]:
+    """Return the datasets of `KINDS`, and `elsewhere`, that somebody sees."""
+    found = {dataset for dataset in KINDS if seen(name, dataset) is not None}
+    return found | ({"elsewhere"} if name in {"otto", "olga", "root"} else set())
+
+
+def status(name: str | None, dataset: str, otherwise: int = 404) -> int:
+    if name is None:
+        return 401
+    return 200 if seen(name, dataset) is not None else otherwise
+
+
+everybody = pytest.mark.parametrize("name", NAMES)
+everywhere = pytest.mark.parametrize("dataset", KINDS)
+
+
+@everybody
+def test_datasets_are_listed_to_those_who_see_them(furnished: Furnished, name: str | None) -> None:
+    door = furnished.door
+    answer, page = door.see(name, "/datasets"), door.see(name, "/")
+    if name is None:
+        assert (answer.status_code, page.status_code) == (401, 401)
+        return
+    assert {view["dataset"] for view in answer.json()} == visible(name)
+    for dataset in (*KINDS, "elsewhere"):
+        assert (f">{dataset}<" in page.text) == (dataset in visible(name))
+    first = door.see(name, "/datasets", limit=1).json()
+    assert [view["dataset"] for view in first] == sorted(visible(name))[:1]
+
+
+@everybody
+@everywhere
+def test_a_dataset_that_is_not_seen_is_as_one_that_is_not_there(
+    furnished: Furnished, name: str | None, dataset: str
+) -> None:
+    door, expected = furnished.door, status(name, dataset)
+    limits = ("/limits", f"/budgets/{name}")  # see test_reading_limits.py
+    others = ("/usage?by=day", "/requests?after=3")
+    for tail in ("", "/usage", "/requests", "/members", *limits, *others):
+        answer, missing = (
+            door.http.get(f"/datasets/{each}{tail}", headers=door.shown(name))
+            for each in (dataset, "nowhere-at-all")
+        )
+        if expected != 200:
+            assert answer.status_code == expected == missing.status_code
+            assert answer.text.replace(dataset, "nowhere-at-all") == missing.text
+        elif tail != "/usage?by=day":
+            assert answer.status_code == 200
+            assert missing.status_code == 404
+    preview = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person"}
+    body = {**preview, "neighbours": "add_remove"}
+    headers = {"content-type": "application/json", **door.shown(name)}
+    path = f"/datasets/{dataset}/preview"
+    answer = door.http.post(path, content=msgspec.json.encode(body), headers=headers)
+    assert answer.status_code == expected
+
+
+@everybody
+@everywhere
+def test_decisions_are_shown_to_those_whose_they_are(
+    furnished: Furnished, name: str | None, dataset: str
+) -> None:
+    if name is None or seen(name, dataset) is None:
+        return  # nothing of it, see above
+    found, after = set[str](), 0
+    while True:
+        page = furnished.door.see(name, f"/datasets/{dataset}/requests", after=after, limit=2)
+        assert len(page.json()["decisions"]) <= 2
+        found |= {label(decision) for decision in page.json()["decisions"]}
+        if page.json()["next"] == after:
+            break
+        after = page.json()["next"]
+    assert found == told(name, dataset)
+
+
+@everybody
+@everywhere
+def test_one_decision_is_shown_to_those_whose_it_is(
+    furnished: Furnished, name: str | None, dataset: str
+) -> None:
+    door, what = furnished.door, seen(name, dataset)
+    for each in sorted(ASKED):
+        body = furnished.bodies[dataset, each]
+        path = f"/datasets/{dataset}/requests/{body['request_id']}"
+        answer = door.see(name, path, analyst=body["analyst"])
+        if what is not None and each in what.asked:
+            assert label(answer.json()) == each
+            assert answer.json()["granted"] is True
+            continue
+        assert answer.status_code == (401 if name is None else 404)
+        other = body["request_id"][:-1] + ("0" if body["request_id"][-1] != "0" else "1")
+        missing = door.see(name, f"/datasets/{dataset}/requests/{other}", analyst=body["analyst"])
+        assert answer.text.replace(body["request_id"], other) == missing.text
+
+
+@everybody
+@everywhere
+def test_usage_is_shown_whole_to_those_who_see_what_all_ask(
+    furnished: Furnished, name: str | None, dataset: str
+) -> None:
+    what, path = seen(name, dataset), f"/datasets/{dataset}/usage"
+    if what is None or name is None:
+        return
+    rows = furnished.door.see(name, path).json()
+    sees_all = what.asked == ASKED
+    assert {row["analyst"] for row in rows} == (
+        {"ana", "ben"} if sees_all else {"ana", "ben"} & {name}
+    )
+    for by in ("purpose", "day", "month"):
+        answer = furnished.door.see(name, path, by=by)
+        assert answer.status_code == (200 if sees_all else 403)
+
+
+@everybody
+@everywhere
+def test_members_are_shown_to_owners_auditors_and_administrators(
+    furnished: Furnished, name: str | None, dataset: str
+) -> None:
+    what = seen(name, dataset)
+    if what is None:
+        return
+    rows = furnished.door.see(name, f"/datasets/{dataset}/members").json()
+    assert {row["member"] for row in rows} == what.members
+
+
+@everybody
+@everywhere
+def test_a_page_names_those_alone_who_are_seen(
+    furnished: Furnished, name: str | None, dataset: str
+) -> None:
+    what, address = seen(name, dataset), f"/pages/datasets/{dataset}"
+    page = furnished.door.see(name, address)
+    assert page.status_code == status(name, dataset)
+    if what is None:
+        missing = furnished.door.see(name, "/pages/datasets/nowhere-at-all")
+        assert page.text.replace(dataset, "nowhere-at-all") == missing.text
+        return
+    read = re.sub(r"<[^>]+>", " ", page.text.partition("<main")[2])
+    named = {each for each in KNOWN if re.search(rf"\b{each}\b", read)}
+    analysts = {asked.partition(" by ")[0] for asked in what.asked}
+    engines = {asked.partition(" by ")[2] for asked in what.asked} - {""}
+    must_be_named = (analysts | what.members) - {name}
+    assert must_be_named <= named - {name} <= must_be_named | engines
+
+
+ME = {
+    "ana": ("analyst", set(KINDS)),
+    "ben": ("analyst", set(KINDS)),
+    "otto": ("analyst", {"elsewhere"}),
+    "eng": ("engine", set(KINDS)),
+    "aud": ("auditor", set(KINDS)),
+    "olga": ("owner", {*KINDS, "elsewhere"}),
+}
+"""Role and datasets; eve's time is over everywhere."""
+
+
+@everybody
+def test_everybody_is_told_as_whom_the_door_knows_them(
+    furnished: Furnished, name: str | None
+) -> None:
+    answer = furnished.door.see(name, "/me")
+    if name is None:
+        assert answer.status_code == 401
+        return
+    me = answer.json()
+    assert (me["name"], me["administrator"]) == (name, name == "root")
+    role, datasets = ME.get(name, ("", set()))
+    assert {each["dataset"]: each["roles"] for each in me["datasets"]} == {
+        dataset: [role] for dataset in datasets
+    }
+
+
+@everybody
+def test_the_end_of_the_log_is_for_the_known_and_metrics_for_administrators(
+    furnished: Furnished, name: str | None
+) -> None:
+    door = furnished.door
+    for path in ("/head", "/schema/openapi.json", "/me/budgets"):
+        assert door.see(name, path).status_code == (401 if name is None else 200)
+    expected = {None: 401, "root": 200}.get(name, 403)
+    assert door.see(name, "/metrics").status_code == expected
+
+
+@pytest.mark.parametrize("query", ["", "&analyst=olga", "&dataset=open-all", "&crossed=true"])
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_stream_of_events_has_what_is_seen_and_nothing_else(
+    furnished: Furnished, name: str, query: str
+) -> None:
+    decisions, alerts = read(furnished, name, query)
+    for dataset in KINDS:
+        expected = told(name, dataset)
+        if query == "&dataset=open-all" and dataset != "open-all":
+            expected = set()
+        if query == "&analyst=olga":
+            # What olga has ordered, not what was asked of her dataset.
+            expected = {each for each in expected if each.startswith(("member", "amended"))}
+        assert decisions.get(dataset, set()) == expected, dataset
+        is_told = seen(name, dataset) is not None and (
+            query != "&dataset=open-all" or dataset == "open-all"
+        )
+        assert (dataset in alerts) == is_told, dataset
+    if query != "&dataset=open-all":
+        assert ("elsewhere" in decisions) == (name in {"otto", "olga", "root"})
+
+
+def read(furnished: Furnished, name: str, query: str) -> tuple[dict[str, set[str]], set[str]]:
+    """Return the decisions and alerts that a stream has, by dataset, from before everything."""
+    door = furnished.door
+    decisions, alerts = dict[str, set[str]](), set[str]()
+    end = position(door)
+    headers = {"Last-Event-ID": furnished.begin, **door.shown(name)}
+    last, kind = "", ""
+    with door.http.stream("GET", f"/events?x=1{query}", headers=headers) as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            field, _, value = line.partition(": ")
+            if field == "id":
+                last = value
+            elif field == "event":
+                kind = value
+            elif field == "data" and kind == "alert":
+                alerts.add(json.loads(value)["dataset"])
+            elif field == "data":
+                decision = json.loads(value)
+                decisions.setdefault(decision["dataset"], set()).add(label(decision))
+            elif not line and last == end:
+                break
+    return decisions, alerts

@@ -1,0 +1,172 @@
+"""What is shown changes with the members, at once; and an id is no way around them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from streams.auth.decision_pages import page_of
+from streams.auth.visibility import Standing
+from tests.streams.auth.roles_door import RolesDoor, at
+from tests.streams.auth.test_reading_matrix import label
+from tests.streams.gateway.door import TestClock, amending, request
+
+
+class Reader(threading.Thread):
+    """Reads the events of somebody until one of a dataset comes."""
+
+    def __init__(self, door: RolesDoor, name: str, *, until: str) -> None:
+        super().__init__()
+        self.door, self.who, self.until = door, name, until
+        self.connected = threading.Event()
+        self.found: list[tuple[str, str]] = []
+        self.start()
+        assert self.connected.wait(20)
+
+    def run(self) -> None:
+        url, kind = f"{self.door.url}/events", ""
+        headers = self.door.shown(self.who)
+        with httpx.stream("GET", url, headers=headers, timeout=60, trust_env=False) as answer:
+            for line in answer.iter_lines():
+                self.connected.set()
+                field, _, value = line.partition(": ")
+                kind = value if field == "event" else kind
+                if field == "data":
+                    told: dict[str, Any] = json.loads(value)
+                    what = label(told) if kind == "decision" else "alert"
+                    self.found.append((told.get("dataset", ""), what))
+                    if self.found[-1][0] == self.until and what == "amended":
+                        return
+
+
+def test_the_stream_of_who_is_removed_is_silent_at_once(census: RolesDoor) -> None:
+    census.open_for_olga("other", access="anyone")
+    census.open_for_olga("shared", access="members", visibility="members")
+    for dataset in ("census", "shared"):
+        census.enrol(dataset, "ana", "analyst")
+        census.enrol(dataset, "ben", "analyst")
+    reader = Reader(census, "ana", until="other")
+    for removed in (False, True):
+        if removed:
+            census.enrol("shared", "ana")
+        census.granted("census", "ana")
+        census.granted("census", "ben")
+        census.granted("shared", "ben")
+    amend = {**amending(census.clock, "other", most_per_request="0.5"), "by": "olga"}
+    census.done("olga", "/datasets/other/amend", amend, "amended")
+    reader.join(20)
+    assert reader.found == [
+        ("census", "ana"),
+        ("census", "alert"),
+        ("shared", "ben"),
+        ("shared", "alert"),
+        ("census", "ana"),
+        ("other", "amended"),
+    ]
+
+
+def test_what_is_of_no_dataset_is_streamed_to_administrators_alone(census: RolesDoor) -> None:
+    census.open_for_olga("open", access="anyone")
+    readers = {name: Reader(census, name, until="open") for name in ("root", "olga", "zoe")}
+    census.service.submit_sync("requests", b"no JSON at all", 20)  # as only Kafka lets anybody do
+    of_nobody = request(census.clock, dataset="nowhere", analyst="zoe")
+    census.service.submit_sync("requests", msgspec.json.encode(of_nobody), 20)
+    amend = {**amending(census.clock, "open", most_per_request="0.5"), "by": "olga"}
+    census.done("olga", "/datasets/open/amend", amend, "amended")
+    for reader in readers.values():
+        reader.join(20)
+    assert readers["zoe"].found == readers["olga"].found == [("open", "amended")]
+    assert readers["root"].found == [
+        ("", "invalid"),
+        ("nowhere", "zoe"),
+        ("open", "amended"),
+    ]
+
+
+def test_the_way_out_of_anyone_is_silent_at_once_too(census: RolesDoor) -> None:
+    census.open_for_olga("open", access="anyone")
+    assert census.see("zoe", "/datasets/open").status_code == 200
+    amend = {**amending(census.clock, "open", access="members"), "by": "olga"}
+    census.done("olga", "/datasets/open/amend", amend, "amended")
+    assert census.see("zoe", "/datasets/open").status_code == 404
+    assert census.see("zoe", "/datasets").json() == []
+
+
+def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesDoor) -> None:
+    census.enrol("census", "ben", "analyst")
+    for _ in range(30):
+        census.granted("census", "ben")
+    mine = census.granted("census", "ana")
+    own = Standing("ana", sees_all=False, sees_requests=False)
+
+    def page(after: int, most: int, at_most: int) -> tuple[list[str], int]:
+        found = page_of(
+            census.service, "census", own, after=after, most=most, most_looked_at=at_most
+        )
+        told = json.loads(asyncio.run(found))
+        return [label(each) for each in told["decisions"]], told["next"]
+
+    assert page(3, 10, 20) == ([], 23)  # all of another, and not the end
+    assert page(23, 10, 20) == (["ana"], 34)
+    assert page(34, 10, 20) == ([], 34)  # the end
+    answer = census.see("ana", "/datasets/census/requests", after=0, limit=2)
+    assert [label(each) for each in answer.json()["decisions"]] == ["opened", "member ana"]
+    assert answer.json()["next"] == 2
+    last = census.see("ana", "/datasets/census/requests", after=2, limit=1).json()
+    assert last["decisions"][0]["request"]["request_id"] == mine["request_id"]
+
+
+def test_an_engine_is_not_told_what_another_s_id_came_to(census: RolesDoor) -> None:
+    census.enrol("census", "eng", "engine")
+    mine = census.granted("census", "ana")
+    through = {**mine, "via": "eng"}
+    answer = census.send("eng", "/requests", through)
+    assert (answer.status_code, answer.json()["outcome"]) == (409, "conflict")
+    assert not {"first", "hash"} & answer.json().keys()
+    # Whose id it is, is told; so is an engine of its own.
+    own = census.send("ana", "/requests", {**mine, "purpose": "another"})
+    assert own.json()["first"]["outcome"] == "granted"
+    body = census.granted("census", "ana", via="eng")
+    again = census.send("eng", "/requests", body)
+    assert again.json()["outcome"] == "repeated"
+    assert again.json()["first"]["outcome"] == "granted"
+
+
+def test_another_analyst_s_id_is_no_way_to_the_decision(census: RolesDoor) -> None:
+    census.enrol("census", "ben", "analyst")
+    mine = census.granted("census", "ana")
+    answer = census.send("ben", "/requests", {**mine, "analyst": "ben"})
+    assert answer.json()["outcome"] == "granted", "ids are each analyst's own"
+    assert "first" not in answer.json()
+
+
+def test_a_clock_that_is_set_back_lets_nobody_in_again(tmp_path: Path) -> None:
+    clock = TestClock()
+    with RolesDoor(tmp_path, clock=clock) as door:
+        door.open_for_olga("census", access="members")
+        door.open_for_olga("other", access="members")
+        door.enrol("census", "ana", "analyst", until=at(10))
+        door.enrol("census", "eve", "auditor", until=at(10))
+        door.enrol("other", "ben", "analyst")
+
+        def shown() -> list[object]:
+            asked = request(clock, dataset="census", analyst="ana")
+            return [
+                door.see("eve", "/datasets/census/requests").status_code,
+                len(door.see("eve", "/datasets").json()),
+                len(door.see("eve", "/me").json()["datasets"]),
+                door.send("ana", "/requests", asked).status_code,
+            ]
+
+        assert shown() == [200, 1, 1, 200]
+        clock.pass_(seconds=20)
+        door.granted("other", "ben")  # the log says what time it is, by any of its datasets
+        assert shown() == [404, 0, 0, 403]
+        clock.jump(seconds=-60)
+        assert shown() == [404, 0, 0, 403]

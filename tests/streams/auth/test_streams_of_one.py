@@ -1,0 +1,80 @@
+"""Streams of events are shared: no name keeps the others from theirs."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import httpx
+import jsonschema_rs
+import pytest
+
+from streams.clock import SystemClock
+from streams.embedded.service import EmbeddedService
+from streams.errors import Unavailable
+from streams.gateway.events.route import (
+    FOR_NEW_NAMES,
+    MOST_STREAMS,
+    MOST_STREAMS_OF_ONE,
+    Streams,
+)
+from streams.http.context import Context
+from streams.http.problems import Told
+from streams.settings import Settings
+from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.gateway.door import eventually
+
+
+async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> None:
+    service = EmbeddedService.open(tmp_path / "ledger.db", Settings())
+    try:
+        context, streams = Context(service, Settings(), SystemClock()), Streams()
+        for number in range(MOST_STREAMS - FOR_NEW_NAMES):
+            streams.begin(context, f"name{number % 10}")
+        with pytest.raises(Told):
+            streams.begin(context, "name3")
+        for number in range(FOR_NEW_NAMES):
+            new = streams.begin(context, f"new{number}")
+            with pytest.raises(Told):
+                streams.begin(context, f"new{number}")
+        with pytest.raises(Unavailable):
+            streams.begin(context, "newest")
+        new.close()
+        streams.begin(context, "newest")
+        for reading in list(streams.open):
+            reading.close()
+    finally:
+        await service.close()
+
+
+def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
+    with RolesDoor(tmp_path) as door, contextlib.ExitStack() as streams:
+        door.open_for_olga("census", access="members")
+        limits = httpx.Limits(max_connections=2 * MOST_STREAMS_OF_ONE)
+        client = streams.enter_context(httpx.Client(timeout=60, trust_env=False, limits=limits))
+        first = streams.enter_context(contextlib.ExitStack())
+
+        def begun(name: str, kept: contextlib.ExitStack) -> int:
+            """Return how a stream is answered, which stays open as long as `kept`."""
+            asked = client.stream("GET", f"{door.url}/events", headers=door.shown(name))
+            return kept.enter_context(asked).status_code
+
+        assert begun("zoe", first) == 200
+        for _ in range(MOST_STREAMS_OF_ONE - 1):
+            assert begun("zoe", streams) == 200
+        with client.stream("GET", f"{door.url}/events", headers=door.shown("zoe")) as refused:
+            assert refused.status_code == 429
+            refused.read()
+        assert int(refused.headers["retry-after"]) > 0
+        told = refused.json()
+        assert told["error"] == "too_many_streams"
+        assert told["message"].startswith("zoe has 50 streams of events open")
+        document = door.see("olga", "/schema/openapi.json").json()
+        stated = document["paths"]["/events"]["get"]["responses"]["429"]
+        (content,) = stated["content"].values()
+        schema = {**content["schema"], "components": document["components"]}
+        jsonschema_rs.validator_for(schema, validate_formats=True).validate(told)
+        assert set(stated["headers"]) == {"Retry-After"}
+        assert begun("olga", streams) == 200
+        first.close()  # and its place is free again
+        eventually(lambda: begun("zoe", streams) == 200)

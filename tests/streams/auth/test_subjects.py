@@ -1,0 +1,86 @@
+"""Subjects of a provider and the names that the ledger knows them by."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from accountant.records.names import NAME_PATTERN, is_name
+from streams.auth.oidc import MARK, name_of
+from streams.http.refusal import Refusal
+
+_names = st.from_regex(NAME_PATTERN, fullmatch=True)
+_subjects = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=120),
+    _names,
+    _names.map(lambda name: MARK + name[:90]),
+    _names.map(lambda name: str(name_of(f"|{name[:50]}"))),
+)
+
+
+def _back(name: str) -> str:
+    """Return the subject of a name, as whoever reads a log finds it."""
+    if not name.startswith(MARK):
+        return name
+    text = name.removeprefix(MARK).upper()
+    return base64.b32decode(text + "=" * (-len(text) % 8)).decode()
+
+
+@given(_subjects)
+@example("b32.mf2xi2bqpqyq")
+@example("B32.mf2xi2bqpqyq")
+def test_each_subject_has_a_name_of_its_own_that_leads_back_to_it(subject: str) -> None:
+    name = name_of(subject)
+    if isinstance(name, Refusal):
+        assert len(MARK) + -(-len(subject.encode()) * 8 // 5) > 100
+        assert name.field == "subject"
+        return
+    assert is_name(name)
+    assert _back(name) == subject  # so no two subjects have one name
+    is_plain = is_name(subject) and not subject.startswith(MARK)
+    assert (name == subject) is is_plain
+
+
+@given(_subjects, _subjects)
+def test_no_subject_has_the_name_of_another(one: str, other: str) -> None:
+    if one != other and isinstance(name_of(one), str):
+        assert name_of(one) != name_of(other)
+
+
+@pytest.mark.parametrize(
+    ("subject", "name"),
+    [
+        ("117034905738216041927", "117034905738216041927"),
+        (
+            "f:0b6c3f1e-41dc-4b1f-bd3b-8f0b6a3d2c11:ana",
+            "f:0b6c3f1e-41dc-4b1f-bd3b-8f0b6a3d2c11:ana",
+        ),
+        ("auth0|1", "b32.mf2xi2bqpqyq"),
+        ("b32.mf2xi2bqpqyq", "b32.mizteltnmyzhq2jsmjyxa4lzoe"),
+        ("repo:lab/census:ref:refs/heads/main", None),
+        ("-leading", None),
+        ("Zoë", None),
+        (" ana", None),
+    ],
+)
+def test_subjects_of_providers(subject: str, name: str | None) -> None:
+    found = name_of(subject)
+    assert isinstance(found, str)
+    assert found.startswith(MARK) if name is None else found == name
+
+
+@pytest.mark.parametrize("subject", [None, 7, ["ana"], "", "\ud800"])
+def test_what_is_no_text_has_no_name(subject: object) -> None:
+    assert name_of(subject) == Refusal(401, "subject is no name")
+
+
+def test_the_longest_subject_that_is_escaped_has_sixty_bytes() -> None:
+    found = name_of("|" * 60)
+    assert isinstance(found, str)
+    assert len(found) == 100
+    refused = name_of("|" * 61)
+    assert isinstance(refused, Refusal)
+    assert "61 characters" in refused.what

@@ -1,0 +1,156 @@
+"""The file of tokens: whole at every moment, whoever changes it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from accountant.errors import RequestInvalid
+from streams.auth import token_file
+from streams.auth.token_file import Row, create, read, revoke
+from streams.errors import Refused
+
+NOW = 1_795_262_400_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "tokens.json"
+
+
+def test_commands_at_once_lose_no_token_and_readers_see_whole_files(file: Path) -> None:
+    create(file, "first", now=NOW)
+    stop = threading.Event()
+    seen = list[int]()
+
+    def look() -> None:
+        while not stop.is_set():
+            seen.append(len(read(file)[0]))
+
+    def make(who: int) -> None:
+        for number in range(15):
+            create(file, f"a{who}.{number}", now=NOW)
+            revoke(file, f"a{who}.{number}", now=NOW)
+
+    looking = threading.Thread(target=look)
+    making = [threading.Thread(target=make, args=(who,)) for who in range(4)]
+    for thread in (looking, *making):
+        thread.start()
+    for thread in making:
+        thread.join()
+    stop.set()
+    looking.join()
+    rows, _ = read(file)
+    assert len(rows) == 61
+    assert [row.name for row in rows if row.revoked is None] == ["first"]
+    assert seen == sorted(seen)
+    assert sorted(path.name for path in file.parent.iterdir()) == [file.name, f"{file.name}.lock"]
+
+
+def test_a_failed_change_leaves_the_file_as_it_was(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(file, "ana", now=NOW)
+    before = file.read_bytes()
+
+    def full(_fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(Refused, match="No space left"):
+        create(file, "ben", now=NOW)
+    assert file.read_bytes() == before
+    assert sorted(path.name for path in file.parent.iterdir()) == [file.name, f"{file.name}.lock"]
+
+
+def test_a_link_stays_one(file: Path, tmp_path: Path) -> None:
+    create(file, "ana", now=NOW)
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    create(link, "ben", now=NOW)
+    assert link.is_symlink()
+    assert [row.name for row in read(file)[0]] == ["ana", "ben"]
+
+
+def test_whoever_names_the_file_by_a_link_waits_for_the_same_lock(
+    file: Path, tmp_path: Path
+) -> None:
+    create(file, "ana", now=NOW)
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    with token_file._locked(link):
+        lock = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(lock)
+    assert not link.with_name(f"{link.name}.lock").exists()
+    # Both ways at once lose no revocation.
+    threads = [
+        threading.Thread(target=create, args=(path, f"a{number}"), kwargs={"now": NOW})
+        for number, path in enumerate([file, link] * 10)
+    ]
+    threads.append(threading.Thread(target=revoke, args=(file, "ana"), kwargs={"now": NOW}))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows, _ = read(link)
+    assert len(rows) == 21
+    assert [row.name for row in rows if row.revoked is not None] == ["ana"]
+
+
+def test_a_token_that_has_expired_is_revoked_too(file: Path) -> None:
+    create(file, "eve", now=NOW, expires=NOW + 1)
+    # The clock of a door may be behind that of whoever revokes.
+    (row,) = revoke(file, "eve", now=NOW + 2)
+    assert row.state(NOW) == "revoked"
+    assert revoke(file, "eve", now=NOW + 3) == []
+
+
+def test_root_leaves_the_file_to_the_doors_user(file: Path) -> None:
+    create(file, "ana", now=NOW)
+    owner = (65_534, 65_534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(file, *owner)  # which only root may do for another
+    create(file, "ben", now=NOW)
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (*owner, 0o600)
+
+
+def test_a_token_holds_before_its_end_alone(file: Path) -> None:
+    row = create(file, "ana", now=NOW, expires=NOW + 1).row
+    assert [row.state(NOW), row.state(NOW + 1)] == ["active", "expired"]
+    assert create(file, "ana", now=NOW + 1).row.state(NOW + 1) == "active"  # the first has ended
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\n", "é", "a" * 101, "-a"])
+def test_who_shows_a_token_has_a_name(file: Path, name: str) -> None:
+    with pytest.raises(RequestInvalid):
+        create(file, name, now=NOW)
+    assert not file.exists()
+
+
+def test_the_file_is_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_file, "MOST_TOKENS", 2)
+    for name in ("ana", "ben"):
+        create(file, name, now=NOW)
+    with pytest.raises(Refused, match="the most"):
+        create(file, "eve", now=NOW)
+
+
+def test_no_two_tokens_are_the_same_and_none_is_in_the_file(file: Path) -> None:
+    made = [create(file, "ana", now=NOW, another=True) for _ in range(50)]
+    assert len({each.token for each in made}) == len({each.row.id for each in made}) == 50
+    content = file.read_text()
+    assert not [each for each in made if each.token in content]
+
+
+def test_a_row_that_breaks_a_rule_is_none() -> None:
+    good = {"id": "t-0123456789ab", "name": "ana", "sha256": "0" * 64}
+    Row(**good, created="2026-11-21T12:00:00.000Z")
+    for wrong in ({"created": "today"}, {"id": "x"}, {"name": " "}, {"sha256": "0" * 63}):
+        with pytest.raises(ValueError):  # noqa: PT011 (the reader names the file instead)
+            Row(**{**good, "created": "2026-11-21T12:00:00.000Z", **wrong})

@@ -1,0 +1,264 @@
+"""Each kind of token at a real door: the right status, nothing appended, no detail."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from streams.auth import token_file
+from tests.streams.auth.known_door import ADMINISTRATOR, KnownDoor, wall
+from tests.streams.auth.provider import LocalProvider, b64, forged, pem_of
+from tests.streams.gateway.door import request
+
+Given = Callable[[KnownDoor, LocalProvider], str | bytes | None]
+
+
+def _expired(door: KnownDoor, _: LocalProvider) -> str:
+    return door.make("local:late", expires=wall() - 1, another=True)
+
+
+def _revoked(door: KnownDoor, _: LocalProvider) -> str:
+    token = door.make("local:gone", another=True)
+    token_file.revoke(door.tokens, "local:gone", now=wall())
+    return token
+
+
+def _of_another_key(_: KnownDoor, provider: LocalProvider) -> str:
+    stranger = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    return jwt.encode(provider.claims(), stranger, algorithm="RS256", headers={"kid": "r1"})
+
+
+def _of_another_type(_: KnownDoor, provider: LocalProvider) -> str:
+    stranger = ec.generate_private_key(ec.SECP256R1())
+    return jwt.encode(provider.claims(), stranger, algorithm="ES256", headers={"kid": "r1"})
+
+
+def _confused(_: KnownDoor, provider: LocalProvider) -> str:
+    """HS256 signed with the public key: a library that mixes kinds of keys believes it."""
+    header = {"alg": "HS256", "typ": "JWT", "kid": "r1"}
+    return forged(header, provider.claims(), pem_of(provider.keys["r1"]))
+
+
+def _confused_as_rs256(_: KnownDoor, provider: LocalProvider) -> str:
+    header = {"alg": "RS256", "typ": "JWT", "kid": "r1"}
+    return forged(header, provider.claims(), pem_of(provider.keys["r1"]))
+
+
+def _with_own_key(_: KnownDoor, provider: LocalProvider) -> str:
+    """The header brings the key along, or says where it is."""
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    headers = {"kid": "r1", "jwk": {"kty": "RSA"}, "jku": "http://127.0.0.1:9/", "x5u": "x"}
+    return jwt.encode(provider.claims(), key, algorithm="RS256", headers=headers)
+
+
+def _changed(_: KnownDoor, provider: LocalProvider) -> str:
+    head, _claims, signature = provider.token().split(".")
+    return f"{head}.{b64(json.dumps(provider.claims('olga')).encode())}.{signature}"
+
+
+def _none(alg: str, *, strip: bool = False) -> Given:
+    def made(_: KnownDoor, provider: LocalProvider) -> str:
+        token = forged({"alg": alg, "kid": "r1"}, provider.claims(), None)
+        return token.rstrip(".") if strip else token
+
+    return made
+
+
+def _claims(**more: object) -> Given:
+    return lambda _, provider: provider.token(**more)  # type: ignore[arg-type]
+
+
+def _of_kind(typ: object, **more: object) -> Given:
+    """What a provider signs for another end than to be shown to a door."""
+    return lambda _, provider: provider.token(header={"kid": "r1", "typ": typ}, **more)  # type: ignore[arg-type]
+
+
+_BOUND = {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}
+
+
+def _told(text: str | bytes | None) -> Given:
+    return lambda _door, _provider: text
+
+
+NOW = int(time.time())
+REFUSED: dict[str, Given] = {
+    "none": _told(None),
+    "empty": _told(b""),
+    "the word alone": _told(b"Bearer"),
+    "another scheme": lambda door, _: f"Basic {door.administrator}".encode(),
+    "without a scheme": lambda door, _: door.administrator.encode(),
+    "two tokens": lambda door, _: f"Bearer {door.administrator} x".encode(),
+    "behind a comma": lambda door, _: f"Bearer x, Bearer {door.administrator}".encode(),
+    "unknown": _told("acct_" + "A" * 43),
+    "a part of one": lambda door, _: door.administrator[:-1],
+    "more than one": lambda door, _: door.administrator + "A",
+    "in capitals": lambda door, _: door.administrator.upper(),
+    "its hash": lambda door, _: hashlib.sha256(door.administrator.encode()).hexdigest(),
+    "its id": lambda door, _: token_file.read(door.tokens)[0][0].id,
+    "not ASCII": _told("Bearer acct_é".encode("latin-1")),
+    "bytes of nothing": _told(b"Bearer \xff\xfe"),
+    "expired of the file": _expired,
+    "revoked": _revoked,
+    "name without the prefix": lambda door, _: door.make("ana", another=True),
+    "expired": _claims(exp=NOW - 120),
+    "without an end": _claims(exp=None),
+    "an end that is text": _claims(exp="never"),
+    "an end that is no number": _claims(exp=float("nan")),
+    "of later": _claims(nbf=NOW + 3_600),
+    "issued later": _claims(iat=NOW + 3_600),
+    "another audience": _claims(aud="payroll"),
+    "no audience": _claims(aud=None),
+    "audience of no text": _claims(aud=[1]),
+    "another issuer": _claims(iss="https://elsewhere.example.org"),
+    "no issuer": _claims(iss=None),
+    "issuer in a list": _claims(iss=["x"]),
+    "no subject": _claims(sub=None),
+    "subject that is no text": _claims(sub=7),
+    "subject that is half a character": _claims(sub="\ud800"),
+    "subject that is empty": _claims(sub=""),
+    "subject of the static tokens": _claims(sub=ADMINISTRATOR),
+    "subject of the static tokens in capitals": _claims(sub="Local:olga"),
+    "alg none": _none("none"),
+    "alg None": _none("None"),
+    "alg none without a signature": _none("none", strip=True),
+    "alg empty": _none(""),
+    "key confusion": _confused,
+    "key confusion named RS256": _confused_as_rs256,
+    "signed by another key": _of_another_key,
+    "signed by a key of another type": _of_another_type,
+    "a key of its own": _with_own_key,
+    "changed": _changed,
+    "unknown key": lambda _, provider: provider.token(header={"kid": "other"}),
+    "no algorithm": lambda _, provider: forged({"kid": "r1"}, provider.claims(), b""),
+    "algorithm of no text": lambda _, p: forged({"alg": ["RS256"], "kid": "r1"}, p.claims(), b""),
+    "key id of no text": lambda _, p: forged({"alg": "RS256", "kid": 7}, p.claims(), b""),
+    "critical header": lambda _, p: p.token(header={"kid": "r1", "crit": ["exp"]}),
+    "deeply nested": _told(b64(b"[" * 5_000) + ".e30.e30"),
+    "proof of a key": _of_kind("dpop+jwt"),
+    "logout token": _of_kind("logout+jwt"),
+    "logout token by its claims": _of_kind("JWT", events={}),
+    "a type of no text": _of_kind(7),
+    "bound to a key": _claims(cnf=_BOUND),
+    "ID token": _claims(at_hash="x"),
+    "ID token of the code flow": _claims(c_hash="x"),
+    "ID token of Keycloak": _claims(typ="ID"),
+    "refresh token of Keycloak": _claims(typ="Refresh"),
+    "four parts": lambda _, p: p.token() + ".x",
+    "header that is no JSON": lambda _, p: "e30x." + p.token().partition(".")[2],
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_hold_is_401_and_changes_nothing(
+    known: KnownDoor, shared_provider: LocalProvider, case: str
+) -> None:
+    given = REFUSED[case](known, shared_provider)
+    before = known.last_sequence()
+    shown = given if isinstance(given, bytes) else f"Bearer {given}".encode()
+    headers = {"content-type": "application/json"}
+    if given is not None:
+        headers["authorization"] = shown  # type: ignore[assignment]
+    answers = [
+        known.http.post("/requests", json=request(known.clock), headers=headers),
+        known.get("/datasets", given),
+    ]
+    for answer in answers:
+        assert answer.status_code == 401, answer.text
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.content == known.get("/", None).content  # the same, whatever was wrong
+    assert known.last_sequence() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (_told("x" * 8_193), "the token is longer than 8192 characters"),
+        (_told("acct_" + "x" * 30_000), "the token is longer than 8192 characters"),
+        (_claims(sub="a" * 101), "subject has 101 characters, and would be a name of 166"),
+        (_claims(sub="|" * 61), "subject has 61 characters, and would be a name of 102"),
+    ],
+)
+def test_what_is_too_long_is_401_and_says_so(
+    known: KnownDoor, shared_provider: LocalProvider, given: Given, told: str
+) -> None:
+    answer = known.get("/me", given(known, shared_provider))
+    assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert told in answer.json()["message"]
+
+
+def test_a_subject_that_is_no_name_is_known_by_its_escaped_name(
+    known: KnownDoor, shared_provider: LocalProvider
+) -> None:
+    me = known.get("/me", shared_provider.token("auth0|5f7c8ec7c33c6c004bbafe82")).json()
+    assert me["name"] == "b32.mf2xi2bqpq2wmn3dhbswgn3dgmzwgntdgaydiytcmftgkobs"
+
+
+def test_headers_that_name_a_key_are_ignored(
+    known: KnownDoor, shared_provider: LocalProvider
+) -> None:
+    header = {"kid": "r1", "jwk": {"kty": "RSA"}, "jku": "http://127.0.0.1:9/", "x5u": "x"}
+    assert known.get("/me", shared_provider.token(header=header)).json()["name"] == "ana"
+
+
+def test_what_holds_lets_in_as_whom_it_says(
+    known: KnownDoor, shared_provider: LocalProvider
+) -> None:
+    ben = known.make("local:ben", expires=wall() + 60_000)
+    late = shared_provider.token("ana", exp=int(time.time()) - 1)  # clocks may differ by 60 s
+    access = shared_provider.token("ana", header={"kid": "r1", "typ": "application/at+jwt"})
+    for token, name, kind, administrator in (
+        (known.administrator, ADMINISTRATOR, "token", True),
+        (ben, "local:ben", "token", False),
+        (shared_provider.token("ana"), "ana", "oidc", False),
+        (shared_provider.token("ana", aud=["payroll", "accountant"]), "ana", "oidc", False),
+        (late, "ana", "oidc", False),
+        (access, "ana", "oidc", False),
+    ):
+        for _ in range(2):  # the second time it is remembered
+            me = known.get("/me", token).json()
+            assert [each["dataset"] for each in me.pop("datasets")] == ["census"] * administrator
+            assert me == {
+                "name": name,
+                "kind": kind,
+                "administrator": administrator,
+                "authentication": True,
+            }
+    assert known.status(f"bearer {ben}".encode()) == 200  # the scheme is of any case
+
+
+def test_two_headers_let_nobody_in(known: KnownDoor) -> None:
+    shown = f"Bearer {known.administrator}"
+    for other in (shown, "Bearer x", "Basic x"):
+        for both in ([shown, other], [other, shown]):
+            headers = [("Authorization", each) for each in both]
+            assert known.http.get("/me", headers=headers).status_code == 401
+
+
+def test_a_token_in_the_address_lets_nobody_in(known: KnownDoor) -> None:
+    for name in ("access_token", "token", "authorization"):
+        answer = known.http.get("/me", params={name: known.administrator})
+        assert answer.status_code == 401
+
+
+def test_a_head_that_is_too_long_ends_without_an_error_of_the_door(known: KnownDoor) -> None:
+    answer = known.http.get("/me", headers={"Authorization": "Bearer " + "x" * 200_000})
+    assert answer.status_code in {400, 401, 431}
+
+
+def test_refusals_are_counted_and_no_token_is_in_metrics(
+    known: KnownDoor, shared_provider: LocalProvider
+) -> None:
+    oidc = shared_provider.token("ana")
+    assert known.status(oidc) == 200
+    text = known.get("/metrics", known.administrator).text
+    for outcome in ("accepted", "unauthenticated", "unavailable"):
+        assert f'privacy_http_authentications_total{{outcome="{outcome}"}}' in text
+    for secret in (known.administrator, oidc, hashlib.sha256(oidc.encode()).hexdigest()):
+        assert secret not in text

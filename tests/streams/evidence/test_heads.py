@@ -1,0 +1,82 @@
+"""Heads are signed behind the commits of a processor, and of no decision that is not made."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from accountant.partition import Partition, hash_of
+from streams.clock import SystemClock
+from streams.errors import Refused, Unavailable
+from streams.evidence.heads import Heads
+from streams.evidence.kept import Kept
+from streams.evidence.keys import SigningKey
+from streams.processing.observers import Committed
+from streams.processing.processor import Processor
+from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
+from tests.streams.processing.stage import Stage, play
+
+LEDGER = "5d0c" * 8
+
+
+class Signing(RecordingObserver):
+    """Tells `Heads` what a ledger's own process tells it."""
+
+    def __init__(self, heads: Heads) -> None:
+        super().__init__()
+        self._heads = heads
+
+    def refolded(self, partition: Partition, seconds: float) -> None:
+        self._heads.begin(partition)
+        super().refolded(partition, seconds)
+
+    def committed(self, committed: Committed) -> None:
+        self._heads.wake(committed.partition)
+        super().committed(committed)
+
+
+def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = Stage()
+        stage.open()
+        kept = Kept(tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census"))
+        heads = Heads(
+            lambda: kept,
+            lambda number: hash_of(stage.log.decisions[number]),
+            stage.clock,
+            seconds=0,
+            required=False,
+        )
+        # The second commit is the one of the requests: it is paused, and then never made.
+        points = CrashPoints(Crash(point="commit_begun", nth=2, how="pause"))
+        observer = Signing(heads)
+        journal = MemoryJournal(stage.log, reach=points)
+        processor = Processor(journal, stage.genesis, observer, clock=stage.clock, reach=points)
+        task = asyncio.create_task(processor.run())
+        await observer.until(lambda: len(observer.decisions) == 1)
+        stage.ask(3)
+        await asyncio.sleep(1)
+        assert points.paused == "commit_begun"
+        heads.close()  # signs what it was told of last
+        newest = kept.seen().kept[-1]
+        assert (newest.sequence, newest.head) == (1, hash_of(stage.log.decisions[1]))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    play(story())
+
+
+def test_a_log_that_ends_too_early_is_refused_though_it_cannot_be_read(tmp_path: Path) -> None:
+    def unreadable(number: int) -> str:
+        raise Unavailable(f"decision {number} cannot be read")
+
+    kept = Kept(tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census"))
+    for sequence in (1, 9):
+        kept.put(sequence, hash_of(b"%d" % sequence), 0, 1)
+    heads = Heads(lambda: kept, unreadable, SystemClock(), seconds=0, required=False)
+    log = SimpleNamespace(sequence=3, head=hash_of(b"3"), branch=0, key=None)
+    with pytest.raises(Refused, match="ends at decision 3, but decision 9 was there"):
+        heads.begin(log)

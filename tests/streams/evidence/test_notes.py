@@ -1,0 +1,189 @@
+"""Keys and signed notes: exactly what was signed is read, and nothing else is believed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.errors import Refused, Unavailable
+from streams.evidence import Checkpoint, Directory, NoteInvalid, SigningKey, Verifier
+from streams.evidence.note import opened, signed, text_of
+
+HEAD = "sha256:" + "ab" * 32
+ONE = Checkpoint("5d" * 16, 0, 0, 41, HEAD, 1_795_446_824_871)
+KEY = SigningKey("census.example.org", bytes(range(32)))
+OTHER = SigningKey("census.example.org", bytes(range(1, 33)))
+
+checkpoints = st.builds(
+    Checkpoint,
+    ledger=st.one_of(
+        st.binary(min_size=16, max_size=16).map(bytes.hex),
+        st.binary(min_size=32, max_size=32).map(lambda value: f"sha256:{value.hex()}"),
+    ),
+    partition=st.integers(0, 10**6),
+    branch=st.integers(0, 10**6),
+    sequence=st.integers(0, 10**17),
+    head=st.binary(min_size=32, max_size=32).map(lambda value: f"sha256:{value.hex()}"),
+    at=st.integers(0, 4 * 10**12),
+)
+
+
+@given(checkpoints)
+def test_what_was_signed_is_read(checkpoint: Checkpoint) -> None:
+    assert opened(signed(checkpoint, KEY), [OTHER.verifier, KEY.verifier]) == checkpoint
+
+
+@given(checkpoints, checkpoints)
+def test_different_checkpoints_have_different_texts(one: Checkpoint, two: Checkpoint) -> None:
+    assert (one == two) == (text_of(one) == text_of(two))
+
+
+def test_the_form_is_that_of_signed_notes() -> None:
+    """By the format's own description, with nothing of ours."""
+    note = signed(ONE, KEY)
+    text, line = note.split("\n\n— ".encode())
+    name, value = line.decode().split()
+    raw = base64.b64decode(value)
+    vname, vid, vkey = KEY.verifier.text.split("+", 2)
+    public = base64.b64decode(vkey)
+    assert (vname, public[0]) == (name, 1)
+    digest = hashlib.sha256(name.encode() + b"\n" + public).digest()
+    assert raw[:4] == digest[:4] == bytes.fromhex(vid)
+    Ed25519PublicKey.from_public_bytes(public[1:]).verify(raw[4:], text + b"\n")
+    lines = text.decode().split("\n")
+    assert lines[:2] == [f"accountant/{'5d' * 16}/0", "42"]
+    assert base64.b64decode(lines[2]).hex() == "ab" * 32
+
+
+@given(st.data())
+def test_no_changed_byte_is_believed(data: st.DataObject) -> None:
+    note = bytearray(signed(ONE, KEY))
+    at = data.draw(st.integers(0, len(note) - 1))
+    note[at] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(NoteInvalid):
+        opened(bytes(note), [KEY.verifier])
+
+
+@pytest.mark.parametrize("keys", [[], [OTHER.verifier]])
+def test_an_unknown_key_is_not_believed(keys: list[Verifier]) -> None:
+    with pytest.raises(NoteInvalid, match="none of the known keys"):
+        opened(signed(ONE, KEY), keys)
+
+
+def test_a_witness_may_sign_too() -> None:
+    witness = SigningKey("witness", b"w" * 32)
+    second = signed(ONE, witness).split(b"\n\n")[1]
+    assert opened(signed(ONE, KEY) + second, [KEY.verifier]) == ONE
+    assert opened(signed(ONE, KEY) + second, [witness.verifier]) == ONE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\n42\n", "\n042\n"),
+        ("\n42\n", "\n0\n"),
+        ("\n42\n", "\n-1\n"),
+        ("branch 0", "branch 00"),
+        ("branch 0", "branch  0"),
+        ("/0\n", "/00\n"),
+        ("Z\n", "Z\nmore\n"),
+        ("Z\n", "+00:00\n"),
+        ("accountant/", "accountants/"),
+    ],
+)
+def test_a_text_that_this_program_does_not_write_is_refused(old: str, new: str) -> None:
+    text = text_of(ONE).decode()
+    assert old in text
+    forged = text.replace(old, new, 1).encode()
+    signature = base64.b64encode(KEY.verifier.id + KEY.sign(forged)).decode()
+    note = forged + f"\n— {KEY.verifier.name} {signature}\n".encode()
+    with pytest.raises(NoteInvalid):
+        opened(note, [KEY.verifier])
+
+
+@given(st.binary(max_size=5000))
+def test_garbage_is_no_note(garbage: bytes) -> None:
+    with pytest.raises(NoteInvalid):
+        opened(garbage, [KEY.verifier])
+
+
+def test_a_key_is_kept_for_its_user_alone(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    key = SigningKey.create(file, "census")
+    assert file.stat().st_mode & 0o777 == 0o600
+    loaded = SigningKey.load(file)
+    assert loaded.verifier.text == key.verifier.text
+    assert Verifier.parse(key.verifier.text).verifies(loaded.sign(b"x"), b"x")
+    with pytest.raises(Refused, match="a key is never replaced"):
+        SigningKey.create(file, "census")
+    file.chmod(0o640)
+    with pytest.raises(Refused, match="others may read"):
+        SigningKey.load(file)
+
+
+def test_a_secret_is_in_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    key = SigningKey.create(file, "census")
+    secret = file.read_text().strip().rsplit("+", 1)[-1]
+    assert secret not in repr(key) + str(key) + key.verifier.text
+    for damaged in (secret, f"PRIVATE+KEY+census+00000000+{secret}", f"x+{secret}", "", "é"):
+        file.write_text(damaged)
+        with pytest.raises(Refused) as raised:
+            SigningKey.load(file)
+        assert secret not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "census",
+        "census+00000000+AQ==",
+        KEY.verifier.text.replace("+", "+0", 1),
+        KEY.verifier.text[:-4],
+        KEY.verifier.text.replace("census", "survey"),
+        "a b+" + KEY.verifier.text.partition("+")[2],
+    ],
+)
+def test_what_is_no_public_key_is_refused(text: str) -> None:
+    with pytest.raises(Refused):
+        Verifier.parse(text)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a+b", "x" * 101, "-a", "a\n"])
+def test_names_hold_nothing_that_a_note_needs(name: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="the name of a key"):
+        SigningKey.create(tmp_path / "key", name)
+    assert not (tmp_path / "key").exists()
+
+
+def test_a_directory_keeps_both_heads_of_a_fork(tmp_path: Path) -> None:
+    kept = Directory(tmp_path / "kept")
+    fork = ONE._replace(head="sha256:" + "cd" * 32)
+    notes = [signed(each, KEY) for each in (ONE, fork)]
+    files = [kept.put(each, note) for each, note in zip((ONE, fork), notes, strict=True)]
+    assert kept.put(ONE, b"other") == files[0]
+    assert sorted(note for _, note in kept.notes()) == sorted(notes)
+    assert not [*(tmp_path / "kept").rglob(".*")]
+
+
+def test_a_place_that_is_away_is_said(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="cannot be read"):
+        [*Directory(tmp_path / "nowhere").notes()]
+    (tmp_path / "file").touch()
+    with pytest.raises(Unavailable, match="cannot be kept"):
+        Directory(tmp_path / "file").put(ONE, b"")
+
+
+def test_a_link_is_not_followed_to_write_a_key(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(Refused):
+        SigningKey.create(tmp_path / "link", "census")
+    assert not target.exists()

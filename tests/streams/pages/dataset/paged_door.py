@@ -1,0 +1,141 @@
+"""A door with one dataset that looks as in life: teams, limits, a pace, grants and refusals."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.gateway.door import TestClock, request
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+class PagedDoor(RolesDoor):
+    """`survey` is olga's: ana and ben in team red, otto in blue, zoe an analyst of no team.
+
+    Red has a fifth with a pace of a hundredth a day, blue has a share of its own, each analyst of
+    red a tenth. Ana was refused by her team's pace, otto for want of room.
+    """
+
+    clock: TestClock
+
+    def __init__(self, directory: Path, **more: Any) -> None:
+        super().__init__(directory, **more)
+        self._form_tokens: dict[str, str] = {}
+
+    def furnish(self) -> None:
+        self.open_for_olga(
+            "survey",
+            filter="basic",
+            epsilon="1",
+            delta="1e-6",
+            access="members",
+            horizon="P365D",
+            population="city",
+            alert_at=["0.5"],
+        )
+        for name, team in (("ana", "red"), ("ben", "red"), ("otto", "blue")):
+            self.enrol("survey", name, "analyst", team=team)
+        self.enrol("survey", "zoe", "analyst")
+        self.enrol("survey", "aud", "auditor")
+        self.enrol("survey", "eng", "engine")
+        self.limited("team", "red", part="0.2", pace={"part": "0.01", "period": "P1D"})
+        self.limited("team", "blue", reserved="0.25")
+        self.limited("each", "red", part="0.15")
+        for _ in range(6):
+            self.ask("ben", "0.01", purpose="counts by county")
+            self.clock.pass_(seconds=86_400)
+        self.ask("otto", "0.2", purpose="income model")
+        self.clock.pass_(seconds=3 * 86_400)
+        self.ask("zoe", "0.05", purpose=HOSTILE)
+        self.ask("otto", "0.9", purpose="all of it", outcome="refused")
+        self.ask("ana", "0.004", purpose="a first look")
+        self.ask("ana", "0.03", purpose="age by district", outcome="refused")
+
+    def limited(self, scope: str, name: str, **more: Any) -> None:
+        """Have olga limit somebody."""
+        fields = {"by": "olga", "dataset": "survey", "scope": scope, "name": name, **more}
+        body = {"version": 1, "type": "limit", **fields}
+        self.done("olga", "/datasets/survey/limits", body, "limit_set")
+
+    def ask(  # type: ignore[override]
+        self, analyst: str, epsilon: str, *, outcome: str = "granted", **more: Any
+    ) -> None:
+        """Have somebody ask for a pure epsilon."""
+        claim = {"type": "pure", "epsilon": epsilon}
+        body = request(self.clock, dataset="survey", analyst=analyst, claim=claim, **more)
+        self.done(analyst, "/requests", body, outcome)
+
+    def page(
+        self, who: str | None, dataset: str = "survey", /, **query: str | int
+    ) -> httpx.Response:
+        """Return the page of a dataset as somebody sees it."""
+        path = f"/pages/datasets/{quote(dataset, safe='')}"
+        return self.http.get(path, params=query, headers=self.shown(who))
+
+    def fill(self, who: str | None, kind: str, /, **fields: str) -> httpx.Response:
+        """Send a form of the page, with what it holds and what is typed into it."""
+        shown = form_of(self.page(who).text, kind)
+        return self.post_form(who, kind, {**shown, "action": "set", **fields})
+
+    def post_form(
+        self, name: str | None, kind: str, fields: dict[str, str], dataset: str = "survey"
+    ) -> httpx.Response:
+        """Send a form as a browser does that was on this door's page."""
+        path = f"/pages/datasets/{quote(dataset, safe='')}/{kind}"
+        headers = {"origin": self.url, "sec-fetch-site": "same-origin", **self.shown(name)}
+        return self.http.post(path, data=fields, headers=headers)
+
+    def token_of(self, name: str) -> str:
+        """Return what the forms hold that are shown to somebody."""
+        if name not in self._form_tokens:
+            self.open_for_olga(f"of-{name}")
+            self.enrol(f"of-{name}", name, "owner")
+            page = self.page(name, f"of-{name}").text
+            self._form_tokens[name] = form_of(page, "members")["form_token"]
+        return self._form_tokens[name]
+
+    def followed(self, name: str | None, answer: httpx.Response) -> httpx.Response:
+        """Return where a browser is sent to."""
+        assert answer.status_code == 303, answer.text
+        return self.http.get(answer.headers["location"], headers=self.shown(name))
+
+
+class _Forms(HTMLParser):
+    """The inputs of each form on a page, by the form's action."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: dict[str, dict[str, str]] = {}
+        self._inside: dict[str, str] | None = None
+        self._select = ""
+
+    def handle_starttag(self, tag: str, given: list[tuple[str, str | None]]) -> None:
+        fields = {name: value or "" for name, value in given}
+        if tag == "form":
+            self._inside = self.forms[fields.get("action", "")] = {}
+        elif self._inside is None:
+            return
+        elif tag == "input" and "name" in fields:
+            if fields.get("type") not in {"radio", "checkbox"} or "checked" in fields:
+                self._inside[fields["name"]] = fields.get("value", "")
+        elif tag == "select":
+            self._select = fields["name"]
+        elif tag == "option" and ("selected" in fields or self._select not in self._inside):
+            self._inside[self._select] = fields.get("value", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self._inside = None
+
+
+def form_of(page: str, kind: str) -> dict[str, str]:
+    """Return what a form of a page would send: `members`, `limits`."""
+    forms = _Forms()
+    forms.feed(page)
+    return next(each for action, each in forms.forms.items() if action.endswith(f"/{kind}"))

@@ -1,0 +1,324 @@
+"""Owners' forms end to end: what they write, once, and by whom alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.streams.gateway.door import Door, TestClock
+from tests.streams.pages.dataset.paged_door import HOSTILE, PagedDoor, form_of
+from tests.streams.pages.dataset.test_page import words
+
+
+def member(door: PagedDoor, name: str) -> Any:
+    """Return a member as the ledger has it, None for nobody."""
+    rows = door.see("olga", "/datasets/survey/members").json()
+    return next((row for row in rows if row["member"] == name), None)
+
+
+def limit(door: PagedDoor, scope: str, name: str | None) -> Any:
+    """Return a limit as the ledger has it, None for none."""
+    rows = door.see("olga", "/datasets/survey/limits").json()
+    found = (row for row in rows if (row["scope"], row.get("name")) == (scope, name))
+    return next(found, None)
+
+
+def decided(door: PagedDoor) -> Any:
+    """Return the last decision of the log."""
+    value = door.see("root", "/datasets/survey/requests", limit=1_000)
+    return value.json()["decisions"][-1]
+
+
+def test_a_member_is_set(paged: PagedDoor) -> None:
+    answer = paged.fill(
+        "olga",
+        "members",
+        member="opie",
+        team="red",
+        until="2027-01-01",
+        role_analyst="yes",
+        reason="joins the team",
+    )
+    page = paged.followed("olga", answer)
+    assert "opie is analyst in team red until 1 Jan 2027, 00:00 UTC" in words(page.text)
+    until = "2027-01-01T00:00:00.000Z"
+    assert member(paged, "opie") == {
+        "member": "opie",
+        "roles": ["analyst"],
+        "team": "red",
+        "until": until,
+    }
+    record = decided(paged)["request"]
+    assert (record["by"], record["reason"]) == ("olga", "joins the team")
+    assert "as" not in record
+
+
+def test_a_member_is_changed_by_a_form_of_what_holds(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga", member="ana").text, "members")
+    assert (shown["member"], shown["team"], shown["role_analyst"]) == ("ana", "red", "yes")
+    changed = {**shown, "team": "blue", "role_auditor": "yes", "action": "set"}
+    paged.followed("olga", paged.post_form("olga", "members", changed))
+    assert member(paged, "ana") == {
+        "member": "ana",
+        "roles": ["analyst", "auditor"],
+        "team": "blue",
+    }
+
+
+def test_a_member_is_removed(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga", member="ana").text, "members")
+    answer = paged.post_form("olga", "members", {**shown, "action": "remove"})
+    assert "ana is no member any more" in words(paged.followed("olga", answer).text)
+    assert member(paged, "ana") is None
+    assert paged.page("ana").status_code == 404
+
+
+def test_a_limit_is_set_changed_and_lifted(paged: PagedDoor) -> None:
+    answer = paged.fill(
+        "olga", "limits", scope="analyst", name="zoe", part="12.5", pace_part="1", pace_days="7"
+    )
+    page = words(paged.followed("olga", answer).text)
+    assert (
+        "Analyst zoe may use 12.5 % of the budget, may use 1 % of the budget in each 7 days" in page
+    )
+    assert limit(paged, "analyst", "zoe")["part"] == "0.125"
+    shown = form_of(paged.page("olga", scope="analyst", name="zoe").text, "limits")
+    assert (shown["part"], shown["pace_part"], shown["pace_days"]) == ("12.5", "1", "7")
+    changed = {**shown, "part": "", "pace_part": "", "pace_days": "", "epsilon": "0.5"}
+    changed |= {"filter": "basic", "action": "set"}
+    paged.followed("olga", paged.post_form("olga", "limits", changed))
+    assert limit(paged, "analyst", "zoe")["policy"]["epsilon"] == "0.5"
+    shown = form_of(paged.page("olga", scope="analyst", name="zoe").text, "limits")
+    assert (shown["epsilon"], shown["filter"]) == ("0.5", "basic")
+    answer = paged.post_form("olga", "limits", {**shown, "action": "remove"})
+    assert "Analyst zoe is not limited any more" in words(paged.followed("olga", answer).text)
+    assert limit(paged, "analyst", "zoe") is None
+
+
+def test_a_new_limit_takes_nothing_away_unseen(paged: PagedDoor) -> None:
+    given = {"scope": "team", "name": "green"}
+    shown = form_of(paged.page("olga").text, "limits")
+    first = {**shown, **given, "part": "50", "reserved": "10", "action": "set"}
+    paged.followed("olga", paged.post_form("olga", "limits", first))
+    before = limit(paged, "team", "green")
+    sequence = decided(paged)["sequence"]
+    shown = form_of(paged.page("olga").text, "limits")
+    answer = paged.post_form("olga", "limits", {**shown, **given, "part": "40", "action": "set"})
+    assert answer.status_code == 409
+    assert "There is such a limit already" in words(answer.text)
+    assert (decided(paged)["sequence"], limit(paged, "team", "green")) == (sequence, before)
+    again = form_of(answer.text, "limits")
+    assert (again["part"], again["reserved"]) == ("40", "10")
+    paged.followed("olga", paged.post_form("olga", "limits", {**again, "action": "set"}))
+    after = limit(paged, "team", "green")
+    assert (after["part"], after["reserved"]["part"]) == ("0.4", "0.1")
+
+
+def test_a_new_limit_that_is_sent_twice_is_one_record(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga").text, "limits")
+    fields = {**shown, "scope": "team", "name": "green", "part": "50", "action": "set"}
+    first = paged.post_form("olga", "limits", fields)
+    sequence = decided(paged)["sequence"]
+    second = paged.post_form("olga", "limits", fields)
+    assert first.headers["location"] == second.headers["location"]
+    assert decided(paged)["sequence"] == sequence
+
+
+def test_a_form_that_is_sent_twice_is_one_record(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga").text, "members")
+    fields = {**shown, "member": "opie", "role_analyst": "yes", "action": "set"}
+    first = paged.post_form("olga", "members", fields)
+    sequence = decided(paged)["sequence"]
+    second = paged.post_form("olga", "members", fields)
+    assert first.headers["location"] == second.headers["location"]
+    assert decided(paged)["sequence"] == sequence
+    assert "opie is analyst" in words(paged.followed("olga", second).text)
+
+
+def test_a_form_that_was_sent_with_something_else_is_shown_anew(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga").text, "members")
+    fields = {**shown, "member": "opie", "role_analyst": "yes", "action": "set"}
+    paged.post_form("olga", "members", fields)
+    answer = paged.post_form("olga", "members", {**fields, "team": "blue"})
+    assert answer.status_code == 409
+    assert "This form was sent before, with something else in it." in words(answer.text)
+    again = form_of(answer.text, "members")
+    assert (again["member"], again["team"]) == ("opie", "blue")
+    assert again["request_id"] != shown["request_id"]
+    paged.followed("olga", paged.post_form("olga", "members", {**again, "action": "set"}))
+    assert member(paged, "opie")["team"] == "blue"
+
+
+def test_a_form_that_was_open_for_too_long_is_shown_anew(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga").text, "members")
+    paged.clock.pass_(seconds=2 * 3_600)
+    paged.ask("zoe", "0.001")  # by which the ledger's clock has moved
+    fields = {**shown, "member": "opie", "role_analyst": "yes", "action": "set"}
+    answer = paged.post_form("olga", "members", fields)
+    assert answer.status_code == 409
+    assert "open for too long" in answer.text
+    again = form_of(answer.text, "members")
+    paged.followed("olga", paged.post_form("olga", "members", {**again, "action": "set"}))
+    assert member(paged, "opie")["roles"] == ["analyst"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "said"),
+    [
+        ("members", {"member": "opie", "role_analyst": ""}, "Must have one at least"),
+        ("members", {"member": HOSTILE, "role_analyst": "yes"}, "Must be 1 to 100 letters"),
+        ("members", {"member": "opie", "role_analyst": "yes", "until": "soon"}, "Must be a day"),
+        ("limits", {"scope": "team", "name": "red", "part": "120"}, "Must be a percentage"),
+        ("limits", {"scope": "team", "name": "red"}, "Must be given"),
+        ("limits", {"scope": "team", "name": "red", "part": "9" * 5_000}, "Must be a percentage"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field_and_nothing_is_written(
+    paged: PagedDoor, kind: str, fields: dict[str, str], said: str
+) -> None:
+    before = paged.kept()
+    answer = paged.fill("olga", kind, **fields, reason="kept as typed")
+    assert answer.status_code == 422
+    assert said in words(answer.text)
+    assert "<script" not in answer.text
+    again = form_of(answer.text, kind)
+    assert again["reason"] == "kept as typed"
+    assert 'aria-invalid="true"' in answer.text or "m-roles-error" in answer.text
+    assert paged.kept() == before
+
+
+def test_what_the_log_refuses_is_told_and_kept_in_the_form(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga", member="olga").text, "members")
+    answer = paged.post_form("olga", "members", {**shown, "action": "remove", "reason": "leaves"})
+    page = paged.followed("olga", answer)
+    assert "Refused: The last owner." in words(page.text)
+    over = paged.fill("olga", "limits", scope="team", name="green", reserved="90")
+    page = paged.followed("olga", over)
+    assert "Refused: More than can be reserved." in words(page.text)
+    again = form_of(page.text, "limits")
+    assert (again["name"], again["reserved"]) == ("green", "90")
+
+
+@pytest.mark.parametrize("name", ["ana", "aud", "eng"])
+@pytest.mark.parametrize("kind", ["members", "limits"])
+def test_who_is_no_owner_writes_nothing(paged: PagedDoor, name: str, kind: str) -> None:
+    shown = form_of(paged.page("olga").text, kind)
+    own_token = paged.token_of(name)
+    before = paged.kept()
+    fields = {**shown, "member": name, "role_owner": "yes", "scope": "team", "name": "red"}
+    fields |= {"part": "100", "action": "set"}
+    # With the owner's token the form is another's; with one of their own it is not permitted.
+    assert paged.post_form(name, kind, fields).status_code == 403
+    fields["form_token"] = own_token
+    answer = paged.post_form(name, kind, fields)
+    assert answer.status_code == 403
+    assert f"The {kind} of survey are its owners' to set" in words(answer.text)
+    assert paged.kept() == before
+
+
+def test_an_address_tells_of_no_record_but_ones_own(paged: PagedDoor) -> None:
+    answer = paged.fill("olga", "members", member="opie", role_analyst="yes")
+    done = answer.headers["location"].partition("done=")[2]
+    assert "opie is analyst" in words(paged.page("olga", done=done).text)
+    for name in ("ana", "aud", "root"):
+        assert "Not decided yet" in words(paged.page(name, done=done).text)
+    asked = paged.see("ana", "/datasets/survey/requests").json()["decisions"][-1]["request"]
+    page = words(paged.page("ana", done=asked["request_id"]).text)
+    assert "Not decided yet" in page
+
+
+def test_of_what_is_not_seen_nothing_is_told(paged: PagedDoor) -> None:
+    fields = {"form_token": paged.token_of("opie"), "member": "opie", "role_owner": "yes"}
+    before = paged.kept()
+    unseen = paged.post_form("opie", "members", fields)
+    unknown = paged.post_form("opie", "members", fields, dataset="nowhere")
+    assert unseen.status_code == unknown.status_code == 404
+    assert unseen.text.replace("survey", "nowhere") == unknown.text
+    assert paged.kept() == before
+
+
+def test_administrators_help_is_in_the_log(paged: PagedDoor) -> None:
+    answer = paged.fill("root", "members", member="opie", role_owner="yes")
+    paged.followed("root", answer)
+    last = decided(paged)
+    assert last["administrator"] is True
+    assert (last["request"]["as"], last["request"]["by"]) == ("administrator", "root")
+    fields = {"form_token": paged.token_of("root"), "scope": "team", "name": "red", "part": "50"}
+    before = paged.kept()
+    assert paged.post_form("root", "limits", fields).status_code == 403
+    assert paged.kept() == before
+
+
+def test_a_form_of_another_site_or_of_nobody_is_refused(paged: PagedDoor) -> None:
+    shown = form_of(paged.page("olga").text, "members")
+    fields = {**shown, "member": "opie", "role_owner": "yes", "action": "set"}
+    path, before = "/pages/datasets/survey/members", paged.kept()
+    shows = paged.shown("olga")
+
+    def sent(given: dict[str, str], **headers: str) -> int:
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        return paged.http.post(path, data=given, headers=shows | named).status_code
+
+    assert sent({**fields, "form_token": ""}, origin=paged.url) == 403
+    assert sent({**fields, "form_token": "0" * 64}, origin=paged.url) == 403
+    assert sent(fields, origin="https://elsewhere.example") == 403
+    assert sent(fields, origin=paged.url, sec_fetch_site="cross-site") == 403
+    assert sent(fields) == 403
+    assert paged.http.post(path, data=fields, headers={"origin": paged.url}).status_code in {
+        303,
+        401,
+    }
+    body = msgspec.json.encode(fields)
+    json = {**shows, "origin": paged.url, "content-type": "application/json"}
+    assert paged.http.post(path, content=body, headers=json).status_code == 415
+    assert paged.kept() == before
+
+
+def test_an_owner_who_leaves_goes_on_to_the_list(paged: PagedDoor) -> None:
+    paged.enrol("survey", "opie", "owner")
+    shown = form_of(paged.page("olga", member="olga").text, "members")
+    answer = paged.post_form("olga", "members", {**shown, "action": "remove"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert paged.page("olga").status_code == 404
+
+
+@pytest.fixture
+def open_door(tmp_path: Path) -> Iterator[Door]:
+    with Door(tmp_path / "ledger.db", TestClock()) as made:
+        made.open("census", access="members")
+        yield made
+
+
+def sent_openly(door: Door, kind: str, **fields: str) -> Any:
+    shown = form_of(door.http.get("/pages/datasets/census").text, kind)
+    path = f"/pages/datasets/census/{kind}"
+    data = {**shown, "action": "set", **fields}
+    return door.http.post(path, data=data, headers={"origin": door.url})
+
+
+def test_where_the_door_knows_nobody_a_name_is_typed(open_door: Door) -> None:
+    shown = form_of(open_door.http.get("/pages/datasets/census").text, "members")
+    assert shown["by"] == "owner", "the only owner is proposed"
+    answer = sent_openly(open_door, "members", member="ana", role_analyst="yes")
+    assert answer.status_code == 303
+    page = open_door.http.get(answer.headers["location"]).text
+    assert "ana is analyst" in words(page)
+    by_ana = sent_openly(open_door, "limits", scope="team", name="red", part="20", by="ana")
+    page = open_door.http.get(by_ana.headers["location"]).text
+    assert "Refused: Not permitted." in words(page)
+    nobody = sent_openly(open_door, "limits", scope="team", name="red", part="20", by="")
+    assert nobody.status_code == 422
+    assert 'id="l-by-error"' in nobody.text
+
+
+def test_where_the_door_knows_nobody_all_is_seen(open_door: Door) -> None:
+    sent_openly(open_door, "members", member="ana", role_analyst="yes")
+    open_door.ask(purpose="a look")
+    page = open_door.http.get("/pages/datasets/census").text
+    assert "The last requests" in page
+    assert "a look" in page
+    assert '<a href="/datasets/census/usage">' in page, "a browser needs no token for it"

@@ -1,0 +1,75 @@
+"""The promise in a sentence, the state in a word, the facts beside."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from accountant.views.joint import JointGuarantee
+from streams.pages.headline import headline, state_of
+from streams.pages.odometers import readings
+from tests.streams.pages.dataset.shown_views import dataset
+
+
+def test_the_promise_is_the_policys_constant() -> None:
+    view = dataset(policy={"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"})
+    head = headline(view)
+    assert head.guarantee == "ε = 1, δ = 1e-6"
+    assert "keeps differential privacy at ε = 1, δ = 1e-6 for each person." in head.promise
+    assert head.spent.used == "0 %"
+    assert head.sums[0].budget.name == "ρ"
+
+
+def test_a_rho_is_told_as_such() -> None:
+    view = dataset(policy={"filter": "zcdp", "epsilon": None, "rho": "0.5", "unit": "household"})
+    promise = headline(view).promise
+    assert "zero-concentrated differential privacy at ρ = 0.5, δ = 0" in promise
+    assert promise.endswith("for each household.")
+
+
+@pytest.mark.parametrize(
+    ("flags", "state"),
+    [
+        ({}, "open"),
+        ({"exhausted": True}, "exhausted"),
+        ({"exhausted": True, "halted": True}, "halted"),
+        ({"closed": True, "halted": True}, "closed"),
+    ],
+)
+def test_the_state_is_the_last_word(flags: dict[str, bool], state: str) -> None:
+    assert state_of(dataset(**flags)) == state
+
+
+def test_people_of_several_datasets() -> None:
+    held = JointGuarantee(population="city", datasets=("a", "b"), others=1, epsilon="2", delta="0")
+    said = headline(replace(dataset(), joint_guarantee=held)).joint
+    assert "are in a, b and 1 other dataset. Together these keep ε = 2, δ = 0." in said
+    broken = JointGuarantee(population="city", datasets=("a",), why="b was opened after a look")
+    said = headline(replace(dataset(), joint_guarantee=broken)).joint
+    assert "There is no guarantee of these together: b was opened after a look." in said
+
+
+def test_what_one_request_may_take() -> None:
+    facts = dict(headline(dataset()).facts)
+    assert facts["One request"] == "may take all that is left"
+    capped = dataset(policy={"most_per_request": "0.05", "access": "members"})
+    facts = dict(headline(capped).facts)
+    assert facts["One request"] == "may take 5 % of the budget"
+    assert facts["Who may ask"] == "members who are analysts"
+
+
+def test_an_odometer_says_how_to_read_it() -> None:
+    policy = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}
+    (reading,) = readings(dataset(policy=policy, odometers={"one_sided_mixture": "0.4321987"}))
+    assert reading.value == "0.4322"
+    assert "at most 0.4322 nats, except with probability " in reading.read
+    assert "nothing is wrong" not in reading.read
+
+
+def test_an_odometer_above_the_guarantee_is_explained() -> None:
+    policy = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}
+    (above,) = readings(dataset(policy=policy, odometers={"one_sided_mixture": "1.25"}))
+    assert "above the guarantee's ε and nothing is wrong" in above.read
+    (endless,) = readings(dataset(policy=policy, odometers={"one_sided_mixture": "inf"}))
+    assert endless.value == "∞"
+    assert "The guarantee above holds all the same." in endless.read

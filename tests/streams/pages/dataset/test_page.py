@@ -1,0 +1,244 @@
+"""Each role sees on the page what it may, and nothing more."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.gateway.door import amending, request
+from tests.streams.pages.dataset.paged_door import HOSTILE, PagedDoor
+
+ANALYSTS = {"ana", "ben", "otto", "zoe"}
+EVERYBODY = ANALYSTS | {"olga", "aud", "eng", "eve", "opie"}
+
+
+def names_in(page: str) -> set[str]:
+    """Return whose names stand on a page; words of ours are no names."""
+    return {name for name in EVERYBODY if re.search(rf"\b{name}\b", unescape(page))}
+
+
+def words(page: str) -> str:
+    """Return what is read of a page."""
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("ana", {"ana"}),
+        ("ben", {"ben"}),
+        ("otto", {"otto"}),
+        ("zoe", {"zoe"}),
+        ("eng", {"eng"}),
+        # An auditor's, an owner's and an administrator's page has them all.
+        ("aud", ANALYSTS | {"aud", "eng", "olga"}),
+        ("olga", ANALYSTS | {"aud", "eng", "olga"}),
+        ("root", ANALYSTS | {"aud", "eng", "olga"}),
+    ],
+)
+def test_another_name_is_on_no_page_that_is_not_for_it(
+    lasting: PagedDoor, name: str, seen: set[str]
+) -> None:
+    answer = lasting.page(name)
+    assert answer.status_code == 200
+    assert names_in(answer.text) == seen
+
+
+@pytest.mark.parametrize("name", ["ana", "otto", "zoe", "eng"])
+def test_what_others_asked_is_on_no_page_of_an_analyst(lasting: PagedDoor, name: str) -> None:
+    page = words(lasting.page(name).text)
+    own = {"ana": "age by district", "otto": "income model", "zoe": HOSTILE}.get(name)
+    purposes = {"age by district", "a first look", "counts by county", "income model", HOSTILE}
+    shown = {each for each in purposes if each in page}
+    assert shown <= ({own, "a first look"} if name == "ana" else {own})
+    for part in ("Who used what", "Spent over time", "Refusals by reason", "Members", "Shares"):
+        assert part not in page
+
+
+def test_a_page_that_is_not_seen_is_as_one_that_is_not_there(lasting: PagedDoor) -> None:
+    unseen, unknown = lasting.page("opie"), lasting.page("opie", "nowhere")
+    assert unseen.status_code == unknown.status_code == 404
+    assert unseen.text.replace("survey", "nowhere") == unknown.text
+    assert "ε" not in unseen.text
+
+
+def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(lasting: PagedDoor) -> None:
+    page = words(lasting.page("ana").text)
+    assert "You may still use 0.6 % of the budget (ε 0.006)" in page
+    assert "Your team, red, has 13.6 % of the budget (ε 0.136) left." in page
+    assert "More comes in 24 hours, at 1 Dec 2026, 12:00 UTC" in page
+    assert "The pace of team red has no room for it in this period." in page
+    assert "What would fit: pure:0.006" in page
+    assert "You the last 7 days" in page
+
+
+def test_an_owner_sees_all_and_gets_the_forms(lasting: PagedDoor) -> None:
+    page = lasting.page("olga").text
+    for part in ("Spent over time", "Who used what", "Refusals by reason", "Members", "Shares"):
+        assert part in page
+    assert "Did not fit at a team's limit or pace exhausted 1" in words(page)
+    assert "All together the last 7 days 18 Dec 2026 7 Dec 2026 to never ε 0.294" in words(page)
+    assert 'action="/pages/datasets/survey/members"' in page
+    assert 'action="/pages/datasets/survey/limits"' in page
+    assert "as an administrator" not in page
+
+
+def test_an_auditor_sees_all_and_gets_no_form(lasting: PagedDoor) -> None:
+    page = lasting.page("aud").text
+    assert "Who used what" in page
+    assert 'method="post" action="/pages' not in page
+
+
+def test_an_administrator_helps_with_members_alone(lasting: PagedDoor) -> None:
+    page = lasting.page("root").text
+    assert 'action="/pages/datasets/survey/members"' in page
+    assert 'action="/pages/datasets/survey/limits"' not in page
+    assert "You do this as an administrator" in page
+
+
+def test_an_analyst_gets_no_form_that_writes(lasting: PagedDoor) -> None:
+    page = lasting.page("ana").text
+    assert 'method="post" action="/pages' not in page
+    assert "would_not" not in page
+
+
+def test_what_is_typed_by_others_is_text(lasting: PagedDoor) -> None:
+    page = lasting.page("olga").text
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(" in page
+
+
+def test_hostile_queries_are_text(lasting: PagedDoor) -> None:
+    query = {"kind": "text", "text_claim": HOSTILE, "member": HOSTILE, "scope": HOSTILE}
+    page = lasting.page("olga", **query, done=HOSTILE, analyst=HOSTILE, times=HOSTILE)
+    assert page.status_code == 200
+    assert "<script" not in page.text
+    assert lasting.page("olga", HOSTILE).status_code == 404
+    assert "<script" not in lasting.page("olga", HOSTILE).text
+
+
+def test_the_line_over_time_is_told_to_who_does_not_see_it(lasting: PagedDoor) -> None:
+    page = lasting.page("olga").text
+    assert '<title id="chart-title">Spent of the budget, 21 Nov 2026 to 30 Nov 2026</title>' in page
+    assert '<desc id="chart-about">A line that rises from nothing to 31.4 % of the budget' in page
+    assert "an even pace until 21 Nov 2027" in words(page)
+    assert words(page).count("30 Nov 2026 ε 0.054 ε 0.314 31.4 % 2 2") == 1
+
+
+def test_looking_writes_nothing(paged: PagedDoor) -> None:
+    before = paged.kept()
+    for name in ("olga", "ana", "root", "aud", "eng", "opie"):
+        paged.page(name, kind="pure", pure_epsilon="0.1", member="ana", scope="team", name="red")
+    assert paged.http.get("/pages/datasets/survey/members").status_code in {401, 405}
+    assert paged.see("olga", "/pages/datasets/survey/members").status_code == 405
+    assert paged.kept() == before
+
+
+def test_a_preview_counts_ones_own_limits(lasting: PagedDoor) -> None:
+    page = words(lasting.page("ana", kind="pure", pure_epsilon="0.05").text)
+    assert "It would be refused: Did not fit , at a cost of ε 0.05." in page
+    assert "What would fit: pure:0.006" in page
+    fits = words(lasting.page("ana", kind="pure", pure_epsilon="0.001").text)
+    assert "It would be granted at a cost of ε 0.001" in fits
+
+
+def test_an_owner_may_preview_for_an_analyst(lasting: PagedDoor) -> None:
+    for_ana = lasting.page("olga", kind="pure", pure_epsilon="0.05", analyst="ana").text
+    assert "It would be refused" in for_ana
+    for_anybody = lasting.page("olga", kind="pure", pure_epsilon="0.05", analyst="").text
+    assert "It would be granted" in for_anybody
+    # Nobody else learns of another's limits so.
+    other = lasting.page("otto", kind="pure", pure_epsilon="0.05", analyst="ana").text
+    assert "It would be granted" in other
+    assert "ana" not in names_in(other)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"kind": "pure", "pure_epsilon": "much"}, "not much"),
+        ({"kind": "pure"}, "Must be given, not nothing."),
+        ({"kind": "pure", "pure_epsilon": "0.1", "times": "x"}, "Must be a whole number"),
+        ({"kind": "pure", "pure_epsilon": "0.1", "analyst": "a b"}, "not a b"),
+    ],
+)
+def test_a_preview_says_beside_its_field_what_is_wrong(
+    lasting: PagedDoor, query: dict[str, str], said: str
+) -> None:
+    answer = lasting.page("olga", **query)
+    assert answer.status_code == 200
+    assert said in words(answer.text)
+    assert 'aria-invalid="true"' in answer.text
+    assert "It would be" not in answer.text
+
+
+def test_odd_names_and_long_values(paged: PagedDoor) -> None:
+    name = "a:b@c.d_e-" + "x" * 90
+    paged.open_for_olga(name, access="members")
+    paged.enrol(name, "ana", "analyst", team="t:" + "y" * 98)
+    claim = {"type": "all_of", "claims": [{"type": "pure", "epsilon": "0.000001"}] * 100}
+    body = {"claim": claim, "purpose": "z" * 200}
+    paged.granted(name, "ana")
+    paged.done("ana", "/requests", request(paged.clock, dataset=name, **body), "granted")
+    page = paged.page("ana", name).text
+    assert "z" * 200 in page
+    assert "The whole claim" in page
+    assert paged.page("olga", name).status_code == 200
+
+
+def test_the_last_requests_are_found_behind_those_of_others(paged: PagedDoor) -> None:
+    for _ in range(150):
+        paged.ask("zoe", "0.0001")
+    page = words(paged.page("ana").text)
+    assert "age by district" in page
+    mine = words(paged.page("zoe").text)
+    assert mine.count("granted pure:0.0001") == 20
+
+
+@pytest.mark.parametrize("access", ["anyone", "members"])
+def test_with_visibility_of_members_requests_are_ones_own_and_usage_all(
+    roles_door: RolesDoor, access: str
+) -> None:
+    roles_door.open_for_olga("shared", access=access, visibility="members")
+    roles_door.enrol("shared", "ana", "analyst")
+    roles_door.enrol("shared", "ben", "analyst")
+    roles_door.granted("shared", "ben")
+    page = words(roles_door.see("ana", "/pages/datasets/shared").text)
+    assert "You have asked nothing yet." in page
+    assert "Who used what" in page
+    assert "ben" in page
+    assert "Members" not in page
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [("closed", "An owner has closed it"), ("halted", "the policy lets that be the end")],
+)
+def test_a_dataset_that_grants_no_more_says_so(
+    roles_door: RolesDoor, state: str, said: str
+) -> None:
+    roles_door.open_for_olga("over", access="anyone", halt_on_refusal=True)
+    if state == "closed":
+        fields = amending(roles_door.clock, "over", reason="done")
+        roles_door.done(
+            "olga", "/datasets/over/close", {**fields, "type": "close", "by": "olga"}, state
+        )
+    else:
+        claim = {"type": "pure", "epsilon": "101"}
+        body = request(roles_door.clock, dataset="over", claim=claim)
+        roles_door.done("ana", "/requests", body, "refused")
+    page = words(roles_door.see("ana", "/pages/datasets/over").text)
+    assert said in page
+    assert f"nothing more is granted: the dataset is {state}" in page
+    assert "You may still use 0 % of the budget" in page
+
+
+def test_the_answer_runs_nothing_and_is_kept_nowhere(lasting: PagedDoor) -> None:
+    answer = lasting.page("olga")
+    assert answer.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert " style=" not in answer.text
+    assert " on" + "click" not in answer.text

@@ -1,0 +1,135 @@
+"""The line over time is what the table beside it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accountant.views.why import Forecast, Why
+from accountant.views.why.told import Refusals
+from streams.index import UsageRow
+from streams.pages.spending import HEIGHT, WIDTH, lasting, note_of, spending
+from streams.pages.usage import by_analyst, by_key, refusals
+from tests.streams.pages.dataset.shown_views import dataset
+
+
+def row(key: str, spent: str, granted: int = 1, refused: int = 0) -> UsageRow:
+    return UsageRow(
+        dataset="census",
+        generation=1,
+        key=key,
+        granted=granted,
+        refused=refused,
+        unit="epsilon",
+        spent=spent,
+        sequence=1,
+        last_decided_at="2026-11-21T12:00:00.000Z",
+    )
+
+
+def test_a_step_for_each_day_of_which_something_was_spent() -> None:
+    days = [row("2026-11-03", "0.25"), row("2026-11-10", "0.5", 2, 1)]
+    told = spending(dataset(), days, "2026-11-10")
+    ends = [tuple(map(float, point.split(","))) for point in told.line.split()]
+    assert ends[0] == (0, HEIGHT)
+    assert ends[-1] == (WIDTH, HEIGHT * 0.25)
+    assert (WIDTH * 0.3, HEIGHT * 0.75) in ends, "by the end of the third of ten days"
+    assert [each.total for each in told.rows] == ["ε 0.75", "ε 0.25"]
+    assert told.rows[0].percent == "75 %"
+    assert told.title == "Spent of the budget, 1 Nov 2026 to 10 Nov 2026"
+    assert "75 % of the budget by the end of 10 Nov 2026" in told.about
+
+
+def test_nothing_asked_is_a_line_along_the_bottom() -> None:
+    told = spending(dataset(), [], "2026-11-01")
+    assert told.line == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT:.1f}"
+    assert told.about == "Nothing was asked yet."
+    assert len(told.marks) == 1
+
+
+def test_an_even_pace_leads_to_the_horizon() -> None:
+    view = dataset(horizon_ends_at="2026-11-21T09:30:00.000Z")
+    told = spending(view, [], "2026-11-10")
+    assert told.even == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT / 2:.1f}"
+    beyond = spending(view, [], "2026-12-31")
+    assert beyond.even.split()[-1].endswith(",0.0"), "the whole budget at the horizon, no further"
+
+
+def test_a_clock_that_was_reset_draws_nothing_outside() -> None:
+    told = spending(dataset(), [row("2026-10-30", "0.5"), row("2026-12-01", "9")], "2026-11-10")
+    for point in told.line.split():
+        x, y = map(float, point.split(","))
+        assert 0 <= x <= WIDTH
+        assert 0 <= y <= HEIGHT
+
+
+def test_the_table_is_of_the_latest_days() -> None:
+    days = [row(f"2026-{month:02}-{day:02}", "0.001") for month in (9, 10) for day in range(1, 31)]
+    told = spending(
+        dataset(opened_at="2026-09-01T00:00:00.000Z"), [*days, row("2026-11-01", "0")], "2026-11-21"
+    )
+    assert len(told.rows) == 60
+    assert told.left_out == 1
+
+
+def test_those_who_used_most_come_first_and_the_rest_together() -> None:
+    rows = [row(f"p{number:02}", f"0.{number:03}", 1, 2) for number in range(1, 26)]
+    told = by_key(dataset(), [*rows, row("", "0.9")], unnamed="(none given)")
+    assert [each.key for each in told.rows[:2]] == ["(none given)", "p25"]
+    assert len(told.rows) == 20
+    assert told.rest is not None
+    assert told.rest.key == "6 others together"
+    assert told.rest.spent == "ε 0.021"
+    assert told.rest.refused == 12
+
+
+def test_analysts_are_told_by_name() -> None:
+    (only,) = by_analyst(dataset(), [row("ana", "0.5", 3, 1).view()]).rows
+    assert (only.key, only.spent, only.bar.used, only.granted) == ("ana", "ε 0.5", "50 %", 3)
+
+
+def test_refusals_tell_of_which_limit_they_are() -> None:
+    told = why(
+        refusals=(
+            Refusals(reason="exhausted", level="team", refused=4),
+            Refusals(reason="exhausted", refused=2),
+            Refusals(reason="closed", refused=1),
+        )
+    )
+    first, second, third = refusals(told)
+    assert (first.title, first.times, first.width) == (
+        "Did not fit at a team's limit or pace",
+        4,
+        100,
+    )
+    assert second.meaning.startswith("It was more than what is left of the dataset's budget.")
+    assert (third.code, third.width) == ("closed", 25)
+    assert refusals(why()) == ()
+
+
+def test_a_forecast_is_told_with_its_range_or_why_there_is_none() -> None:
+    at = "2027-01-{}T00:00:00.000Z"
+    week = Forecast(
+        scope="all",
+        days=7,
+        spent="0.07",
+        per_day=0.01,
+        left="0.5",
+        runs_out_at=at.format("10"),
+        earliest=at.format("05"),
+    )
+    still = Forecast(scope="team", name="red", days=30, spent="0", per_day=0, left="0.1")
+    dark = Forecast(scope="analyst", name="ana", days=1, spent="0.01", per_day=0.01, note="no sum")
+    other = Forecast(scope="analyst", name="ben", days=1, spent="0.01", per_day=0.01)
+    rows = lasting(why(forecasts=(week, still, dark, other)), "ana")
+    assert [(row.whose, row.pace, row.runs_out, row.range) for row in rows] == [
+        ("All together", "the last 7 days", "10 Jan 2027", "5 Jan 2027 to never"),
+        ("Team red", "the last 30 days", "not at this pace", ""),
+        ("You", "the last day", "cannot be told", ""),
+    ]
+    assert note_of(rows) == "no sum"
+
+
+def why(**fields: Any) -> Why:
+    told = {"dataset": "census", "unit": "epsilon", "at": "2026-11-21T12:00:00.000Z"}
+    amounts = {"budget": "1", "spent": "0.5", "left": "0.5"}
+    return Why(**{**told, **amounts, "spent_ratio": 0.5, "state": "open", **fields})

@@ -1,0 +1,267 @@
+"""What is typed into a form makes the record that a client would make, or says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from accountant.errors import RequestInvalid
+from accountant.records.members import Member
+from streams.client.owned.records import prepare_limit, prepare_member
+from streams.pages.form_data import (
+    Typed,
+    filters,
+    limit_record,
+    member_record,
+    of_limit,
+    of_member,
+    percent,
+    refilled,
+    typed,
+    wrong,
+)
+from streams.pages.preview_form import claim_of
+from streams.pages.preview_form import typed as preview_typed
+from streams.pages.words import ratio_text
+from tests.streams.pages.dataset.shown_views import level, pace
+
+_ID = "0199a000-0000-7000-8000-000000000000"
+
+
+def member(*roles: str, **given: str) -> Typed:
+    ticked = {f"role_{role}": "yes" for role in roles}
+    return typed("member", {"request_id": _ID, **given, **ticked})
+
+
+def limit(**given: str) -> Typed:
+    return typed("limit", {"request_id": _ID, **given})
+
+
+def made(form: Typed, **how: Any) -> Any:
+    more = {"removes": False, "as_administrator": False} | how
+    return json.loads(member_record(form, "census", "olga", **more).body)
+
+
+def limited(form: Typed, *, removes: bool = False) -> Any:
+    return json.loads(limit_record(form, "census", "olga", removes=removes).body)
+
+
+def by_client(call: Any) -> Any:
+    return json.loads(call.body)
+
+
+def test_a_member_as_a_client_sends_it() -> None:
+    form = member("analyst", "owner", member=" ana ", team="red", reason="joins")
+    sent = prepare_member(
+        "census",
+        "ana",
+        roles=["owner", "analyst"],
+        team="red",
+        until=None,
+        as_administrator=True,
+        follows=None,
+        by="olga",
+        reason="joins",
+        request_id=_ID,
+    )
+    assert made(form, as_administrator=True) == by_client(sent)
+
+
+def test_a_day_begins_in_utc() -> None:
+    form = member("analyst", member="ana", until="2027-01-01")
+    assert made(form)["until"] == "2027-01-01T00:00:00.000Z"
+
+
+def test_a_removal_says_nothing_else() -> None:
+    form = member("analyst", member="ana", team="red", until="2027-01-01", reason="left")
+    record = made(form, removes=True)
+    assert record["roles"] == []
+    assert record["reason"] == "left"
+    assert "team" not in record
+    assert "until" not in record
+
+
+def test_a_limit_as_a_client_sends_it() -> None:
+    form = limit(
+        scope="team", name="red", part="12.5 %", pace_part="1", pace_days="30", reserved="5"
+    )
+    sent = prepare_limit(
+        "census",
+        "team",
+        "red",
+        part="0.125",
+        policy=None,
+        pace=("0.01", "P30D"),
+        reserved="0.05",
+        follows=None,
+        by="olga",
+        reason="",
+        request_id=_ID,
+    )
+    assert limited(form) == by_client(sent)
+
+
+def test_a_budget_of_its_own() -> None:
+    form = limit(scope="analyst", name="ana", filter="basic", epsilon="0.5")
+    assert limited(form)["policy"] == {"filter": "basic", "epsilon": "0.5"}
+
+
+def test_a_limit_that_is_lifted_says_nothing_else() -> None:
+    record = limited(limit(scope="team", name="red", part="20"), removes=True)
+    assert not {"part", "policy", "pace", "reserved"} & record.keys()
+
+
+def test_the_whole_dataset_has_no_name() -> None:
+    record = limited(limit(scope="dataset", pace_part="10", pace_days="1"))
+    assert "name" not in record
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"scope": "team", "name": "red"}, "part"),
+        ({"scope": "team", "name": "red", "filter": "basic"}, "part"),
+        ({"scope": "team", "name": "red", "part": "0"}, "part"),
+        ({"scope": "team", "name": "red", "part": "101"}, "part"),
+        ({"scope": "team", "name": "red", "part": "-1"}, "part"),
+        ({"scope": "team", "name": "red", "part": "a fifth"}, "part"),
+        ({"scope": "team", "name": "red", "part": "٢٠"}, "part"),
+        ({"scope": "team", "name": "", "part": "20"}, "name"),
+        ({"scope": "team", "name": "<script>", "part": "20"}, "name"),
+        ({"scope": "dataset", "name": "red", "pace_part": "1", "pace_days": "1"}, "name"),
+        ({"scope": "nobody", "name": "red", "part": "20"}, "scope"),
+        ({"scope": "team", "name": "red", "pace_part": "1"}, "pace_days"),
+        ({"scope": "team", "name": "red", "pace_part": "1", "pace_days": "1e9"}, "pace_days"),
+        ({"scope": "team", "name": "red", "pace_days": "1"}, "pace_part"),
+        ({"scope": "each", "name": "red", "reserved": "10"}, "reserved"),
+        ({"scope": "team", "name": "red", "part": "20", "epsilon": "1"}, "epsilon"),
+        ({"scope": "team", "name": "red", "epsilon": "-1"}, "epsilon"),
+        ({"scope": "team", "name": "red", "filter": "none", "epsilon": "1"}, "filter"),
+    ],
+)
+def test_what_is_wrong_with_a_limit_stands_beside_its_field(
+    given: dict[str, str], field: str
+) -> None:
+    form = limit(**given)
+    with pytest.raises(RequestInvalid) as found:
+        limited(form)
+    again = wrong(form, found.value)
+    assert list(again.errors) == [field]
+    assert again.values == form.values
+
+
+@pytest.mark.parametrize(
+    ("roles", "given", "field"),
+    [
+        ((), {"member": "ana"}, "roles"),
+        (("king",), {"member": "ana"}, "roles"),
+        (("analyst",), {"member": ""}, "member"),
+        (("analyst",), {"member": "x" * 101}, "member"),
+        (("analyst",), {"member": "ana", "team": "a/b"}, "team"),
+        (("analyst",), {"member": "ana", "until": "soon"}, "until"),
+        (("owner",), {"member": "ana", "until": "2027-01-01"}, "until"),
+        (("analyst",), {"member": "ana", "reason": "x" * 1_001}, "reason"),
+    ],
+)
+def test_what_is_wrong_with_a_member_stands_beside_its_field(
+    roles: tuple[str, ...], given: dict[str, str], field: str
+) -> None:
+    form = member(*roles, **given)
+    with pytest.raises(RequestInvalid) as found:
+        made(form)
+    assert list(wrong(form, found.value).errors) == [field]
+
+
+def test_a_broken_id_belongs_to_no_field() -> None:
+    form = member("analyst", member="ana")._replace(request_id="mine")
+    with pytest.raises(RequestInvalid) as found:
+        made(form)
+    assert list(wrong(form, found.value).errors) == [""]
+
+
+def test_a_form_of_what_holds_makes_the_same_again() -> None:
+    known = Member("ana", ("analyst",), "red", "2027-01-01T00:00:00.000Z")
+    form = of_member(_ID, known)
+    assert form.changes
+    assert form.values["until"] == "2027-01-01"
+    record = made(form)
+    assert (record["team"], record["until"]) == ("red", "2027-01-01T00:00:00.000Z")
+    held = level("team", "red", "0.05", pace=pace("0.1"))
+    again = limited(of_limit(_ID, held))
+    assert (again["part"], again["pace"]) == ("0.2", {"part": "0.1", "period": "P1D"})
+
+
+def test_a_form_says_what_it_cannot_say() -> None:
+    own = level("team", "red", policy={"filter": "basic", "epsilon": "1"})
+    assert not of_limit(_ID, own).errors
+    more = level("team", "red", policy={"filter": "renyi", "order": "8", "epsilon": "1"})
+    assert "takes its place" in of_limit(_ID, more).errors[""]
+    assert "basic" in filters()
+    assert "renyi" not in filters()
+
+
+def test_a_refused_record_fills_its_form_again() -> None:
+    form = limit(scope="team", name="red", part="20", pace_part="1", pace_days="7", reason="why")
+    body = limit_record(form, "census", "olga", removes=False).body
+    again = refilled("limit", body, "other")
+    assert again is not None
+    assert again.request_id == "other"
+    kept = {name: text for name, text in again.values.items() if text}
+    assert kept == {name: text for name, text in form.values.items() if text}
+    assert refilled("member", body, "other") is None
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ({"kind": "pure", "pure_epsilon": "0.1"}, "pure:0.1"),
+        ({"kind": "gaussian", "gaussian_sigma": "20", "gaussian_sensitivity": "1"}, ""),
+        ({"kind": "text", "text_claim": "10*gdp:0.01"}, "10*gdp:0.01"),
+        ({"kind": "zcdp", "zcdp_rho": "0.1", "times": "3"}, "3*zcdp:0.1"),
+    ],
+)
+def test_a_claim_as_it_is_typed(query: dict[str, str], text: str) -> None:
+    found = claim_of(preview_typed(query))[1]
+    assert found == text or not text
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"kind": "pure"}, "pure_epsilon"),
+        ({"kind": "pure", "pure_epsilon": "0.1,epsilon=2"}, "pure_epsilon"),
+        ({"kind": "pure", "pure_epsilon": "-1"}, "pure_epsilon"),
+        (
+            {"kind": "laplace", "laplace_scale": "1", "laplace_sensitivity": "x"},
+            "laplace_sensitivity",
+        ),
+        ({"kind": "text", "text_claim": "nothing"}, "text_claim"),
+        ({"kind": "pure", "pure_epsilon": "0.1", "times": "0"}, "times"),
+        ({"kind": "pure", "pure_epsilon": "0.1", "times": "many"}, "times"),
+    ],
+)
+def test_what_is_wrong_with_a_claim_names_its_input(query: dict[str, str], field: str) -> None:
+    with pytest.raises(RequestInvalid) as found:
+        claim_of(preview_typed(query))
+    assert found.value.field == field
+
+
+def test_an_unknown_kind_is_the_first() -> None:
+    assert preview_typed({"kind": "<script>"}).kind == "pure"
+
+
+@pytest.mark.parametrize("digits", [26, 27, 28, 34, 36])
+def test_a_percentage_is_never_rounded(digits: int) -> None:
+    typed_in = "99." + "9" * digits
+    record = limited(limit(scope="team", name="red", part=typed_in, reserved=typed_in))
+    assert record["part"] == record["reserved"] == "0.99" + "9" * digits
+    assert percent(record["part"]) == typed_in
+    assert ratio_text(record["part"]) == f"{typed_in} %"
+
+
+def test_to_save_a_limit_as_it_is_shown_changes_nothing() -> None:
+    part = "0.0" + "123456789" * 4
+    shown = of_limit(_ID, level(scope="team", name="red", part=part))
+    assert limited(limit(**shown.values))["part"] == part

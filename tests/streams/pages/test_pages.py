@@ -1,0 +1,108 @@
+"""What every page has: headers that let nothing else in, no script, errors as pages."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pytest
+from jinja2 import UndefinedError
+
+from streams.pages.numbers import short_down, short_up
+from streams.pages.render import environment
+from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.gateway.door import Door
+from tests.streams.pages.people import Person
+
+PAGES = ("/", "/sign-in", "/pages/nowhere", "/sign-out")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_lets_nothing_in_and_stays_nowhere(census: RolesDoor, path: str) -> None:
+    with Person(census) as person:
+        if path != "/sign-in":
+            person.sign_in(census.tokens["ana"])
+        page = person.look(path)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    policy = page.headers["content-security-policy"]
+    for rule in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
+        assert rule in policy
+    assert "unsafe" not in policy
+    assert "script-src" not in policy
+    assert page.headers["x-frame-options"] == "DENY"
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert page.headers["cache-control"] == "no-store"
+    assert page.headers["referrer-policy"] == "same-origin"
+    assert not re.search(r"<script|<style|\sstyle=|\son\w+=|http-equiv|https?://", page.text)
+
+
+def test_an_error_is_a_page_to_who_looks_and_a_problem_to_a_program(ana: Person) -> None:
+    page = ana.look("/pages/nowhere")
+    assert page.status_code == 404
+    assert "There is no such page" in page.text
+    problem = ana.look("/pages/nowhere", accept="application/json")
+    assert (problem.status_code, problem.json()["status"]) == (404, 404)
+
+
+def test_what_is_open_to_strangers_is_no_secret(anybody: Person) -> None:
+    page = anybody.look("/sign-in").text
+    assert "census" not in page
+    for address in re.findall(r'href="(/pages/static/[^"]+)"', page):
+        answer = anybody.look(address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert anybody.look("/pages/static/page.py").status_code == 303
+    assert anybody.look("/pages/static/../render.py").status_code in {303, 404}
+
+
+def test_no_value_of_any_template_acts() -> None:
+    made = environment.from_string("{{ text }}<b title='{{ text }}'>{{ text|upper }}</b>")
+    shown = made.render(text="<i>a\x1b\u202e\u2028</i>")
+    told = "&lt;i&gt;a\\u001b\\u202e\\u2028&lt;/i&gt;"
+    assert shown.startswith(f"{told}<b title='{told}'>")
+    assert shown.isprintable()
+
+
+def test_a_name_leads_to_the_dataset_s_page(door: Door) -> None:
+    door.open("a:b@c")
+    page = door.http.get("/").text
+    assert '<a href="/pages/datasets/a%3Ab%40c">a:b@c</a>' in page
+
+
+def test_what_is_spent_is_shown_as_a_bar_and_in_words(door: Door) -> None:
+    door.ask(claim={"type": "pure", "epsilon": "0.25"})
+    page = door.http.get("/").text
+    assert 'aria-label="25.00% of the budget is spent"' in page
+    assert '<rect class="fill" width="25.000" height="10"/>' in page
+    assert '<data value="0.75" title="0.75">0.75</data>' in page
+
+
+def test_templates_escape_and_know_every_name_that_they_use() -> None:
+    template = environment.from_string("{{ shown }}")
+    assert template.render(shown="<b>\"'&") == "&lt;b&gt;&#34;&#39;&amp;"
+    with pytest.raises(UndefinedError):
+        template.render()
+
+
+@pytest.mark.parametrize(
+    ("amount", "down", "up"),
+    [
+        ("0", "0", "0"),
+        ("1", "1", "1"),
+        ("100", "100", "100"),
+        ("0.33333333333", "0.3333", "0.3334"),
+        ("99.9999", "99.99", "100"),
+        ("12345.6", "12340", "12350"),
+        ("1e-9", "1e-9", "1e-9"),
+        ("0.00001234567", "0.00001234", "0.00001235"),
+        ("0.0000001234567", "1.234e-7", "1.235e-7"),
+        ("inf", "inf", "inf"),
+        ("none", "none", "none"),
+    ],
+)
+def test_a_short_amount_promises_no_more_than_the_whole_one(
+    amount: str, down: str, up: str
+) -> None:
+    assert (short_down(amount), short_up(amount)) == (down, up)
+    if amount[0].isdigit():
+        assert Decimal(down) <= Decimal(amount) <= Decimal(up)

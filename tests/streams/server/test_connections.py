@@ -1,0 +1,358 @@
+"""A server's connections: how many it keeps, and how long it waits for a request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import resource
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+from litestar import Litestar, Request, get, post
+from litestar.response import Stream
+
+from streams.server.connection_limits import REQUEST_S, BoundedServer, Room, room
+from tests.streams.auth.certificates import certificate
+from tests.streams.gateway.door import eventually
+
+pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
+
+HEAD = b"%s HTTP/1.1\r\nHost: here\r\n"
+REQUEST = HEAD % b"GET /at-once" + b"\r\n"
+REQUEST_S_HERE = 1.0  # a connection is looked at each second, so it may be nearly twice that
+PATIENCE_S = 20.0
+
+
+@get("/at-once")
+async def at_once() -> str:
+    return "done"
+
+
+@get("/slow")
+async def slow() -> str:
+    await asyncio.sleep(4 * REQUEST_S_HERE)
+    return "done"
+
+
+@get("/events")
+async def events() -> Stream:
+    async def beats() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"beat\n"
+            await asyncio.sleep(REQUEST_S_HERE)
+
+    return Stream(beats())
+
+
+LARGE = 20_000_000
+
+
+@get("/large")
+async def large() -> bytes:
+    return b"." * LARGE
+
+
+@post("/body", status_code=200)
+async def body(request: Request[Any, Any, Any]) -> str:
+    return f"{len(await request.body())} bytes"
+
+
+@contextlib.asynccontextmanager
+async def served(**bounds: Any) -> AsyncIterator[int]:
+    """Serve on a free port; the log has no error in the end."""
+    app = Litestar([at_once, slow, events, large, body], openapi_config=None)
+    bounds = {"request_s": REQUEST_S_HERE, **bounds}
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = BoundedServer(app, timeout_graceful_shutdown=1, **bounds)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        while not server.started:  # noqa: ASYNC110 (uvicorn has no event for it)
+            await asyncio.sleep(0.01)
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        await serving
+
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@contextlib.asynccontextmanager
+async def connected(port: int, source: str = "127.0.0.1") -> AsyncIterator[Connection]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def ended(reader: asyncio.StreamReader) -> float:
+    """Return the seconds until the server ended a connection without another byte."""
+    started = time.monotonic()
+    async with asyncio.timeout(PATIENCE_S):
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+    return time.monotonic() - started
+
+
+async def answered(connection: Connection, request: bytes = REQUEST) -> bytes:
+    """Return the body that answers a request."""
+    reader, writer = connection
+    writer.write(request)
+    async with asyncio.timeout(PATIENCE_S):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        return await reader.readexactly(length)
+
+
+async def another_is_answered(port: int) -> None:
+    """Connect until there is room for one more, and ask."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            async with connected(port) as connection:
+                with contextlib.suppress(asyncio.IncompleteReadError, ConnectionResetError):
+                    assert await answered(connection) == b"done"
+                    return
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /at-",
+        HEAD % b"GET /at-once" + b"X-More: ",
+        HEAD % b"POST /body" + b"Content-Length: 9\r\n\r\nhalf",
+        # Its answer needs no body, but the connection cannot be used before it has come.
+        HEAD % b"POST /nowhere" + b"Content-Length: 9\r\n\r\nhalf",
+    ],
+    ids=["silent", "half a line", "half a head", "half a body", "half a body nobody reads"],
+)
+async def test_a_connection_that_sends_no_whole_request_ends(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served() as port, connected(port) as (reader, writer):
+        writer.write(sent)
+        if b"nowhere" in sent:
+            assert b" 404 " in await reader.readuntil(b"\r\n")
+            async with asyncio.timeout(PATIENCE_S):
+                await reader.read()
+        else:
+            assert await ended(reader) >= REQUEST_S_HERE
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_so_does_one_that_stops_in_the_middle_of_its_second_request() -> None:
+    async with served() as port, connected(port) as connection:
+        assert await answered(connection) == b"done"
+        connection[1].write(b"GET /at-")
+        await ended(connection[0])
+
+
+async def test_one_that_asks_again_and_again_stays() -> None:
+    async with served() as port, connected(port) as connection:
+        until = time.monotonic() + 5 * REQUEST_S_HERE
+        while time.monotonic() < until:
+            assert await answered(connection) == b"done"
+            await asyncio.sleep(REQUEST_S_HERE / 4)
+
+
+async def test_an_answer_may_take_longer_than_its_request() -> None:
+    async with served() as port, connected(port) as connection, connected(port) as stream:
+        stream[1].write(HEAD % b"GET /events" + b"\r\n")
+        assert await answered(connection, HEAD % b"GET /slow" + b"\r\n") == b"done"
+        assert await answered(connection) == b"done"
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await stream[0].readuntil(b"0\r\n\r\n")).count(b"beat") == 5
+
+
+async def test_a_body_that_comes_in_pieces_in_time_is_answered() -> None:
+    async with served(request_s=30.0) as port, connected(port) as connection:
+        connection[1].write(HEAD % b"POST /body" + b"Content-Length: 9\r\n\r\nhalf")
+        await asyncio.sleep(2.0)
+        assert await answered(connection, b"again") == b"9 bytes"
+
+
+async def test_connections_beyond_the_most_end_at_once_and_the_others_stay() -> None:
+    proxies = [ipaddress.ip_network("127.0.0.1")]  # which has no share, so that all count alike
+    bounds = {"most": 3, "proxies": proxies, "request_s": 30.0}
+    async with served(**bounds) as port, contextlib.AsyncExitStack() as opened:
+        kept = [await opened.enter_async_context(connected(port)) for _ in range(3)]
+        for connection in kept:
+            assert await answered(connection) == b"done"
+        for _ in range(5):
+            async with connected(port) as (reader, _writer):
+                assert await ended(reader) < 10.0
+        for connection in kept:
+            assert await answered(connection) == b"done"
+        kept[0][1].close()
+        await kept[0][1].wait_closed()
+        await another_is_answered(port)
+
+
+async def test_half_sent_headers_of_one_peer_keep_nobody_out() -> None:
+    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+        # One that is being answered, from the same address as what follows.
+        stream = await opened.enter_async_context(connected(port))
+        stream[1].write(HEAD % b"GET /events" + b"\r\n")
+        halves = []
+        for _ in range(150):
+            half = await opened.enter_async_context(connected(port))
+            half[1].write(b"GET /at-")
+            halves.append(half)
+        async with connected(port) as honest:
+            assert await answered(honest) == b"done"
+            assert await answered(honest) == b"done"
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await stream[0].readuntil(b"0\r\n\r\n")).count(b"beat") == 5
+        ends = [reader.at_eof() or reader.exception() is not None for reader, _ in halves]
+        assert ends[0]
+        assert 0 < ends.count(False) <= 30  # the newest of them
+
+
+async def test_idle_connections_give_way_to_new_ones_that_ask() -> None:
+    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+        for number in range(30):  # three quarters, of six addresses with all of their share
+            source = f"127.0.0.{1 + number % 6}"
+            idle = await opened.enter_async_context(connected(port, source))
+            assert await answered(idle) == b"done"
+        news = [await opened.enter_async_context(connected(port)) for _ in range(4)]
+        assert await asyncio.gather(*map(answered, news)) == [b"done"] * 4
+
+
+async def test_an_address_with_many_idle_connections_is_answered_on_a_new_one() -> None:
+    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+        for _ in range(45):
+            connection = await opened.enter_async_context(connected(port))
+            assert await answered(connection) == b"done"
+
+
+async def test_a_client_that_ignores_the_end_of_tls_does_not_end_the_server(tmp_path: Path) -> None:
+    files = certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(files.certificate, files.key)
+    trusting = ssl._create_unverified_context()
+
+    async def ask(port: int) -> Connection:
+        connection = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+        assert await answered(connection) == b"done"
+        return connection
+
+    async with served(tls=tls) as port:
+        _, silent = await ask(port)
+        cast("asyncio.Transport", silent.transport).pause_reading()
+        await asyncio.sleep(5 * REQUEST_S_HERE)  # closed by two timers, and looked at again
+        _, other = await ask(port)
+        other.close()
+        silent.transport.abort()
+
+
+async def test_connections_are_told_how_long_they_may_be_idle() -> None:
+    async with served(request_s=10.0) as port, connected(port) as (reader, writer):
+        writer.write(REQUEST)
+        assert b"keep-alive: timeout=9" in (await reader.readuntil(b"\r\n\r\n")).lower()
+
+
+@pytest.mark.parametrize("asked", [1, 3])
+async def test_a_client_that_takes_no_answer_gives_its_place_to_another(asked: int) -> None:
+    async with served(most=1, unread_s=REQUEST_S_HERE) as port:
+        silent = socket.create_connection(("127.0.0.1", port))
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        silent.setblocking(False)
+        loop = asyncio.get_running_loop()
+        sending = asyncio.create_task(
+            loop.sock_sendall(silent, (HEAD % b"GET /large" + b"\r\n") * asked)
+        )
+        await asyncio.sleep(REQUEST_S_HERE / 2)
+        try:
+            await another_is_answered(port)
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
+            silent.close()
+
+
+async def test_one_that_takes_its_answer_slowly_gets_all_of_it() -> None:
+    async with served(unread_s=2 * REQUEST_S_HERE) as port, connected(port) as (reader, writer):
+        started = time.monotonic()
+        writer.write(HEAD % b"GET /large" + b"\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        left = LARGE
+        while left:
+            left -= len(await reader.readexactly(min(left, LARGE // 50)))
+            await asyncio.sleep(REQUEST_S_HERE / 10)
+        assert time.monotonic() - started > 4 * REQUEST_S_HERE
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (100, Room(62, 2)),
+        (1024, Room(640, 60)),
+        (1 << 20, Room(1280, 124)),
+        (resource.RLIM_INFINITY, Room(1280, 124)),
+    ],
+)
+def test_connections_never_take_all_files(files: int, found: Room) -> None:
+    assert room(files) == found
+
+
+@contextlib.contextmanager
+def _a_ledger_with_few_files(directory: Path) -> Iterator[str]:
+    """Run `accountant serve` in a process that may have 256 files; its log is beside the ledger."""
+    command = f'ulimit -n 256; exec "{sys.executable}" -m streams.cli serve --port 0'
+    environment = {**os.environ, "ACCOUNTANT_URL": f"sqlite:///{directory}/ledger.db"}
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["sh", "-c", command], stdout=log, stderr=subprocess.STDOUT, env=environment
+        )
+    try:
+        until = time.monotonic() + 60
+        while "listening at " not in (said := (directory / "log").read_text()):
+            assert time.monotonic() < until, said
+            time.sleep(0.1)
+        yield said.partition("listening at ")[2].split()[0]
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _is_healthy(client: httpx.Client) -> bool:
+    """Ask, and once more where the idle connection gave way to new ones of the same address."""
+    try:
+        return client.get("/healthz").status_code == 200
+    except httpx.TransportError:
+        return client.get("/healthz").status_code == 200
+
+
+def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(_a_ledger_with_few_files(tmp_path))
+        known = stack.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=20))
+        assert known.get("/healthz").status_code == 200
+        address = httpx.URL(url)
+        for number in range(400):
+            silent = stack.enter_context(socket.socket())
+            silent.setblocking(False)  # else each waits a second where the queue is full
+            silent.connect_ex((address.host, address.port))
+            if number % 10 == 0:
+                assert _is_healthy(known)
+        until = time.monotonic() + 6 * REQUEST_S
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"{url}/readyz", trust_env=False, timeout=5).status_code == 200:
+                    break
+            assert time.monotonic() < until
+            time.sleep(0.5)
+        eventually(lambda: "connections_turned_away" in (tmp_path / "log").read_text())
+    log = (tmp_path / "log").read_text()
+    assert "out of system resource" not in log
+    assert len(log) < 10_000

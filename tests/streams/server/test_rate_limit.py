@@ -1,0 +1,268 @@
+"""How many requests one address may send: who is counted, what a refused one is told."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from streams.client import Accountant
+from streams.clock import SystemClock
+from streams.errors import Refused
+from streams.server import rate_limit
+from streams.server.rate_limit import AT_ONCE, Limit, address_of
+from streams.settings import Settings, load
+from tests.streams.gateway.door import Door, TestClock, request
+
+FORWARDED = "X-Forwarded-For"
+ONE, OTHER = "203.0.113.7", "203.0.113.8"
+
+
+def admitted(limit: Limit, key: str, times: int) -> int:
+    return sum(rate_limit.wait(key) == 0 for _ in range(times))
+
+
+def test_an_address_may_send_ten_seconds_worth_at_once_and_then_its_share() -> None:
+    clock = TestClock()
+    limit = Limit(5, clock.monotonic)
+    assert admitted(limit, "a", 100) == 5 * AT_ONCE
+    assert rate_limit.wait("a") == pytest.approx(0.2)
+    clock.pass_(seconds=1)
+    assert admitted(limit, "a", 100) == 5
+    assert admitted(limit, "b", 100) == 5 * AT_ONCE  # whatever another has sent
+    clock.pass_(seconds=1_000)
+    assert admitted(limit, "a", 100) == 5 * AT_ONCE
+
+
+def test_a_small_share_admits_one_at_a_time() -> None:
+    clock = TestClock()
+    limit = Limit(0.01, clock.monotonic)
+    assert admitted(limit, "a", 3) == 1
+    assert rate_limit.wait("a") == pytest.approx(100)
+    clock.pass_(seconds=101)
+    assert admitted(limit, "a", 3) == 1
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    limited = Limit(0.01, TestClock().monotonic)
+    for number in range(rate_limit.MOST_ADDRESSES + 100):
+        limited.wait(str(number))
+        limited.wait("busy")
+    assert len(limited) == rate_limit.MOST_ADDRESSES
+    assert limited.wait("busy") > 0  # the one longest silent is forgotten first
+    assert limited.wait("0") == 0
+
+
+def of(peer: str | None, by: str | None, **headers: str) -> str | None:
+    named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    scope: Any = {"client": None if peer is None else (peer, 1), "headers": named}
+    return address_of(scope, by)
+
+
+def test_who_is_counted_where_nothing_is_said() -> None:
+    assert of(ONE, None) == ONE
+    assert of("127.0.0.1", None) is None
+    assert of("::1", None) is None
+    assert of(None, None) is None  # a socket of this machine
+    for header in ("x_forwarded_for", "forwarded", "x_real_ip"):
+        assert of(ONE, None, **{header: OTHER}) is None
+    assert of("::ffff:203.0.113.7", None) == ONE
+    assert of("2001:db8:1:2:3::4", None) == of("2001:db8:1:2:ffff::1", None) == "2001:db8:1:2::/64"
+
+
+def test_who_is_counted_by_the_peer_alone() -> None:
+    assert of(ONE, "peer", x_forwarded_for=OTHER) == ONE
+    assert of("127.0.0.1", "peer", x_forwarded_for=OTHER) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"),
+    [
+        (OTHER, OTHER),
+        (f"198.51.100.1, {OTHER}", OTHER),  # what stands before it the client may have written
+        (f"{OTHER}:4711", OTHER),
+        ("[2001:db8::1]:80", "2001:db8::/64"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("unknown", ONE),
+        ("", ONE),
+        ("127.0.0.1", ONE),
+        ("\xff", ONE),
+    ],
+)
+def test_who_is_counted_by_a_trusted_header(told: str, counted: str) -> None:
+    assert of(ONE, FORWARDED, x_forwarded_for=told) == counted
+    assert of(ONE, FORWARDED, x_real_ip=told) == ONE
+
+
+def test_the_last_of_several_headers_is_the_proxys() -> None:
+    headers = [(b"x-forwarded-for", b"198.51.100.1"), (b"x-forwarded-for", OTHER.encode())]
+    scope: Any = {"client": (ONE, 1), "headers": headers}
+    assert address_of(scope, FORWARDED) == OTHER
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[Door]:
+    """A door behind a proxy, with one request an address, and another after 100 seconds."""
+    settings = Settings(port=0, limit_per_second=0.01, limit_by=FORWARDED)
+    with Door(tmp_path / "ledger.db", TestClock(), settings) as door:
+        yield door
+
+
+def test_too_many_are_told_and_nothing_is_decided(door: Door) -> None:
+    door.open()
+    before = door.last_sequence()
+    body = request(door.clock)
+    assert door.post("/requests", body, X_Forwarded_For=ONE).json()["granted"] is True
+    refused = door.post("/requests", request(door.clock), X_Forwarded_For=ONE)
+    assert refused.status_code == 429
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert 0 < int(refused.headers["retry-after"]) <= 100
+    told = refused.json()
+    assert (told["error"], told["status"]) == ("too_many_requests", 429)
+    assert told["message"] == told["detail"]
+    assert door.last_sequence() == before + 1
+    assert door.post("/requests", request(door.clock), X_Forwarded_For=OTHER).status_code == 200
+    spoofed = door.post("/requests", body, X_Forwarded_For=f"{OTHER}9, {ONE}")
+    assert spoofed.status_code == 429
+    assert door.metric("privacy_http_limited_requests_total") == "2.0"
+
+
+def test_a_preview_counts_as_a_request(door: Door) -> None:
+    door.open()
+    body = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person"}
+    body["neighbours"] = "add_remove"
+    answers = [door.post("/datasets/census/preview", body, X_Forwarded_For=ONE) for _ in range(2)]
+    assert [each.status_code for each in answers] == [200, 429]
+    assert door.post("/requests", request(door.clock), X_Forwarded_For=ONE).status_code == 429
+
+
+def test_a_body_of_a_refused_request_is_not_waited_for(door: Door) -> None:
+    headers = {"X-Forwarded-For": ONE, "content-type": "application/json"}
+    door.http.get("/datasets", headers=headers)
+    host, port = door.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as sent:
+        sent.sendall(
+            b"POST /requests HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: "
+            + ONE.encode()
+            + b"\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        )
+        assert sent.recv(4096).startswith(b"HTTP/1.1 429 ")
+
+
+def test_every_path_is_limited_but_those_of_supervisors(door: Door) -> None:
+    headers = {"X-Forwarded-For": ONE}
+    assert door.http.get("/nothing", headers=headers).status_code == 404
+    for path in (
+        "/",
+        "/sign-in",
+        "/datasets",
+        "/events",
+        "/metrics",
+        "/schema/openapi.json",
+        "/nothing",
+    ):
+        assert door.http.get(path, headers=headers).status_code == 429
+        head = door.http.head(path, headers=headers)
+        assert (head.status_code, head.content) == (429, b"")
+    for path in ("/healthz", "/readyz"):
+        for _ in range(3):
+            assert door.http.get(path, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(port=0, limit_per_second=0.01),
+        Settings(port=0, limit_per_second=0, limit_by="peer"),
+    ],
+)
+def test_on_this_machine_alone_and_without_a_number_nothing_is_limited(
+    tmp_path: Path, settings: Settings
+) -> None:
+    with Door(tmp_path / "ledger.db", TestClock(), settings) as door:
+        for _ in range(5):
+            for headers in ({}, {FORWARDED: ONE}):
+                assert door.http.get("/datasets", headers=headers).status_code == 200
+        assert door.metric("privacy_http_limited_requests_total") in {None, "0.0"}
+
+
+@pytest.fixture
+def proxied(tmp_path: Path) -> Iterator[tuple[str, Door]]:
+    """The address of a proxy before a door that admits ten requests, and one a second after."""
+    settings = Settings(port=0, limit_per_second=1, limit_by=FORWARDED)
+
+    class Proxy(BaseHTTPRequestHandler):
+        def _pass_on(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            headers = {**self.headers, "Host": "localhost", FORWARDED: ONE}
+            url = door.url + self.path
+            answer = httpx.request(self.command, url, headers=headers, content=body, timeout=30)
+            self.send_response(answer.status_code)
+            for name in ("content-type", "retry-after", "content-length"):
+                if name in answer.headers:
+                    self.send_header(name, answer.headers[name])
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        do_GET = do_POST = _pass_on  # noqa: N815 (the library's names)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with Door(tmp_path / "ledger.db", SystemClock(), settings) as door:
+        door.open()
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", door
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_client_waits_as_long_as_it_is_told_and_sends_the_same_bytes_again(
+    proxied: tuple[str, Door],
+) -> None:
+    url, door = proxied
+    with Accountant(url) as ledger:
+        replies = [
+            ledger.ask("census", "pure:0.01", analyst="ana", unit="person", neighbours="add_remove")
+            for _ in range(13)
+        ]
+    assert all(reply.granted for reply in replies)
+    refused = float(door.metric("privacy_http_limited_requests_total") or 0)
+    assert 1 <= refused <= 4  # one for each request above ten, not one for each short pause
+    assert [reply.left["epsilon"] for reply in replies][-1] == 1 - 13 * replies[0].cost["epsilon"]
+
+
+@pytest.mark.parametrize("value", ["X Forwarded", "", "a:b", "Forwarded", "x" * 101, "Ünter"])
+def test_a_header_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNTANT_LIMIT_BY", value)
+    with pytest.raises(Refused, match="ACCOUNTANT_LIMIT_BY"):
+        load()
+
+
+@pytest.mark.parametrize("value", ["-1", "1e-300", "0.0009", "nan", "inf", "100001"])
+def test_a_limit_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNTANT_LIMIT_PER_SECOND", value)
+    with pytest.raises(Refused, match="ACCOUNTANT_LIMIT_PER_SECOND"):
+        load()
+
+
+def test_the_document_names_the_limit_where_there_is_one(door: Door) -> None:
+    paths = door.http.get("/schema/openapi.json").json()["paths"]
+    operations = [each for item in paths.values() for each in item.values()]
+    assert len(operations) > 10
+    for operation in operations:
+        answer = operation["responses"].get("429")
+        if operation["operationId"] in {"healthz", "readyz"}:
+            assert answer is None
+        else:
+            assert answer["headers"]["Retry-After"]["required"] is True
+            assert [*answer["content"]] == ["application/problem+json"]

@@ -1,0 +1,245 @@
+"""Requests as bytes, to a real server: none is read in two ways, and addresses are read in all."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+
+import h11
+import pytest
+
+from streams.server.connection_limits import MOST_HEAD
+from streams.server.strict_http import StrictConnection
+from tests.streams.gateway.door import Door, TestClock
+
+AHEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BEHIND = AHEAD[:-2] + b"Connection: close\r\n\r\n"
+"""What a proxy that reads otherwise takes for somebody else's request; the last in any case."""
+CHUNKED = b"Transfer-Encoding: chunked"
+LENGTH = b"Content-Length: 4"
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    with Door(tmp_path_factory.mktemp("raw") / "ledger.db", TestClock()) as made:
+        yield made
+
+
+def exchanged(door: Door, *pieces: bytes) -> bytes:
+    """Return all that a connection answers until the server ends it."""
+    host, _, port = door.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        said = b""
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+            while piece := connection.recv(65_536):
+                said += piece
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+        return said
+
+
+def statuses(said: bytes) -> list[int]:
+    return [int(each) for each in re.findall(rb"HTTP/1\.1 (\d{3}) ", said)]
+
+
+def post(*headers: bytes, body: bytes = b"0\r\n\r\n", version: bytes = b"1.1") -> bytes:
+    head = [b"POST /requests HTTP/" + version, b"Host: localhost", *headers]
+    return b"\r\n".join(head) + b"\r\n\r\n" + body
+
+
+AMBIGUOUS = {
+    "length and chunked": post(LENGTH, CHUNKED),
+    "chunked and length": post(CHUNKED, LENGTH),
+    "in other letters": post(b"cOnTeNt-LeNgTh: 4", b"TRANSFER-ENCODING: Chunked"),
+    "with a length of nothing": post(b"Content-Length: 0", CHUNKED),
+    "with the right length": post(b"Content-Length: 5", CHUNKED),
+    "with one between": post(LENGTH, b"Accept: */*", CHUNKED),
+    "for GET": post(LENGTH, CHUNKED).replace(b"POST", b"GET"),
+    "for HEAD": post(LENGTH, CHUNKED).replace(b"POST", b"HEAD"),
+    "two equal lengths": post(LENGTH, LENGTH, body=b"abcd"),
+    "equal lengths in a list": post(b"Content-Length: 4, 4", body=b"abcd"),
+    "two lengths": post(LENGTH, b"Content-Length: 5", body=b"abcd"),
+    "two lengths in a list": post(b"Content-Length: 4, 5", body=b"abcd"),
+    "length with a sign": post(b"Content-Length: +4", body=b"abcd"),
+    "negative length": post(b"Content-Length: -4", body=b"abcd"),
+    "length in hexadecimal": post(b"Content-Length: 0x4", body=b"abcd"),
+    "length with an underscore": post(b"Content-Length: 0_4", body=b"abcd"),
+    "length of no digits": post(b"Content-Length: \xb2", body=b"abcd"),
+    "empty length": post(b"Content-Length:", body=b""),
+    "very long length": post(b"Content-Length: " + b"0" * 30 + b"4", body=b"abcd"),
+    "space before the colon": post(b"Content-Length : 4", body=b"abcd"),
+    "space before the other colon": post(b"Transfer-Encoding : chunked"),
+    "chunked twice": post(CHUNKED, CHUNKED),
+    "chunked twice in a list": post(b"Transfer-Encoding: chunked, chunked"),
+    "another coding": post(b"Transfer-Encoding: gzip, chunked"),
+    "an unknown coding": post(b"Transfer-Encoding: xchunked"),
+    "identity": post(b"Transfer-Encoding: identity", LENGTH, body=b"abcd"),
+    "a coding in quotes": post(b'Transfer-Encoding: "chunked"'),
+    "a coding behind a tab": post(b"Transfer-Encoding: \x0bchunked"),
+    "chunked in HTTP/1.0": post(CHUNKED, version=b"1.0"),
+    "folded coding": post(b"Transfer-Encoding:\r\n chunked"),
+    "folded coding beside a length": post(LENGTH, b"Transfer-Encoding:\r\n\tchunked"),
+    "folded length": post(b"Content-Length:\r\n 4", body=b"abcd"),
+    "a coding that seems folded": post(b"X-Other: a\r\n Transfer-Encoding: chunked", LENGTH),
+    "a length that seems folded": post(b"X-Other: a\r\n Content-Length: 4"),
+    "folded with a bare line feed": post(b"X-Other: a\n Content-Length: 4"),
+    "first header folded": post(b"Accept: a").replace(b"\r\nHost", b"\r\n Host"),
+    "a second request behind two bare line feeds": BEHIND[:-2] + b"X-Other: a\n\n",
+    "headers ended by a bare line feed and CRLF": BEHIND[:-2] + b"X-Other: a\n\r\n",
+    "headers ended by a bare line feed": BEHIND[:-2] + b"\n",
+    "request line ended by a bare line feed": BEHIND.replace(b"1.1\r\n", b"1.1\n"),
+    "two headers divided by a bare line feed": BEHIND[:-2] + b"X-Other: a\nX-More: b\r\n\r\n",
+    "nothing but bare line feeds": BEHIND.replace(b"\r\n", b"\n"),
+    "a bare line feed before the request": b"\n" + BEHIND,
+    "trailers ended by bare line feeds": post(CHUNKED, body=b"0\r\nX-Other: a\n\n"),
+    "no trailers and a bare line feed": post(CHUNKED, body=b"0\r\n\n"),
+    "bare carriage return": post(b"X-Other: a\rContent-Length: 4"),
+    "zero byte": post(b"X-Other: a\x00", LENGTH, body=b"abcd"),
+    "no colon": post(b"Content-Length 4"),
+    "two hosts": post(b"Host: localhost", LENGTH, body=b"abcd"),
+    "a chunk's length with a sign": post(CHUNKED, body=b"+4\r\nabcd\r\n0\r\n\r\n"),
+    "a chunk's length with 0x": post(CHUNKED, body=b"0x4\r\nabcd\r\n0\r\n\r\n"),
+    "a chunk of another length": post(CHUNKED, body=b"3\r\nabcd\r\n0\r\n\r\n"),
+    "a target with a user": BEHIND.replace(b"/healthz", b"http://ana@localhost/healthz"),
+    **{
+        f"host {host!r}": BEHIND.replace(b"Host: localhost", b"Host: " + host)
+        for host in (
+            b"127.0.0.1/evil",
+            b"localhost#.evil.example",
+            b"localhost?a",
+            b"localhost\\@evil.example",
+            b"ana@localhost",
+            b"localhost, evil.example",
+            b"localhost evil.example",
+            b"localhost:80:80",
+            b"evil.example:localhost",
+            b"http://localhost",
+            b"[::1",
+            b"[::1]evil",
+            b"::1",
+            b"\xff",
+        )
+    },
+    "a target without a host": BEHIND.replace(b"/healthz", b"http:///healthz"),
+}
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_what_can_be_read_in_two_ways_is_refused_once_and_ends_the_connection(
+    door: Door, case: str
+) -> None:
+    said = exchanged(door, AMBIGUOUS[case] + BEHIND)
+    assert statuses(said) == [400], said
+    assert b"connection: close" in said.lower()
+    assert b'"error":"malformed_request"' in said
+
+
+def test_what_comes_behind_a_refused_request_in_another_piece_is_not_read(door: Door) -> None:
+    # The answer itself may be lost: a connection that is closed with something unread is reset.
+    said = exchanged(door, AMBIGUOUS["length and chunked"], BEHIND, BEHIND)
+    assert statuses(said) in ([400], []), said
+
+
+def test_a_bad_request_behind_a_good_one_is_refused_after_its_answer(door: Door) -> None:
+    said = exchanged(door, AHEAD + AMBIGUOUS["chunked and length"] + BEHIND)
+    assert statuses(said) == [200, 400]
+
+
+def headed(length: int) -> bytes:
+    """Return a request whose line and headers have so many bytes."""
+    head = BEHIND[:-2] + b"X-Other: "
+    return head + b"x" * (length - len(head) - 4) + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize("length", [MOST_HEAD + 1, 70_000, 130_000, 200_000, 1_000_000])
+@pytest.mark.parametrize("pieces", [1, 2, 50])
+def test_headers_that_are_too_long_are_told_so_however_they_arrive(
+    length: int, pieces: int
+) -> None:
+    connection = StrictConnection(MOST_HEAD)
+    request, step = headed(length), -(-length // pieces)
+    with pytest.raises(h11.RemoteProtocolError):  # noqa: PT012 (any piece may be the one)
+        for at in range(0, length, step):
+            connection.receive_data(request[at : at + step])
+            assert connection.next_event() is h11.NEED_DATA
+    assert connection.is_too_long
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
+def test_headers_of_just_the_most_are_served_and_a_byte_more_is_not(door: Door, end: bytes) -> None:
+    assert statuses(exchanged(door, headed(MOST_HEAD))) == [200]
+    said = exchanged(door, headed(MOST_HEAD + 1 + len(end)).removesuffix(end))
+    assert statuses(said) == [431]
+    assert b"longer than 65536 bytes" in said
+
+
+def test_trailers_that_are_too_long_are_refused(door: Door) -> None:
+    trailer = b"0\r\nX-Other: " + b"x" * MOST_HEAD + b"\r\n\r\n"
+    assert statuses(exchanged(door, post(CHUNKED, body=trailer) + BEHIND)) == [431]
+
+
+def test_one_length_and_chunks_alone_are_served(door: Door) -> None:
+    for sound in (post(LENGTH, body=b"abcd"), post(CHUNKED, body=b"4\r\nabcd\r\n0\r\n\r\n")):
+        said = exchanged(door, sound + BEHIND)
+        assert statuses(said) == [415, 200]  # no kind of body is named, and the connection goes on
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://{host}/healthz",
+        "HTTP://{host}/healthz",
+        "https://localhost/healthz",
+        "http://LOCALHOST:1/healthz",
+        "http://[::1]/healthz?x=http://elsewhere/",
+    ],
+)
+def test_a_target_that_is_an_address_is_served(door: Door, target: str) -> None:
+    address = target.format(host=door.url.removeprefix("http://")).encode()
+    assert statuses(exchanged(door, BEHIND.replace(b"/healthz", address))) == [200]
+
+
+def test_the_address_of_a_target_goes_before_host(door: Door) -> None:
+    named = BEHIND.replace(b"/healthz", b"http://evil.example/healthz")
+    assert statuses(exchanged(door, named)) == [421]
+    named = BEHIND.replace(b"/healthz", b"http://localhost/healthz")
+    assert statuses(exchanged(door, named.replace(b"Host: localhost", b"Host: evil"))) == [200]
+    root = BEHIND.replace(b"/healthz", b"http://localhost")
+    assert statuses(exchanged(door, root)) == [200]
+    assert statuses(exchanged(door, root.replace(b"localhost ", b"localhost?a=1 "))) == [200]
+
+
+@pytest.mark.parametrize("target", [b"*", b"localhost:80", b"ftp://localhost/healthz", b"healthz"])
+@pytest.mark.parametrize("method", [b"OPTIONS", b"CONNECT", b"GET"])
+def test_other_forms_of_a_target_are_refused(door: Door, method: bytes, target: bytes) -> None:
+    said = exchanged(door, BEHIND.replace(b"GET /healthz", method + b" " + target))
+    assert statuses(said)[0] in {400, 404, 405}
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"LOCALHOST", 200),
+        (b"LocalHost:8000", 200),
+        (b"localhost.", 200),
+        (b"LOCALHOST.:80", 200),
+        (b"localhost:", 200),
+        (b"127.0.0.1", 200),
+        (b"127.0.0.1:", 200),
+        (b"127.255.0.1:8000", 200),
+        (b"[::1]", 200),
+        (b"[::1]:8000", 200),
+        (b"[0:0:0:0:0:0:0:1]:8000", 200),
+        (b"localhost..", 421),
+        (b"localhost.evil.example", 421),
+        (b"evil-localhost", 421),
+        (b"127.0.0.1.evil.example:8000", 421),
+        (b"", 421),
+    ],
+)
+def test_this_machine_may_be_called_in_any_letters(door: Door, host: bytes, status: int) -> None:
+    said = exchanged(door, BEHIND.replace(b"Host: localhost", b"Host: " + host))
+    assert statuses(said) == [status]

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from streams.embedded.file_lock import FileLock
+from streams.errors import Refused
+from streams.server.serve import address_of, bind, serve, serve_kafka
+from streams.settings import Settings
+
+
+def test_it_listens_to_this_machine_alone_and_says_where() -> None:
+    with bind(Settings(port=0)) as bound:
+        assert bound.getsockname()[0] == "127.0.0.1"
+        assert address_of(bound) == f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+def test_answers_do_not_wait_for_more_bytes() -> None:
+    # asyncio turns Nagle's algorithm off only for sockets that say they are TCP.
+    with bind(Settings(port=0)) as bound:
+        assert bound.proto == socket.IPPROTO_TCP
+
+
+def test_a_port_that_is_taken_is_a_refused_start() -> None:
+    with bind(Settings(port=0)) as bound:
+        bound.listen()
+        with pytest.raises(Refused, match="ACCOUNTANT_PORT") as refused:
+            bind(Settings(port=bound.getsockname()[1]))
+        assert "--port" in str(refused.value)
+        assert "--bind" in str(refused.value)
+
+
+def test_each_command_needs_its_own_kind_of_address() -> None:
+    with pytest.raises(Refused, match="ledger in a file"):
+        serve(Settings(url="http://127.0.0.1:1"))
+    with pytest.raises(Refused, match="kafka://"):
+        serve_kafka(Settings())
+
+
+_SERVE = """
+import sys
+from streams import logs
+from streams.gateway import serve
+from streams.settings import load
+settings = load(url="sqlite:///" + sys.argv[1], port=0)
+logs.configure(settings)
+serve(settings, listening=lambda url: print(url, flush=True))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_and_says_before_who_is_the_owner(
+    file: Path, number: signal.Signals
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _SERVE, str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+        owner = FileLock(file).owner()
+        assert owner is not None
+        assert (owner.pid, owner.address) == (process.pid, url)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert "no_authentication_yet" in said
+    assert "bound_to=127.0.0.1" in said
+    assert FileLock(file).owner() is None
