@@ -128,25 +128,26 @@ def adjudicate(
     if crossed_after < len(thresholds) and progress >= thresholds[crossed_after]:
         crossed_after = plan.count_crossed(progress, exhausted=False)
         crossed = policy.alert_at[ledger.crossed : crossed_after]
-    granted = Ledger(
-        dataset=ledger.dataset,
-        plan=plan,
-        sequence=ledger.sequence + 1,
-        mechanisms=ledger.mechanisms + asked.mechanisms,
-        totals=after,
-        crossed=crossed_after,
-        exhausted=ledger.exhausted or progress >= plan.capacity[0],
-        closed=False,
-        opened_at=ledger.opened_at,
-        changed_at=at,
-        generation=ledger.generation,
-        readings=plan.readings(after),
-        fractional=_may_be_fractional(ledger, asked) and Fractional in map(type, after),
-        owners=ledger.owners,
-        members=ledger.members,
-        granted_at=ledger.granted_at or (at if plan.dates_grants else 0),
-        levels=ledger.levels + levels.new,
-        limits=ledger.limits,
+    granted = Ledger(  # by position: keywords take five times as long
+        ledger.dataset,
+        plan,
+        ledger.sequence + 1,
+        ledger.mechanisms + asked.mechanisms,
+        after,
+        crossed_after,
+        ledger.exhausted or progress >= plan.capacity[0],
+        False,
+        ledger.opened_at,
+        at,
+        ledger.generation,
+        plan.readings(after),
+        False,
+        _may_be_fractional(ledger, asked) and Fractional in map(type, after),
+        ledger.owners,
+        ledger.members,
+        ledger.granted_at or (at if plan.dates_grants else 0),
+        ledger.levels + levels.new,
+        ledger.limits,
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None

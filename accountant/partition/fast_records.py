@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from accountant.amounts import format_units
+from accountant.amounts import UNIT, Units, format_units
 from accountant.fractional import written
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
@@ -31,13 +31,13 @@ class Form(NamedTuple):
         readings: index of the first reading among `Amounts`.
     """
 
-    grant: str
-    row: str
+    grant: bytes
+    row: bytes
     totals: int
     readings: int
 
 
-Amounts = tuple[str, ...]
+Amounts = tuple[bytes, ...]
 """A ledger's amounts as text: mechanisms, totals, by how much these are rounded up, what is left,
 readings."""
 
@@ -45,20 +45,26 @@ readings."""
 @lru_cache(maxsize=_PLANS)
 def form(plan: CompiledPolicy) -> Form:
     """Return the texts of a plan. Names of sums and odometers need no escapes."""
-    totals = _object('"mechanisms":%s', *[f'"{name}":"%s"' for name in plan.sums])
-    left = _object(*[f'"{name}":"%s"' for name in plan.kind.sums])
-    odometers = _object(*[f'"{name}":"%s"' for name in plan.reader_names])
+    totals = _object('"mechanisms":%b', *[f'"{name}":"%b"' for name in plan.sums])
+    left = _object(*[f'"{name}":"%b"' for name in plan.kind.sums])
+    odometers = _object(*[f'"{name}":"%b"' for name in plan.reader_names])
     policy = bytes(plan.policy_wire).decode().replace("%", "%%")
+    grant = (
+        f'{{"type":"decision","version":{FORMAT},"partition_sequence":%d,"previous":"%b",'
+        f'"decided_at":"%b","floor":"%b","rules":{RULES},"outcome":"granted",'
+        '"dataset":"%b","generation":%d,"sequence":%d,'
+        f'"cost":%b,"totals":{totals}%b,"left":{left},"odometers":{odometers}%b%b,"request":%b,'
+        '"source":{"topic":"requests","partition":%d,"offset":%d}%b}'
+    )
+    row = (
+        f'{{"type":"snapshot","version":{FORMAT},"dataset":"%b","generation":%d,"sequence":%d,'
+        f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%b,'
+        f'"odometers":{odometers},"crossed":%d,"exhausted":%b,"closed":false,"opened_at":%d,'
+        f'"changed_at":%d%b}}'
+    )
     return Form(
-        grant=f'{{"type":"decision","version":{FORMAT},"partition_sequence":%s,"previous":"%s",'
-        f'"decided_at":"%s","floor":"%s","rules":{RULES},"outcome":"granted",'
-        '"dataset":"%s","generation":%s,"sequence":%s,'
-        f'"cost":%s,"totals":{totals}%s,"left":{left},"odometers":{odometers}%s%s,"request":%s,'
-        '"source":{"topic":"requests","partition":%s,"offset":%s}%s}',
-        row=f'{{"type":"snapshot","version":{FORMAT},"dataset":"%s","generation":%s,"sequence":%s,'
-        f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%s,'
-        f'"odometers":{odometers},"crossed":%s,"exhausted":%s,"closed":false,"opened_at":%s,'
-        f'"changed_at":%s%s}}',
+        grant=grant.encode(),
+        row=row.encode(),
         totals=2 + len(plan.sums),
         readings=2 + len(plan.sums) + len(plan.kind.sums),
     )
@@ -89,42 +95,55 @@ def grant(
     totals = written(ledger.totals) if ledger.fractional else ledger.totals
     left = plan.kind.left(plan.capacity, totals[: plan.width])
     amounts = (
-        str(ledger.mechanisms),
-        *map(format_units, totals),
-        _rounded_up(ledger) if ledger.fractional else "",
-        *map(format_units, left),
-        *map(format_reading, ledger.readings),
+        b"%d" % ledger.mechanisms,
+        *map(_units, totals),
+        _rounded_up(ledger) if ledger.fractional else b"",
+        *map(_units, left),
+        *map(_reading, ledger.readings),
     )
     crossed = verdict.crossed
-    text = form(plan).grant % (
+    value = form(plan).grant % (
         place[0],
-        head,
-        *times,
-        ledger.dataset,
+        head.encode(),
+        times[0].encode(),
+        times[1].encode(),
+        ledger.dataset.encode(),
         ledger.generation,
         ledger.sequence,
         _cost(verdict),
         *amounts,
-        f',"crossed":{encode(crossed).decode()}' if crossed else "",
-        "" if verdict.ends is None else f',"ends":"{verdict.ends}"',
-        body.decode(),
+        b',"crossed":%b' % encode(crossed) if crossed else b"",
+        b"" if verdict.ends is None else b',"ends":"%b"' % verdict.ends.encode(),
+        body,
         place[1],
         place[2],
-        f',"levels":[{verdict.told}]' if verdict.told else "",
+        b',"levels":[%b]' % verdict.told.encode() if verdict.told else b"",
     )
-    return text.encode(), amounts
+    return value, amounts
 
 
-def _cost(verdict: Verdict) -> str:
+def _units(units: Units) -> bytes:
+    """As `format_units`, in bytes."""
+    if not units:
+        return b"0"
+    if units < UNIT:
+        return (b"0.%040d" % units).rstrip(b"0")
+    return format_units(units).encode()
+
+
+def _reading(value: float) -> bytes:
+    return format_reading(value).encode()
+
+
+def _cost(verdict: Verdict) -> bytes:
     asked = verdict.price
     if asked is not None and verdict.cost is asked.wire:
-        return asked.text
-    return encode(verdict.cost).decode()
+        return asked.text.encode()
+    return encode(verdict.cost)
 
 
-def _rounded_up(ledger: Ledger) -> str:
-    pieces = [f'"{name}":"{text}"' for name, text in (rounded_up_wire(ledger) or {}).items()]
-    return f',"rounded_up":{{{",".join(pieces)}}}'
+def _rounded_up(ledger: Ledger) -> bytes:
+    return b',"rounded_up":%b' % encode(rounded_up_wire(ledger) or {})
 
 
 def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
@@ -136,28 +155,27 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
     if amounts is None:
         return encode(snapshot(ledger))
     forms = form(ledger.plan)
-    text = forms.row % (
-        ledger.dataset,
+    return forms.row % (
+        ledger.dataset.encode(),
         ledger.generation,
         ledger.sequence,
         *amounts[: forms.totals],
         *amounts[forms.readings :],
         ledger.crossed,
-        "true" if ledger.exhausted else "false",
+        b"true" if ledger.exhausted else b"false",
         ledger.opened_at,
         ledger.changed_at,
-        _counts(ledger) if ledger.members or ledger.levels else "",
+        _counts(ledger) if ledger.members or ledger.levels else b"",
     )
-    return text.encode()
 
 
-def _counts(ledger: Ledger) -> str:
+def _counts(ledger: Ledger) -> bytes:
     return _numbers(
         *(ledger.owners, ledger.members, ledger.granted_at, ledger.levels, ledger.limits)
     )
 
 
 @lru_cache(maxsize=_PLANS)
-def _numbers(*numbers: int) -> str:
+def _numbers(*numbers: int) -> bytes:
     named = zip(_COUNTED, numbers, strict=True)
-    return "".join(f',"{name}":{number}' for name, number in named if number)
+    return "".join(f',"{name}":{number}' for name, number in named if number).encode()

@@ -38,6 +38,9 @@ MOST_NESTED: Final = 16
 MOST_PURPOSE: Final = 200
 
 _SPACE: Final = b" \t\r\n"
+_NEWLINE: Final = ord("\n")
+_RETURN: Final = ord("\r")
+_COLON: Final = ord(":")
 
 
 class NoRequest(msgspec.Struct, tag_field="type", tag="-"):
@@ -112,7 +115,7 @@ def canonical(value: bytes | None) -> bytes:
     except UnicodeDecodeError as error:
         raise Undecodable(Reason.UNDECODABLE, f"the body must be UTF-8: {error.reason}") from None
     value = value.strip(_SPACE)  # first: a line end after it must not change what is within
-    if b"\n" in value or b"\r" in value:
+    if _NEWLINE in value or _RETURN in value:
         # One record stays one line wherever the log is shown or exported.
         try:
             value = msgspec.json.format(value, indent=-1)
@@ -164,7 +167,7 @@ def _check_request(request: MechanismRequest, body: bytes) -> Checked:
         check_name("via", request.via)
     # Each key takes a colon, so as many colons as there are fields leave none for a second
     # key of the same name; where other text holds colons too, the slow parser looks.
-    colons = body.count(b":")
+    colons = body.count(_COLON)
     if colons != keys and (b"\\" in body or colons != keys + _colons_in_names(request)):
         _parse(body)
     return Checked(request, request.analyst, issued, claim)
