@@ -1,5 +1,6 @@
-"""A decision as doors answer it: the log's record, and what a short program reads off first.
+"""What HTTP servers answer beside views: decisions, problems, and who the caller is.
 
+A served decision is the log's record, with two members that a short program reads first.
 `granted` is true for the outcome `granted` alone. A repeat is not granted once more: its
 `first.granted` says what was decided at first. `hash` is the hash of the log's record, by which
 a later decision names it, or a repeat its first.
@@ -12,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from accountant.records.members import Role
 from accountant.records.records import encode
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -19,6 +21,66 @@ _OUTCOME: Final = "outcome"
 _ADDED: Final = ("granted", "hash")
 _GRANTED: Final = b'"granted"'
 _TRUE, _FALSE = msgspec.Raw(b"true"), msgspec.Raw(b"false")
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """The body of every answer that is no decision.
+
+    The first four members are those of RFC 9457.
+
+    Attributes:
+        type: names the kind of problem; it is a name alone, and nothing is served there.
+        title: the kind in words, the same each time. `status`: the status of the answer.
+        detail: what is wrong this time.
+        error: the kind as a code. `message`: the same as `detail`.
+        field, rule, value: which rule is broken, and by what.
+        after: the number after which decisions can be read.
+        decision: the decision in the log, where there is one.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    error: str
+    message: str
+    field: str | None = None
+    rule: str = ""
+    value: str = ""
+    after: int | None = None
+    decision: msgspec.Raw = msgspec.Raw(b"")
+
+
+class Membership(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the caller may do on one dataset.
+
+    Attributes:
+        until: the first moment at which it is over, as a time of the log; left out for never.
+    """
+
+    dataset: str
+    roles: tuple[Role, ...]
+    team: str | None = None
+    until: str | None = None
+
+
+class Me(msgspec.Struct, frozen=True):
+    """Who the caller is to the ledger.
+
+    Attributes:
+        name: the caller's `analyst`, `by` or `via` in requests and records; None where nobody is
+            known: without authentication, in a file, on Kafka.
+        kind: the kind of token that proved the name, `token` or `oidc`.
+        administrator: whether the server's settings name the caller as one.
+        authentication: whether the server authenticates its callers.
+        datasets: the caller's memberships that are in force.
+    """
+
+    name: str | None = None
+    kind: str | None = None
+    administrator: bool = False
+    authentication: bool = False
+    datasets: tuple[Membership, ...] = ()
 
 
 def served(value: bytes) -> bytes:

@@ -10,17 +10,16 @@ from __future__ import annotations
 from accountant.errors import RequestInvalid
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
+from accountant.records.served import Me, Membership
 from streams.client.accountant import Accountant
 from streams.client.answers.store import AnswerMissing, AnswerStore, NameTaken, StillRunning
 from streams.client.async_accountant import AsyncAccountant
 from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
-from streams.client.http.me import Me, Membership
 from streams.client.one_a_process import UsedAfterFork
 from streams.client.owned.opened import PolicyDiffers
 from streams.client.reply import Call, Reply
-from streams.client.requests import Unanswered
-from streams.client.stated import StatedClaim
+from streams.client.requests import StatedClaim, Unanswered
 from streams.errors import (
     AccountantWarning,
     Gone,

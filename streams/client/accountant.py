@@ -29,13 +29,13 @@ from streams.client.reply import Reply
 from streams.client.request_notes import NOT_SENT, noted
 from streams.client.requests import (
     PreparedRequest,
+    StatedClaim,
     Unanswered,
     Wanted,
     unanswered,
     undecided,
     words,
 )
-from streams.client.stated import StatedClaim
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable

@@ -34,8 +34,14 @@ from streams.client.patience import GRACE_S, WAIT_S, answered, looked_up
 from streams.client.reading.awaited import AwaitedReads
 from streams.client.reply import Call, Reply, must_be_awaited
 from streams.client.request_notes import NOT_SENT, noted
-from streams.client.requests import SOMEBODY, PreparedRequest, Unanswered, Wanted, undecided
-from streams.client.stated import StatedClaim
+from streams.client.requests import (
+    SOMEBODY,
+    PreparedRequest,
+    StatedClaim,
+    Unanswered,
+    Wanted,
+    undecided,
+)
 from streams.clock import Clock, SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, Refused, Unavailable, Unreadable

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from accountant.errors import RequestInvalid
+from accountant.records.served import Me
 from streams.client.http import HttpService
-from streams.client.http.me import Me
 from streams.service import Service
 
 

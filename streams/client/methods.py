@@ -19,8 +19,7 @@ from accountant.records.given import (
 )
 from streams.client.owned.methods import OwnerMethods
 from streams.client.patience import WAIT_S
-from streams.client.requests import PreparedRequest, Wanted, new_id, prepared
-from streams.client.stated import StatedClaim
+from streams.client.requests import PreparedRequest, StatedClaim, Wanted, new_id, prepared
 
 ANALYST: Final = "ACCOUNTANT_ANALYST"
 

@@ -29,8 +29,7 @@ from streams.client.grants import (
 from streams.client.methods import LedgerMethods
 from streams.client.patience import WAIT_S
 from streams.client.reply import Reply
-from streams.client.requests import PreparedRequest, Wanted
-from streams.client.stated import StatedClaim
+from streams.client.requests import PreparedRequest, StatedClaim, Wanted
 from streams.errors import AccountantWarning
 
 T = TypeVar("T")

@@ -47,6 +47,18 @@ def words(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+class StatedClaim(NamedTuple):
+    """A claim with the unit and the neighbouring relation that it holds for, as engines state it.
+
+    Attributes:
+        unit: of privacy, such as `person`.
+    """
+
+    claim: Claim
+    unit: str
+    neighbours: Neighbours
+
+
 class PreparedRequest(NamedTuple):
     """One body, checked, and where its decision can be looked up.
 

@@ -21,7 +21,7 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.accountant import Accountant
 from streams.client.grants import NotGranted
-from streams.client.stated import StatedClaim
+from streams.client.requests import StatedClaim
 from streams.engines.diffprivlib_blocks import BlockBudget, NotAsked
 from streams.engines.diffprivlib_tools import LOSSES, Running, revealing_argument, running_tool
 from streams.engines.rounding import pure_or_approximate, stated

@@ -18,7 +18,7 @@ from accountant.claims import (
 )
 from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO
 from accountant.errors import RequestInvalid
-from streams.client.stated import StatedClaim
+from streams.client.requests import StatedClaim
 from streams.engines.rounding import stated, text_down, text_up
 
 

@@ -10,7 +10,7 @@ from accountant.claims import ApproximateZcdp, Claim, Zcdp
 from accountant.claims.fields import LEAST_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from streams.client.stated import StatedClaim
+from streams.client.requests import StatedClaim
 from streams.engines.rounding import float_down, pure_or_approximate, stated, text_up
 
 # By the name of the metric's type. The name that a metric prints may be anybody's:

@@ -13,7 +13,7 @@ from accountant.claims import Approximate, Claim, Pure, checked
 from accountant.claims.fields import LEAST_EPSILON
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from streams.client.stated import StatedClaim
+from streams.client.requests import StatedClaim
 
 _LARGEST: Final = Fraction(LARGEST) - 1  # which the wire takes in plain digits
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from accountant.claims import AllOf
 from accountant.errors import RequestInvalid
-from streams.client.stated import StatedClaim
+from streams.client.requests import StatedClaim
 from streams.engines.rounding import pure_or_approximate, stated
 
 _HELD: Final = {

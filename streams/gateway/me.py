@@ -4,46 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
 from litestar import Response, get
 
 from accountant.records import encode
-from accountant.records.members import MemberRow, Role
-from streams.auth.principal import Kind, principal_of
+from accountant.records.members import MemberRow
+from accountant.records.served import Me, Membership
+from streams.auth.principal import principal_of
 from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest
 from streams.http.problems import JSON
-
-
-class Membership(msgspec.Struct, omit_defaults=True):
-    """What the one who asks may do on a dataset.
-
-    Attributes:
-        until: the first moment at which it is over; left out for never.
-    """
-
-    dataset: str
-    roles: tuple[Role, ...]
-    team: str | None = None
-    until: str | None = None
-
-
-class Me(msgspec.Struct):
-    """Who asks; without authentication a door knows nobody, and takes everybody for the owner.
-
-    Attributes:
-        name: what bodies must have as `analyst`, `by` or `via`.
-        kind: by which kind of token the name was proved.
-        administrator: whether the door's settings name it as one.
-        authentication: whether this door knows who asks.
-        datasets: those that have the one who asks as a member, with what is in force.
-    """
-
-    name: str | None = None
-    kind: Kind | None = None
-    administrator: bool = False
-    authentication: bool = False
-    datasets: tuple[Membership, ...] = ()
 
 
 @get("/me", tags=["access"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
@@ -13,40 +12,13 @@ from accountant.foreign_text import escaped_json
 from accountant.records import encode
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
+from accountant.records.served import Problem
 from streams.errors import Gone
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
 JSON = "application/json"
 PROBLEM_JSON = "application/problem+json"
-
-
-class Problem(msgspec.Struct, omit_defaults=True):
-    """The body of every answer that is no decision.
-
-    The first four members are those of RFC 9457.
-
-    Attributes:
-        type: names the kind of problem; it is a name alone, and nothing is served there.
-        title: the kind in words, the same each time. `status`: the status of the answer.
-        detail: what is wrong this time.
-        error: the kind as a code. `message`: the same as `detail`.
-        field, rule, value: which rule is broken, and by what.
-        after: the number after which decisions can be read.
-        decision: the decision in the log, where there is one.
-    """
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    error: str
-    message: str
-    field: str | None = None
-    rule: str = ""
-    value: str = ""
-    after: int | None = None
-    decision: msgspec.Raw = msgspec.Raw(b"")
 
 
 def problem(

@@ -12,9 +12,9 @@ from litestar import Request, Response
 from litestar.datastructures import Cookie
 
 from accountant.foreign_text import escaped_lines
+from accountant.records.served import Problem
 from accountant.times import iso
 from streams.auth.principal import authenticates, known
-from streams.http.problems import Problem
 from streams.pages.assets import address_of
 from streams.pages.forms import form_token
 from streams.pages.numbers import plain_time, short_down, short_up

@@ -11,22 +11,9 @@ from accountant.errors import RequestInvalid
 from accountant.records import DECODE_ERRORS
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
+from accountant.records.served import Problem
 from streams.errors import NotPermitted, Refused, Unauthenticated, Unreadable
 from streams.settings import PREFIX
-
-
-class Problem(msgspec.Struct):
-    """The parts of a problem that a client reads."""
-
-    status: int = 0
-    error: str = "unknown"
-    message: str = ""
-    field: str | None = None
-    rule: str = ""
-    value: str = ""
-    after: int | None = None
-    decision: msgspec.Raw = msgspec.Raw(b"")
-
 
 _PROBLEM_JSON: Final = "application/problem+json"
 # What a gateway answers before it hands a body on.
@@ -40,7 +27,8 @@ def problem_of(response: httpx.Response) -> Problem:
     try:
         return _decode_problem(response.content)
     except DECODE_ERRORS:
-        return Problem(message=response.reason_phrase)
+        phrase = response.reason_phrase
+        return Problem("", "", 0, phrase, "unknown", phrase)
 
 
 def is_untaken(response: httpx.Response, problem: Problem) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 import httpx
 
-from streams.client.http.problems import Problem
+from accountant.records.served import Problem
 from streams.errors import Unreadable
 
 _MOST_SHOWN: Final = 100

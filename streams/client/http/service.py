@@ -15,7 +15,7 @@ from accountant.errors import MadeByAnother
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
-from accountant.records.served import as_logged
+from accountant.records.served import Me, Problem, as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.heads import Head
 from accountant.views.levels import (
@@ -29,9 +29,7 @@ from accountant.views.usage import UsageView
 from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import Bearer, is_this_machine, verification
 from streams.client.http.lasting_events import lasting_events
-from streams.client.http.me import Me, decode_me
 from streams.client.http.problems import (
-    Problem,
     check_certificate,
     is_untaken,
     problem_of,
@@ -54,6 +52,7 @@ T = TypeVar("T")
 _log = get_logger(__name__)
 
 _decode_datasets = msgspec.json.Decoder(list[DatasetView]).decode
+_decode_me = msgspec.json.Decoder(Me).decode
 _decode_heads = msgspec.json.Decoder(list[Head]).decode
 _decode_members = msgspec.json.Decoder(list[Member]).decode
 _decode_usage = msgspec.json.Decoder(list[UsageView]).decode
@@ -106,7 +105,7 @@ class HttpService:
         found = await self._get("/me")
         if found is None:
             raise self._stranger("404 for who asks")
-        return self._decoded(found, decode_me)
+        return self._decoded(found, _decode_me)
 
     async def own_name(self) -> str | None:
         """Return by which name the gateway knows this client; asked until it is known."""

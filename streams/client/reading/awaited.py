@@ -5,13 +5,13 @@ from __future__ import annotations
 from accountant.errors import RequestInvalid
 from accountant.records.given import given_text, optional_text
 from accountant.records.members import Member
+from accountant.records.served import Me
 from accountant.views.datasets import DatasetView
 from accountant.views.heads import Head
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
 from streams.client.http import HttpService
-from streams.client.http.me import Me
 from streams.client.identity import me_of, own_name
 from streams.client.methods import ANALYST, own_analyst
 from streams.client.reply import must_be_awaited

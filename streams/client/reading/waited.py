@@ -6,12 +6,12 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from accountant.records.members import Member
+from accountant.records.served import Me
 from accountant.views.datasets import DatasetView
 from accountant.views.heads import Head
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
-from streams.client.http.me import Me
 from streams.client.reading.awaited import AwaitedReads
 
 T = TypeVar("T")

@@ -211,7 +211,7 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Member": _MEMBER,
     "SetMember": _MEMBER,
     "Membership": _MEMBER,
-    "Me": {"name": reference("Name")},
+    "Me": {"name": reference("Name"), "kind": {"enum": ["oidc", "token"]}},
     "Open": {"owners": _OWNERS},
     # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
     "MechanismRequest": {"unit": _PLAIN},

@@ -33,6 +33,7 @@ from accountant.records.limits.limits import (
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.records.records import First
+from accountant.records.served import Me, Problem
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.levels import AnalystBudget, LevelView, PaceView, ShareView
@@ -46,8 +47,6 @@ from streams.gateway.contract.fields import (
     never_null,
     text,
 )
-from streams.gateway.me import Me
-from streams.http.problems import Problem
 from streams.service import Readiness
 
 
