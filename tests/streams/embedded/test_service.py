@@ -204,7 +204,7 @@ async def test_events_are_what_was_decided_since_the_subscription(
 _SERVE = """
 import resource, sys
 from streams import logs
-from streams.gateway import serve
+from streams.server.serve import serve
 from streams.settings import load
 
 def listening(url):

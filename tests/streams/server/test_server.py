@@ -46,7 +46,7 @@ def test_each_command_needs_its_own_kind_of_address() -> None:
 _SERVE = """
 import sys
 from streams import logs
-from streams.gateway import serve
+from streams.server.serve import serve
 from streams.settings import load
 settings = load(url="sqlite:///" + sys.argv[1], port=0)
 logs.configure(settings)
