@@ -23,7 +23,7 @@ from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row
 from accountant.replay.apply import plan_set
 from accountant.replay.differing import contradiction
-from accountant.replay.enrolled import members_set
+from accountant.replay.members_and_limits import members_set
 from accountant.replay.plain import plain
 from accountant.times import from_iso
 

@@ -17,8 +17,7 @@ from accountant.partition.ids import Remembered, decode_identity, id_key
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision, Source
 from accountant.records.outcomes import Outcome, Reason
-from accountant.replay.divided import take_levels
-from accountant.replay.enrolled import take_members
+from accountant.replay.members_and_limits import take_levels, take_members
 from accountant.times import from_iso, issued_at
 
 _REMEMBERED: Final = frozenset(

@@ -31,7 +31,7 @@ from accountant.records.operated.rollbacks import Accepted
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
-from accountant.replay.for_ever import Administered, accepted, administered, changed
+from accountant.replay.notable_records import Administered, accepted, administered, changed
 from accountant.replay.plain import plain
 from accountant.replay.sealed import Sealed, SealedStart, next_seal
 from accountant.replay.state_comparison import Rows, StateRows, first_difference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
@@ -13,13 +13,12 @@ from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import left_wire, rounded_up_wire, snapshot, totals_wire
 from accountant.partition import Partition
-from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision
+from accountant.records import DECODE_ERRORS, Decision, PartitionRow, Snapshot, decode_decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.state_rows import decode_row
-from accountant.replay.divided import differing_levels
-from accountant.replay.enrolled import members_set
+from accountant.replay.members_and_limits import differing_levels, members_set
 from accountant.replay.plain import plain
-from accountant.times import iso
+from accountant.times import from_iso, iso
 
 REMAKE_ROWS: Final = (
     "To make all rows again from the log, delete them (the table `state` of a ledger's file, the "
@@ -138,3 +137,47 @@ def _unequal_amounts(
 ) -> Iterator[_Difference]:
     for name in dict.fromkeys([*in_row, *in_log]):
         yield from _unequal(f"{field}.{name}", in_row.get(name, "none"), in_log.get(name, "none"))
+
+
+class SetBack(NamedTuple):
+    """The resets among the decisions that were read.
+
+    Attributes:
+        times, at: how many, and to which time at last, in milliseconds.
+        is_all: the log was read from its first decision on.
+    """
+
+    times: int = 0
+    at: int = 0
+    is_all: bool = False
+
+    def after(self, decision: Decision) -> Self:
+        """Return the same with the next decision."""
+        found = self._replace(is_all=self.is_all or decision.partition_sequence == 0)
+        if decision.outcome is not Outcome.CLOCK_RESET:
+            return found
+        return found._replace(times=self.times + 1, at=from_iso(decision.decided_at))
+
+
+def miscounted_resets(partition: Partition, row: PartitionRow, read: SetBack) -> str | None:
+    """Return how a partition's row contradicts the log or the levels, in words.
+
+    By a row with other resets a pace that is used up might have room again.
+    """
+    count, at = row.resets or 0, row.reset_at or 0
+    fits = count == read.times if read.is_all else count >= read.times
+    if not fits or (at != read.at if read.times else at and not count):
+        since = "" if read.is_all else ", or more before these"
+        return (
+            f"the partition's row says that the clock was set back {count} times, at last to "
+            f"{iso(at)}; the decisions say {read.times} times{since}, at last to {iso(read.at)}"
+        )
+    levels = partition.levels.levels.values()
+    paces = [level.paced.resets for level in levels if level.paced is not None]
+    most = max(paces, default=0)
+    if most > count:
+        return (
+            f"the partition's row says that the clock was set back {count} times, the row of a "
+            f"level {most} times"
+        )
+    return None

@@ -34,10 +34,13 @@ from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
 from accountant.replay.administered import check_administered
 from accountant.replay.apply import apply, remember, source_named
-from accountant.replay.differing import check_row, check_rows_found
-from accountant.replay.divided import miscounted_levels, take_level_row
-from accountant.replay.enrolled import miscounted, take_member_row
-from accountant.replay.set_back import SetBack, miscounted_resets
+from accountant.replay.differing import SetBack, check_row, check_rows_found, miscounted_resets
+from accountant.replay.members_and_limits import (
+    miscounted,
+    miscounted_levels,
+    take_level_row,
+    take_member_row,
+)
 from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.times import from_iso
 

@@ -19,7 +19,7 @@ from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
-from streams.kafka.wire.raw_fetch import UNREADABLE, read_on
+from streams.kafka.wire.fetch import UNREADABLE, read_on
 from streams.kafka.wire.reader import stop
 from streams.logs import get_logger
 

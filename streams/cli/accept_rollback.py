@@ -64,8 +64,8 @@ def accept_rollback(
 def _accept_in_file(settings: Settings, lost: str, reason: str) -> Encoded | None:
     from streams.client.connect import check_there
     from streams.clock import SystemClock
+    from streams.embedded.checkpointing import digest_at, kept_of
     from streams.embedded.file_ownership import stopped_ledger
-    from streams.embedded.own_checkpoints.place import digest_at, kept_of
     from streams.evidence.accept import accept
 
     path, clock = Path(settings.ledger[1]).absolute(), SystemClock()

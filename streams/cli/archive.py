@@ -13,7 +13,7 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
-    from streams.embedded.archives.archive import Archived
+    from streams.embedded.archive import Archived
     from streams.settings import Settings
 
 
@@ -106,7 +106,7 @@ def _archived(
     from streams.cli.printing.output import progress
     from streams.client.connect import check_there
     from streams.clock import CheckedClock, SystemClock
-    from streams.embedded.archives.archive import archive as archive_log
+    from streams.embedded.archive import archive as archive_log
     from streams.embedded.file_ownership import stopped_ledger
     from streams.errors import JournalFault
 

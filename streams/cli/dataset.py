@@ -256,8 +256,8 @@ def show(
     from streams.cli.printing.members import joint_line, member_lines
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_details
+    from streams.cli.reading.connected import one_with_joint
     from streams.cli.reading.dataset_reader import fail_unopened, open_views
-    from streams.cli.reading.populations import one_with_joint
 
     with explained(), open_views(url, token_file) as views:
         wanted = None if like is None else parse_claim(like)
@@ -295,8 +295,8 @@ def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
     from streams.cli.printing.members import joint_line
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_table
+    from streams.cli.reading.connected import all_with_joint
     from streams.cli.reading.dataset_reader import open_views
-    from streams.cli.reading.populations import all_with_joint
 
     with explained(), open_views(url, token_file) as views:
         read = views.read()

@@ -14,7 +14,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 if TYPE_CHECKING:
     from streams.cli.reading.heads import Head
     from streams.evidence import Checkpoint
-    from streams.evidence.places.place import Place
+    from streams.evidence.sinks import Place
 
 
 def head(
@@ -66,7 +66,7 @@ def _show_ledger(found: list[Head]) -> None:
 
 
 def _place(address: str) -> Place:
-    from streams.kafka.checkpoints.places import place_of
+    from streams.kafka.checkpoint_places import place_of
     from streams.settings import load_command
 
     return place_of(address, load_command())

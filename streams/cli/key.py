@@ -120,8 +120,8 @@ def _rotate_file(
 ) -> None:
     from streams.client.connect import check_there
     from streams.clock import SystemClock
+    from streams.embedded.checkpointing import ledger_id
     from streams.embedded.file_ownership import stopped_ledger
-    from streams.embedded.own_checkpoints.place import ledger_id
     from streams.evidence.rotate import rotate
 
     path, clock = Path(settings.ledger[1]).absolute(), SystemClock()

@@ -56,7 +56,7 @@ def set_(
     """
     from streams.cli.reading.connected import connected, said_by
     from streams.cli.reading.member_file import check_role
-    from streams.cli.reading.until import until_of
+    from streams.cli.reading.options import until_of
     from streams.clock import SystemClock
 
     for each in role:

@@ -23,8 +23,6 @@ from streams.cli import (
     log,
     me,
     member,
-    mine,
-    new_id,
     plan,
     serve,
     token,
@@ -108,7 +106,7 @@ app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
 app.add_typer(member.app, name="member", rich_help_panel=_USE)
 app.add_typer(limit.app, name="limit", rich_help_panel=_USE)
 app.command("me", rich_help_panel=_USE)(me.me)
-app.command("mine", rich_help_panel=_USE)(mine.mine)
+app.command("mine", rich_help_panel=_USE)(me.mine)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
 app.command("usage", rich_help_panel=_USE)(usage.usage)
 app.command("why", rich_help_panel=_USE)(why.why)
@@ -119,7 +117,7 @@ app.command("head", rich_help_panel=_USE)(head.head)
 app.command("fits", rich_help_panel=_OFFLINE)(fits.fits)
 app.command("plan", rich_help_panel=_OFFLINE)(plan.plan)
 app.command("compare", rich_help_panel=_OFFLINE)(compare.compare)
-app.command("id", rich_help_panel=_OFFLINE)(new_id.new)
+app.command("id", rich_help_panel=_OFFLINE)(me.new)
 app.command("decide", rich_help_panel=_OFFLINE)(decide.decide)
 app.command("demo", rich_help_panel=_RUN)(demo.demo)
 app.command("serve", rich_help_panel=_RUN)(serve.serve)

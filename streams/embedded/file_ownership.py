@@ -12,14 +12,14 @@ import msgspec
 from accountant.errors import LogDamaged
 from accountant.records import Genesis
 from accountant.replay.refold import check_genesis
-from streams.embedded import file_names, ledger_file
+from streams.embedded import file_identity, ledger_file
 from streams.embedded.file_identity import FileIdentity
 from streams.embedded.file_lock import FileLock
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.queue import InputQueue
 from streams.errors import Refused
 from streams.index import index_path
-from streams.processing.ledger_id import new_ledger_id
+from streams.processing.journal import new_ledger_id
 from streams.settings import Settings
 
 
@@ -58,11 +58,11 @@ def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> 
     except OSError as error:
         raise Refused(f"{path} cannot be opened: {error}") from error
     try:
-        file_names.check_mount(path)
+        file_identity.check_mount(path)
         new = msgspec.structs.replace(wanted, ledger=new_ledger_id())
         ledger_file.create(path, new, at, private=private)
         identity = lock.take_file()
-        file_names.check_only_name(path, identity)
+        file_identity.check_only_name(path, identity)
         genesis = ledger_file.stored_genesis(path)
         try:
             check_genesis(genesis, wanted)

@@ -12,8 +12,6 @@ import apsw
 from accountant.records import Source
 from accountant.records.inputs import Input
 from accountant.replay.sealed import Sealed
-from streams.embedded.archives.sealed_log import first_kept, read_sealed, write_sealed
-from streams.embedded.checkpoints import NO_END, Checkpoints, End
 from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
 from streams.embedded.last_places import last_places
 from streams.embedded.ledger_file import (
@@ -25,6 +23,8 @@ from streams.embedded.ledger_file import (
     numbered_decisions,
 )
 from streams.embedded.queue import InputQueue
+from streams.embedded.sealed_log import first_kept, read_sealed, write_sealed
+from streams.embedded.wal_checkpoints import NO_END, Checkpoints, End
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
 

@@ -7,29 +7,38 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from accountant.advice.preview import Preview
 from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
+from accountant.records.members import Member, MemberRow
+from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
-from accountant.views.alerting.own_alerts import OwnAlerts, crossed
-from accountant.views.datasets import Alert
+from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
+from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.own_alerts import OwnAlerts, crossed
+from accountant.views.population import ordered_before
+from accountant.views.why import UsedSums
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
+from streams.embedded.checkpointing import check_ledger, own_heads, senders_of
+from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.own_checkpoints.place import check_ledger, own_heads, senders_of
+from streams.embedded.live_limits import LiveLimits
+from streams.embedded.live_views import LiveViews
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
-from streams.embedded.reading.reads import FileReads
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
-from streams.index import index_path
+from streams.index import By, UsageAnswers, UsageReader, UsageRow, index_path
+from streams.metrics.live_ledgers import LiveLedgers
 from streams.private_files import keep_private
-from streams.processing.observers import Committed, Entitlement, Observer
+from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Appended, Readiness, heads_of
 from streams.settings import Settings
@@ -37,10 +46,11 @@ from streams.settings import Settings
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
-class EmbeddedService(FileReads):
+class EmbeddedService(UsageAnswers):
     """The embedded ledger as a `Service`. Make it by `open`.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
@@ -58,7 +68,18 @@ class EmbeddedService(FileReads):
         self._lock = file.lock
         self._clock = clock
         self._inbox = InputQueue(settings.most_waiting)
-        super().__init__(file.path, settings, clock, self._partition, self._inbox.__len__)
+        self._reader = DecisionReader(file.path)
+        self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
+        self._pages = DecisionPages(self._reader, self._usage)
+        self.live_ledgers = LiveLedgers(
+            clock,
+            lags=lambda: [Lag("requests", 0, len(self._inbox))],
+            analysts=settings.metrics_analysts,
+            levels=settings.metrics_levels,
+            index=self._usage,
+        )
+        self.views = LiveViews(self.live_ledgers)
+        self._limits = LiveLimits(self._partition, clock)
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended]()
         self._alerts = Broadcast[Alert]()
@@ -177,13 +198,84 @@ class EmbeddedService(FileReads):
         if issued is None:
             return None
         for source in _SOURCES:
-            known = self._held().ids.get(issued, id_key(source, dataset, who, request_id))
+            known = self._partition().ids.get(issued, id_key(source, dataset, who, request_id))
             if known is not None:
                 return self._reader.decision(known.partition_sequence)
         return None
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
         return self.find_sync(dataset, who, request_id)
+
+    async def datasets(self) -> list[DatasetView]:
+        self._last()
+        # With very many datasets this takes a quarter of a second, too long to block the loop.
+        return list((await asyncio.to_thread(self.views.datasets)).values())
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        self._last()
+        return self.views.dataset(name)
+
+    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
+        view = await self.dataset(dataset)
+        # To search for the largest claim that fits, or to count, may take milliseconds.
+        if view is None:
+            return None
+        return await asyncio.to_thread(self._limits.preview, view, asked)
+
+    async def levels(self, dataset: str) -> list[LevelView]:
+        return await asyncio.to_thread(self._limits.levels, dataset)
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
+        return self._limits.budget(dataset, analyst)
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return who used a dataset, by analyst, purpose, day or month."""
+        return await asyncio.to_thread(self._usage.rows, dataset, by, self._last())
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        return await asyncio.to_thread(self._usage.sums, dataset, self._last(), since_day=since_day)
+
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        view = self.views.dataset(dataset)
+        last = 0 if view is None else view.sequence
+        upto = self._last()  # after the view, so that this decision is not before its
+        read = self._pages.read
+        return await asyncio.to_thread(read, dataset, last, upto, after=after, most=most)
+
+    @property
+    def partitions(self) -> int:
+        """1: a file has one partition."""
+        return 1
+
+    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
+        """As `LedgerService.read_log`."""
+        return await asyncio.to_thread(self._reader.slice, first, most)
+
+    async def last_decision(self, partition: int) -> tuple[int, bytes]:
+        """As `LedgerService.last_decision`."""
+        last = self._last()
+        (value,) = await self.read_log(partition, last, 1)
+        return last, value
+
+    def member(self, dataset: str, name: str) -> MemberRow | None:
+        """As `LedgerService.member`."""
+        return self._partition().members.get(dataset, name)
+
+    def memberships(self, name: str) -> list[MemberRow]:
+        """As `LedgerService.memberships`."""
+        return self._partition().members.memberships(name)
+
+    async def members(self, dataset: str) -> list[Member]:
+        rows = self._partition().members.of(dataset).copy()
+        return [row.told for _, row in sorted(rows.items())]
+
+    def decided_at(self, dataset: str) -> int:
+        """As `LedgerService.decided_at`."""
+        return self._partition().decided_at
+
+    def ordered_before(self) -> int | None:
+        """As `Service.ordered_before`."""
+        return ordered_before([self._partition().resets])
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
@@ -265,6 +357,10 @@ class EmbeddedService(FileReads):
         if partition is None:
             raise Unavailable("; ".join(self._writer.reasons) or "refolding")
         return partition
+
+    def _last(self) -> int:
+        """Return the number of the last decision that readers see."""
+        return self._partition().sequence
 
     def _begun(self, partition: Partition) -> None:
         if self._heads is not None:

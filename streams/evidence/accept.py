@@ -16,8 +16,8 @@ from accountant.records import Genesis
 from accountant.records.decided import Encoded
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
-from streams.evidence.kept import Kept
 from streams.evidence.rollbacks import Lost, lost_of, signed_rollback
+from streams.evidence.store import Kept
 from streams.processing.journal import Commit, Journal
 from streams.processing.recovery import recovered
 

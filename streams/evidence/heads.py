@@ -19,9 +19,9 @@ from accountant.partition import Partition
 from accountant.times import iso
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
-from streams.evidence.kept import Kept, Seen
 from streams.evidence.note import Checkpoint
 from streams.evidence.rollbacks import Lost, forked, lost_of
+from streams.evidence.store import Kept, Seen
 from streams.logs import get_logger
 
 _log = get_logger(__name__)

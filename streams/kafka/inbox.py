@@ -12,8 +12,7 @@ from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 
 from streams.kafka.queues import Queue, Queues
-from streams.kafka.wire.client_records import Record, getmany
-from streams.kafka.wire.raw_fetch import UNREADABLE, fetch
+from streams.kafka.wire.fetch import UNREADABLE, Record, fetch, getmany
 from streams.logs import get_logger
 
 _log = get_logger(__name__)

@@ -11,7 +11,7 @@ from typing import Final
 
 from aiokafka import TopicPartition
 
-from streams.kafka.wire.client_records import Record
+from streams.kafka.wire.fetch import Record
 
 _MOST_RECORDS: Final = 2_000  # waiting in the queue of one partition of a topic
 _MOST_BYTES: Final = 4 << 20

@@ -7,23 +7,33 @@ import contextlib
 from pathlib import Path
 from typing import Final, Self
 
+from accountant.advice.preview import Preview
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
-from accountant.records import Decision, Source, decode_decision
+from accountant.records import Decision, Snapshot, Source, decode_decision
+from accountant.records.limits.rows import LevelRow
+from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
+from accountant.records.previews import PreviewRequest
+from accountant.records.state_rows import Row
 from accountant.times import from_iso
-from accountant.views.datasets import Alert
-from accountant.views.follow import counted, decode_line, runs
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.heads import Head
+from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.members import MemberViews
+from accountant.views.why import UsedSums
 from streams.broadcast import Broadcast, Subscription
-from streams.clock import Clock
+from streams.clock import Clock, SystemClock
 from streams.errors import JournalFault, Refused, Unavailable
+from streams.index import By, UsageAnswers, UsageRow
 from streams.kafka.appender import Appender
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.reads import FollowedReads
-from streams.kafka.following.recent import Place
+from streams.kafka.following.limits import FollowedLimits
+from streams.kafka.following.recent import Place, Recent
 from streams.kafka.following.tail import Tail
 from streams.kafka.topics import check_whole
+from streams.kafka.usage import KafkaUsage
 from streams.service import Answer, Appended, Readiness, heads_of
 
 MOST_PENDING: Final = 10_000
@@ -37,7 +47,7 @@ _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller wai
 _BRANCHES: Final = frozenset({Outcome.GENESIS, Outcome.ROLLED_BACK})
 
 
-class KafkaService(FollowedReads):
+class KafkaService(UsageAnswers):
     """Appends bodies with acks=all and answers from a read-committed tail of the decisions.
 
     `start` returns once the tail follows every partition, so the service never misses a decision
@@ -45,12 +55,22 @@ class KafkaService(FollowedReads):
 
     Args:
         index: file of the index of usage; without it, a temporary one.
+
+    Attributes:
+        usage_index: kept from its `start` on, or from the first question about usage.
     """
 
     def __init__(
         self, deployment: Deployment, *, index: Path | None = None, clock: Clock | None = None
     ) -> None:
-        super().__init__(deployment, index, clock)
+        self._deployment = deployment
+        self._clock = clock or SystemClock()
+        self._recent = Recent(self._clock, deployment.window_ms)
+        self._views: dict[str, DatasetView] = {}
+        self.usage_index = KafkaUsage(deployment, index)
+        self._views_of = ViewFolder(self._views, {})
+        self._members = MemberViews()
+        self._limits = FollowedLimits(self._members, self._clock, deployment.partitions)
         self._appender = Appender(deployment)
         self._pending: dict[Place, asyncio.Future[bytes]] = {}
         self._events = Broadcast[Decision]()
@@ -166,6 +186,92 @@ class KafkaService(FollowedReads):
             async with asyncio.timeout(_PAUSE_S):
                 await self._wanted.wait()
 
+    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        return self._recent.by_request.get((dataset, who, request_id))
+
+    async def datasets(self) -> list[DatasetView]:
+        # Sorting very many takes 0.2 s, and would keep the loop from answering requests.
+        return await asyncio.to_thread(_by_name, list(self._views.items()))
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        return self._views.get(name)
+
+    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
+        view = await self.dataset(dataset)
+        # To search for the largest claim that fits, or to count, may take milliseconds.
+        if view is None:
+            return None
+        self._check_follows()
+        return await asyncio.to_thread(self._limits.preview(view, asked))
+
+    async def levels(self, dataset: str) -> list[LevelView]:
+        view = self._views.get(dataset)
+        self._check_follows()
+        return [] if view is None else await asyncio.to_thread(self._limits.levels, view)
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
+        view = self._views.get(dataset)
+        self._check_follows()
+        return None if view is None else self._limits.budget(view, analyst)
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return who used a dataset, by analyst, purpose, day or month.
+
+        Raises: Unavailable: the index is behind, or cannot be read.
+        """
+        return await self.usage_index.rows(dataset, by) if dataset in self._views else []
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        return await self.usage_index.sums(dataset, since_day=since_day)
+
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        if dataset not in self._views:
+            return []
+        return await self.usage_index.decisions(dataset, after=after, most=most)
+
+    @property
+    def partitions(self) -> int:
+        """As `LedgerService.partitions`."""
+        return self._deployment.partitions
+
+    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
+        """As `LedgerService.read_log`."""
+        return await self.usage_index.log.read(partition, first, most)
+
+    async def last_decision(self, partition: int) -> tuple[int, bytes]:
+        """As `LedgerService.last_decision`."""
+        return await self.usage_index.log.last(partition)
+
+    def branch(self, partition: int) -> int | None:
+        """As `LedgerService.branch`."""
+        return self._tail.branches.get(partition)
+
+    def newest_checkpoint(self, partition: int) -> None:
+        """None: workers sign, and a gateway has no key."""
+
+    def member(self, dataset: str, name: str) -> MemberRow | None:
+        """As `LedgerService.member`."""
+        self._check_follows()
+        return self._members.get(dataset, name)
+
+    def memberships(self, name: str) -> list[MemberRow]:
+        """As `LedgerService.memberships`."""
+        self._check_follows()
+        return self._members.memberships(name)
+
+    def decided_at(self, dataset: str) -> int:
+        """As `LedgerService.decided_at`."""
+        self._check_follows()
+        return self._tail.decided_at(partition_of(dataset.encode(), self._deployment.partitions))
+
+    def ordered_before(self) -> int | None:
+        """As `Service.ordered_before`."""
+        return self._limits.ordered_before()
+
+    async def members(self, dataset: str) -> list[Member]:
+        self._check_follows()
+        return [row.told for row in self._members.of(dataset)]
+
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
 
@@ -197,6 +303,22 @@ class KafkaService(FollowedReads):
         for future in self._pending.values():
             if not future.done():
                 future.set_exception(Unavailable("closing: retry with the same bytes"))
+
+    def _check_follows(self) -> None:
+        """Check that changes of members reach this process: whoever was removed is let in else.
+
+        Raises: Unavailable: they do not.
+        """
+        if self._tail.trouble:
+            raise Unavailable(self._tail.trouble)
+
+    async def _take_row(self, _partition: int, row: Row) -> None:
+        if isinstance(row, MemberRow):
+            self._members.take_row(row)
+        elif isinstance(row, LevelRow):
+            self._limits.take_row(row)
+        elif isinstance(row, Snapshot):
+            self._views_of.take_row(row)
 
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
         lines = [decode_line(value) for value in values]
@@ -247,3 +369,7 @@ async def _check_needed(deployment: Deployment) -> None:
     except Refused:
         await asyncio.sleep(_TOPIC_SPREAD_S)
         await check_whole(deployment, _NEEDED)
+
+
+def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:
+    return [view for _, view in sorted(views)]

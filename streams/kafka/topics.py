@@ -16,7 +16,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.genesis import ledger_id, write_genesis
 from streams.kafka.wire.admin import admin_of
 from streams.kafka.wire.errors import translating
-from streams.processing.ledger_id import new_ledger_id
+from streams.processing.journal import new_ledger_id
 
 _INPUTS: Final = ("requests", "admin")
 _FOREVER: Final = {"retention.ms": "-1", "retention.bytes": "-1"}

@@ -11,7 +11,7 @@ from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
-from accountant.views.why.told import Refusals
+from accountant.views.why.report import Refusals
 from streams.index import UsageRow
 from streams.pages.bars import Bar, bar_of, first_of
 from streams.pages.reasons import AT_A_LIMIT, OF_THE_DATASET, meaning, title

@@ -7,6 +7,7 @@ library's errors into `streams.errors`, so the processor sees no library's error
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -147,3 +148,8 @@ def decided_at(value: bytes) -> float:
         return from_iso(decode_decision(value).decided_at)
     except (*DECODE_ERRORS, ValueError):
         return math.inf
+
+
+def new_ledger_id() -> str:
+    """Return 128 random bits as hexadecimal text."""
+    return secrets.token_hex(16)

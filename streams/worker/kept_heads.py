@@ -14,12 +14,12 @@ from accountant.partition import Partition, hash_of
 from streams.clock import SystemClock
 from streams.errors import Unavailable
 from streams.evidence.heads import Heads
-from streams.evidence.kept import Kept, folder_of, key_of
 from streams.evidence.names import check_name
+from streams.evidence.store import Kept, folder_of, key_of
 from streams.evidence.troubles import CheckpointTroubles
-from streams.kafka.checkpoints.places import senders_to
+from streams.kafka.blocking_reader import LogsHere
+from streams.kafka.checkpoint_places import senders_to
 from streams.kafka.deployment import Deployment
-from streams.kafka.indexed.logs_here import LogsHere
 from streams.processing.observers import Committed
 from streams.settings import Settings
 

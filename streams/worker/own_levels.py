@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from accountant.partition import Partition
-from accountant.views.alerting.level_alerts import crossed_in, crossed_of_state
 from accountant.views.datasets import Alert
+from accountant.views.level_alerts import crossed_in, crossed_of_state
 from streams.logs import get_logger
 from streams.processing.observers import Committed
 

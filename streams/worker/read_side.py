@@ -17,9 +17,9 @@ from mode import Service
 from accountant.records import Snapshot
 from accountant.records.decided import CountedDecision
 from accountant.records.state_rows import Row
-from accountant.views.alerting.level_alerts import crossed_by_grants
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted, decode_line, runs
+from accountant.views.level_alerts import crossed_by_grants
 from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopic
 from streams.alerts.counts import AlertCounts

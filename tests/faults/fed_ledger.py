@@ -14,7 +14,7 @@ from typing import Self
 from accountant.partition.draft import Draft
 from accountant.records.decided import Encoded
 from streams.clock import CheckedClock
-from streams.embedded.archives.archive import Archived, archive
+from streams.embedded.archive import Archived, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
 from streams.processing.clock_reset import reset

@@ -22,15 +22,15 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import opened
-from streams.kafka.checkpoints.topic import Topic
+from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
 from tests.faults.sqlite_life import forked, since, verdict
 from tests.nightly import rounds
 from tests.streams.bodies import asking, opening
-from tests.streams.evidence.places.kinds import make_topic
-from tests.streams.evidence.places.receiver import NoteReceiver
+from tests.streams.evidence.sinks.kinds import make_topic
+from tests.streams.evidence.sinks.receiver import NoteReceiver
 
 pytestmark = pytest.mark.faults
 

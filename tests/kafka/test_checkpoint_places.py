@@ -8,16 +8,16 @@ from pathlib import Path
 
 from accountant.partition import hash_of
 from accountant.partition.key_hash import partition_of
-from streams.evidence.directory import Directory
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import opened
-from streams.kafka.checkpoints.topic import Topic
+from streams.evidence.store import Directory
+from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until
 from tests.faults.worker_process import WorkerProcess
-from tests.streams.evidence.places.kinds import make_topic
+from tests.streams.evidence.sinks.kinds import make_topic
 
 PARTITIONS = 2
 DATASETS = [

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPa
 
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.wire.client_records import getmany
+from streams.kafka.wire.fetch import getmany
 from streams.testing import LocalBroker
 
 PATIENCE_S = 30.0

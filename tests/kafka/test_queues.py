@@ -8,7 +8,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from streams.kafka.queues import MOST_TAKEN_BYTES, Queue, Queues
-from streams.kafka.wire.client_records import Record
+from streams.kafka.wire.fetch import Record
 
 
 class Waiting(NamedTuple):

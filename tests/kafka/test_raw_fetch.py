@@ -17,7 +17,7 @@ from aiokafka.client import AIOKafkaClient
 
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment, TopicNames
-from streams.kafka.wire.raw_fetch import fetch
+from streams.kafka.wire.fetch import fetch
 from streams.kafka.wire.reader import stop
 from streams.testing import LocalBroker
 from tests.kafka.raw_batches import Raw, append, batch

@@ -21,8 +21,8 @@ from streams.errors import Unavailable
 from streams.index import BYS, By
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment
-from streams.kafka.indexed.usage import KafkaUsage
 from streams.kafka.service import KafkaService
+from streams.kafka.usage import KafkaUsage
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
 from streams.server.serve import GatewayServer, run_gateway

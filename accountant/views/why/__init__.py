@@ -2,11 +2,18 @@
 
 from accountant.views.why.forecast import Forecast, Left, Whose
 from accountant.views.why.left import left_of_dataset, lefts
-from accountant.views.why.seen import own_alone, without_members
-from accountant.views.why.sums import Used, UsedSums
-from accountant.views.why.table import WHY_BYS, WhyBy, columns, rows
-from accountant.views.why.told import MOST_SHOWN, Why, decode_why
-from accountant.views.why.why import since_day, spenders, why_of
+from accountant.views.why.report import (
+    MOST_SHOWN,
+    WHY_BYS,
+    Why,
+    WhyBy,
+    columns,
+    decode_why,
+    own_alone,
+    rows,
+    without_members,
+)
+from accountant.views.why.why import Used, UsedSums, since_day, spenders, why_of
 
 __all__ = [
     "MOST_SHOWN",

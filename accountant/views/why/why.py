@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from accountant.amounts import INFINITE, Units, format_units, parse_units
 from accountant.records.members import Member
 from accountant.times import from_iso, iso
 from accountant.views.datasets import DatasetView
+from accountant.views.tallies import LargeGrant
 from accountant.views.usage import OTHERS
-from accountant.views.why.forecast import (
-    Forecast,
-    Left,
-    Whose,
-    day_of,
-    day_text,
-    forecasts,
-)
+from accountant.views.why.forecast import Forecast, Left, Whose, day_of, day_text, forecasts
 from accountant.views.why.left import left_of_dataset
-from accountant.views.why.sums import Used, UsedSums
-from accountant.views.why.told import (
+from accountant.views.why.report import (
     MOST_SHOWN,
     AnalystSpending,
     LargestGrant,
@@ -34,6 +29,41 @@ from accountant.views.why.told import (
 
 MOST_FORECAST: Final = 100
 """Teams, and analysts, with a forecast of their own: those that spent most in the last month."""
+
+
+class Used(NamedTuple):
+    """The requests with one key; `spent` in units of 1e-40."""
+
+    key: str
+    granted: int
+    refused: int
+    spent: Units
+
+
+class UsedSums(msgspec.Struct, frozen=True, kw_only=True):
+    """The sums of one dataset.
+
+    Attributes:
+        unit: the additive sum of the dataset's budget.
+        analysts, purposes: in the order in which they came.
+        days: by day, `2026-11-23`.
+        reasons: of refusals; see `tallies.Tallies`.
+        largest: the largest first.
+        analyst_days: what grants cost, by analyst, then by day, of the last days.
+        since, since_at: number and time of the first decision that `reasons`, `largest` and
+            `analyst_days` have, where the log's beginning was archived; 0 and "" where they have
+            all.
+    """
+
+    unit: str
+    analysts: list[Used] = []
+    purposes: list[Used] = []
+    days: list[Used] = []
+    reasons: list[Used] = []
+    largest: list[LargeGrant] = []
+    analyst_days: dict[str, dict[str, Units]] = {}
+    since: int = 0
+    since_at: str = ""
 
 
 def since_day(now: int) -> str:

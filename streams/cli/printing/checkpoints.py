@@ -47,7 +47,7 @@ def evidence_of(
     """
     from streams.evidence import Verifier
     from streams.evidence.comparison import Evidence
-    from streams.kafka.checkpoints.places import readable_place_of
+    from streams.kafka.checkpoint_places import readable_place_of
     from streams.settings import load_command
 
     kept = [receipt for path in receipts or () for receipt in _receipts(path)]

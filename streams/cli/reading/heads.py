@@ -36,7 +36,7 @@ def heads_of(source: LogSource) -> list[Head]:
     from accountant.partition import hash_of
     from accountant.records import decode_decision
     from accountant.views.heads import ledger_of
-    from streams.cli.reading.decoding import decoded
+    from streams.cli.reading.json_lines import decoded
 
     found, ledger = list[Head](), ""
     for part in source.parts():

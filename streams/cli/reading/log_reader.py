@@ -83,8 +83,8 @@ class SqliteLog(LogSource):
     def parts(self) -> Iterator[Part]:
         from accountant.replay.state_comparison import rows_at_one_moment
         from streams.cli.reading.archives import joined
-        from streams.embedded.archives.sealed_log import read_seal
         from streams.embedded.ledger_file import partition_row, read_decisions, reader, sound_rows
+        from streams.embedded.sealed_log import read_seal
 
         with reader(self.path) as db, db:  # one transaction, so one moment: a writer may be at work
             last = db.execute("SELECT max(sequence) FROM decisions").get

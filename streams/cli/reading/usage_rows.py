@@ -42,7 +42,7 @@ def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
     With the number of the only partition that it was compared with, if there are others.
     """
     from streams.cli.reading.log_reader import KafkaLog, SqliteLog, log_source
-    from streams.embedded.reading.decision_reader import LogSlices
+    from streams.embedded.decision_reader import LogSlices
     from streams.index import UsageIndex, index_path
     from streams.settings import load_command
 
@@ -67,7 +67,7 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
     from accountant.partition.key_hash import partition_of
     from streams.cli.printing.output import progress
     from streams.index import UsageIndex
-    from streams.kafka.indexed.logs_here import LogsHere
+    from streams.kafka.blocking_reader import LogsHere
     from streams.kafka.topics import check_whole
     from streams.settings import load_command
 

@@ -9,7 +9,7 @@ from accountant.records.inputs import MOST_PURPOSE
 from accountant.records.names import NAME_PATTERN
 from accountant.views.usage import OTHERS
 from accountant.views.why.forecast import WINDOWS
-from accountant.views.why.told import MOST_SHOWN
+from accountant.views.why.report import MOST_SHOWN
 
 _Schema = dict[str, Any]
 _COUNT: Final[_Schema] = {"type": "integer", "minimum": 0}

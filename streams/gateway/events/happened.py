@@ -9,7 +9,7 @@ import msgspec
 from accountant.partition.ids import decode_identity
 from accountant.records import DECODE_ERRORS, Format, check_maker, decode_decision, encode
 from accountant.records.limits.limits import LevelCrossed
-from accountant.views.alerting.crossings import (
+from accountant.views.crossings import (
     crossings,
     level_crossings,
     may_cross,

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
 from accountant.errors import BudgetError
-from accountant.views.alerting.level_alerts import crossed_in_view
 from accountant.views.datasets import DatasetView, alerts
+from accountant.views.level_alerts import crossed_in_view
 from accountant.views.levels import LevelView
 from streams.auth.visibility import WHOLE, Sight, Standing, sees_alert
 from streams.errors import Gone

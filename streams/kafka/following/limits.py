@@ -13,7 +13,7 @@ from accountant.records.limits.rows import LevelRow
 from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.times import from_iso
-from accountant.views.alerting.crossings import level_crossings, may_cross_levels
+from accountant.views.crossings import level_crossings, may_cross_levels
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import LogLine
 from accountant.views.ledgers import ledger_of, plan_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accountant.replay.audit import audit
-from accountant.replay.for_ever import Administered
+from accountant.replay.notable_records import Administered
 from tests.accountant.partition.circle import enrol, member, opened
 from tests.accountant.world import code
 

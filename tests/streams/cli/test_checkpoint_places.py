@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.streams.cli.conftest import environment
-from tests.streams.evidence.places.kinds import make_topic
-from tests.streams.evidence.places.receiver import SECRET, NoteReceiver
+from tests.streams.evidence.sinks.kinds import make_topic
+from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 from accountant.times import from_iso
 from streams.client import Accountant
 from streams.clock import CheckedClock
-from streams.embedded.archives.archive import Archived, archive
+from streams.embedded.archive import Archived, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.settings import Settings
 from tests.streams.gateway.door import TestClock

@@ -17,8 +17,8 @@ from accountant.records import decode_decision
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
 from streams.client import Accountant, Refused
-from streams.embedded.archives.sealed_log import read_seal, read_sealed
 from streams.embedded.ledger_file import read_decisions, reader
+from streams.embedded.sealed_log import read_seal, read_sealed
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.faults.sqlite_life import forked

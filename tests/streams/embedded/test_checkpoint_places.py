@@ -12,13 +12,13 @@ from accountant.partition import hash_of
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
-from streams.evidence.directory import Directory
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import Checkpoint, opened
+from streams.evidence.store import Directory
 from streams.settings import Settings
 from tests.streams.embedded import owning
 from tests.streams.embedded.owning import ask
-from tests.streams.evidence.places.receiver import SECRET, NoteReceiver
+from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 
 from accountant.errors import LogDamaged
 from streams.client import Accountant
-from streams.embedded.archives.sealed_log import first_kept
 from streams.embedded.ledger_file import reader
+from streams.embedded.sealed_log import first_kept
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from accountant.partition import hash_of
+from streams.embedded.checkpointing import ledger_id
 from streams.embedded.ledger_file import read_decisions
-from streams.embedded.own_checkpoints.place import ledger_id
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
-from streams.evidence.directory import put_note
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import Checkpoint, signed
+from streams.evidence.store import put_note
 from streams.settings import Settings
 from tests.streams.bodies import asking
 from tests.streams.embedded.owning import BORN, ask

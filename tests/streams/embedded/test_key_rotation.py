@@ -15,9 +15,9 @@ from accountant.records import Decision, decode_decision, encode
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import AuditReport, audit
 from streams.clock import SystemClock
+from streams.embedded.checkpointing import ledger_id
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.ledger_file import read_decisions
-from streams.embedded.own_checkpoints.place import ledger_id
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.evidence.key_changes import believed_keys

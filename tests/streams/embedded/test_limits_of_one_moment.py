@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.embedded.reading.live_limits import LiveLimits
+from streams.embedded.live_limits import LiveLimits
 from tests.accountant.partition.division import divide, divided, said
 from tests.streams.gateway.door import TestClock
 

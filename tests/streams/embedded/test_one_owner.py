@@ -13,8 +13,8 @@ from typing import Final
 import apsw
 import pytest
 
+from streams.embedded.file_identity import check_mount
 from streams.embedded.file_lock import FileLock, Held
-from streams.embedded.file_names import check_mount
 from streams.embedded.ledger_file import reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused

@@ -17,7 +17,7 @@ from accountant.records.inputs import Input
 from accountant.replay.apply import source_named
 from accountant.replay.refold import Refold
 from accountant.times import from_iso
-from streams.processing.ledger_id import new_ledger_id
+from streams.processing.journal import new_ledger_id
 
 Log = list[bytes]
 _EMPTY: Final = "sha256:" + "0" * 64

@@ -12,8 +12,8 @@ from accountant.partition import Partition, hash_of
 from streams.clock import SystemClock
 from streams.errors import Refused, Unavailable
 from streams.evidence.heads import Heads
-from streams.evidence.kept import Kept
 from streams.evidence.keys import SigningKey
+from streams.evidence.store import Kept
 from streams.processing.observers import Committed
 from streams.processing.processor import Processor
 from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streams.cli.reading.populations import one_with_joint
+from streams.cli.reading.connected import one_with_joint
 from streams.cli.reading.views.of_file import FileViews
 from streams.clock import DAY_MS
 from streams.embedded.file_ownership import stopped_ledger

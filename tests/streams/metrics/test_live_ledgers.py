@@ -13,7 +13,7 @@ from accountant.records.inputs import Input
 from accountant.replay.refold import Refold
 from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import views_of
-from streams.embedded.reading.live_views import LiveViews
+from streams.embedded.live_views import LiveViews
 from streams.errors import Fenced, Unavailable
 from streams.metrics import make_registry
 from streams.metrics.live_ledgers import LiveLedgers

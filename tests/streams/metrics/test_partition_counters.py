@@ -14,7 +14,7 @@ from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
 from accountant.replay.refold import Refold
 from accountant.views.usage import views_of
-from streams.embedded.reading.live_views import LiveViews
+from streams.embedded.live_views import LiveViews
 from streams.errors import Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.partition_counters import requests_of

@@ -22,7 +22,7 @@ from accountant.views.follow import counted, decode_line, fold_run, runs
 from accountant.views.level_views import analyst_budget, level_views
 from accountant.views.levels import AnalystBudget, LevelView
 from accountant.views.population import ordered_before
-from streams.cli.reading.decoding import decoded
+from streams.cli.reading.json_lines import decoded
 from streams.cli.reading.views.base import Views
 from streams.cli.reading.views.limits_of_file import divided_in
 
@@ -173,7 +173,7 @@ class FileViews(Views):
     def _begin(self, db: apsw.Connection) -> None:
         """Begin with the snapshot of a log whose beginning was archived."""
         from accountant.replay.sealed import partition_row
-        from streams.embedded.archives.sealed_log import read_sealed
+        from streams.embedded.sealed_log import read_sealed
 
         sealed = read_sealed(db)
         if sealed is None:

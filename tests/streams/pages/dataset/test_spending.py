@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accountant.views.why import Forecast, Why
-from accountant.views.why.told import Refusals
+from accountant.views.why.report import Refusals
 from streams.index import UsageRow
 from streams.pages.spending import HEIGHT, WIDTH, lasting, note_of, spending
 from streams.pages.usage import by_analyst, by_key, refusals

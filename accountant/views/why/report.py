@@ -1,0 +1,233 @@
+"""The report of `why`: its tables, their columns, and what each reader may see of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+from accountant.views.why.forecast import Forecast
+
+MOST_SHOWN: Final = 1_000
+"""Analysts and purposes with a row of their own: those that spent most. All others are one row,
+called `OTHERS`."""
+
+
+class Spending(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked, granted and spent.
+
+    Attributes:
+        granted, refused: how many requests; a batch is one.
+        spent: exact sum of what the grants cost, in the unit of `Why`.
+        ratio: `spent` as a part of the budget, rounded to the next float; rows of one table add up
+            to the part that is spent, but for that.
+    """
+
+    granted: int
+    refused: int
+    spent: str
+    ratio: float
+
+
+class AnalystSpending(Spending, frozen=True, kw_only=True):
+    """One analyst's; `team`: as it is now, None of who is in none or not a member."""
+
+    analyst: str
+    team: str | None = None
+
+
+class TeamSpending(Spending, frozen=True, kw_only=True):
+    """That of the members whose team it is now, wherever they were when they asked.
+
+    Attributes:
+        team: "" of those who are in none, or no members.
+        analysts: how many of them have asked.
+    """
+
+    team: str
+    analysts: int
+
+
+class PurposeSpending(Spending, frozen=True, kw_only=True):
+    """That of one purpose, any text, also none."""
+
+    purpose: str
+
+
+class WeekSpending(Spending, frozen=True, kw_only=True):
+    """That of one ISO week by the decisions' own clock, in UTC.
+
+    Attributes:
+        week: `2026-W48`.
+        begins: its Monday, `2026-11-23`.
+    """
+
+    week: str
+    begins: str
+
+
+class Refusals(msgspec.Struct, frozen=True, kw_only=True):
+    """How many requests were refused for one reason.
+
+    Attributes:
+        level: the scope of the limit that had no room; None where it was the dataset's own budget,
+            or another reason.
+    """
+
+    reason: str
+    level: str | None = None
+    refused: int
+
+
+class LargestGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the grants that cost most.
+
+    Attributes:
+        cost: in the unit of `Why`.
+        ratio: `cost` as a part of the budget.
+        sequence: number of the decision in the dataset.
+    """
+
+    request_id: str
+    analyst: str
+    purpose: str
+    cost: str
+    ratio: float
+    decided_at: str
+    sequence: int
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a dataset's budget, and how much longer it lasts.
+
+    Each table of rows is sorted by what was spent, the most first; weeks by time.
+
+    Attributes:
+        unit: the additive sum of the dataset's budget, which all amounts are in.
+        at: the moment that forecasts begin at.
+        budget, left: of `unit`; `left` is as decisions tell it.
+        spent: exact sum of what all grants cost.
+        spent_ratio: part of the budget that is spent, rounded up, as the dataset tells it.
+        state: `open`, `exhausted`, `halted` or `closed`; of the last two there is no forecast.
+        by_analyst, by_purpose: at most `MOST_SHOWN` apart.
+        refusals: the most frequent reason first.
+        largest: at most 20.
+        forecasts: of all, then of teams, then of analysts, three each.
+        since: number of the dataset's first decision that `refusals`, `largest` and forecasts of
+            teams and analysts take in, where those before are in an archive; None where they
+            take in all.
+        only: whose rows these are, where the one who asks does not see what others have asked.
+    """
+
+    dataset: str
+    unit: str
+    at: str
+    budget: str
+    spent: str
+    left: str
+    spent_ratio: float
+    state: str
+    by_analyst: tuple[AnalystSpending, ...] = ()
+    by_team: tuple[TeamSpending, ...] = ()
+    by_purpose: tuple[PurposeSpending, ...] = ()
+    by_week: tuple[WeekSpending, ...] = ()
+    refusals: tuple[Refusals, ...] = ()
+    largest: tuple[LargestGrant, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
+    since: int | None = None
+    only: str | None = None
+
+
+decode_why = msgspec.json.Decoder(Why).decode
+
+
+WhyBy = Literal["analyst", "team", "purpose", "week", "reason", "grants", "forecast"]
+WHY_BYS: Final[tuple[WhyBy, ...]] = get_args(WhyBy)
+
+_KINDS: Final[dict[WhyBy, type[msgspec.Struct]]] = {
+    "analyst": AnalystSpending,
+    "team": TeamSpending,
+    "purpose": PurposeSpending,
+    "week": WeekSpending,
+    "reason": Refusals,
+    "grants": LargestGrant,
+    "forecast": Forecast,
+}
+_FIRST: Final[dict[WhyBy, tuple[str, ...]]] = {
+    "analyst": ("analyst", "team"),
+    "team": ("team", "analysts"),
+    "purpose": ("purpose",),
+    "week": ("week", "begins"),
+}
+
+
+def columns(by: WhyBy) -> tuple[str, ...]:
+    """Return the columns of a table, the dataset and the key first, the unit last."""
+    fields = msgspec.structs.fields(_KINDS[by])
+    first = _FIRST.get(by, ())
+    rest = [field.name for field in fields if field.name not in first]
+    return "dataset", *first, *rest, "unit"
+
+
+def rows(why: Why, by: WhyBy) -> list[dict[str, Any]]:
+    """Return the rows of a table, each with all of `columns`."""
+    named = {"dataset": why.dataset, "unit": why.unit}
+    return [named | msgspec.structs.asdict(row) for row in _rows(why, by)]
+
+
+def _rows(why: Why, by: WhyBy) -> Sequence[msgspec.Struct]:
+    return {
+        "analyst": why.by_analyst,
+        "team": why.by_team,
+        "purpose": why.by_purpose,
+        "week": why.by_week,
+        "reason": why.refusals,
+        "grants": why.largest,
+        "forecast": why.forecasts,
+    }[by]
+
+
+def without_members(why: Why, name: str) -> Why:
+    """Return what is seen by who sees what all have asked, but not who is a member.
+
+    Teams of others are left out, and with them what limits leave others; those of `name` stay.
+    """
+    team = _team_of(why, name)
+    shown = {("all", None), ("team", team), ("analyst", name)}
+    return msgspec.structs.replace(
+        why,
+        by_analyst=tuple(_without_team(row, name) for row in why.by_analyst),
+        by_team=tuple(row for row in why.by_team if team and row.team == team),
+        forecasts=tuple(each for each in why.forecasts if (each.scope, each.name) in shown),
+    )
+
+
+def own_alone(why: Why, name: str) -> Why:
+    """Return what is seen by who sees their own requests alone.
+
+    The dataset's totals are everybody's who sees the dataset; of all else `name`'s alone is left,
+    and no sums by purpose, week or reason, which tell how others ask; nor the largest grants, since
+    whether one's own are among those tells how large others' are.
+    """
+    return msgspec.structs.replace(
+        why,
+        only=name,
+        by_analyst=tuple(row for row in why.by_analyst if row.analyst == name),
+        by_team=(),
+        by_purpose=(),
+        by_week=(),
+        refusals=(),
+        largest=(),
+        forecasts=tuple(
+            each for each in why.forecasts if each.scope == "analyst" and each.name == name
+        ),
+    )
+
+
+def _team_of(why: Why, name: str) -> str | None:
+    return next((row.team for row in why.by_analyst if row.analyst == name), None)
+
+
+def _without_team(row: AnalystSpending, name: str) -> AnalystSpending:
+    return row if row.analyst == name else msgspec.structs.replace(row, team=None)

@@ -1,1 +1,0 @@
-"""The beginning of a log in an archive, and the snapshot that stands for it."""

@@ -1,0 +1,142 @@
+"""Where the checkpoints of a ledger's file are kept, and whose file it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+from accountant.errors import LedgerFault
+from accountant.partition import hash_of
+from accountant.records import DECODE_ERRORS
+from accountant.views.heads import ledger_of
+from streams.clock import Clock
+from streams.embedded.file_ownership import OwnedFile
+from streams.embedded.ledger_file import numbered_decisions, read_decisions, reader
+from streams.errors import Unavailable
+from streams.settings import Settings
+
+if TYPE_CHECKING:
+    from streams.evidence.heads import Heads
+    from streams.evidence.sink_sender import Senders
+    from streams.evidence.store import KeptOfFile
+
+
+def own_heads(
+    file: OwnedFile, settings: Settings, clock: Clock, senders: Senders | None
+) -> Heads | None:
+    """Return what keeps a ledger's checkpoints, None where a setting turns them off.
+
+    Args:
+        senders: are given what is kept.
+    """
+    if settings.checkpoints == "off":
+        return None
+    from streams.evidence.heads import Heads
+
+    return Heads(
+        lambda: kept_of(file.path, settings),
+        lambda number: digest_at(file.path, number),
+        clock,
+        seconds=settings.checkpoint_seconds,
+        required=settings.checkpoints_required,
+        send=None if senders is None else senders.take,
+    )
+
+
+def check_ledger(file: OwnedFile, settings: Settings) -> None:
+    """Check that a file holds the ledger that had its path before.
+
+    A file that holds nothing but its genesis was made anew by whoever removed the one before it.
+
+    Raises: Refused: it holds another ledger's log.
+    """
+    if settings.checkpoints == "off":
+        return
+    from streams.evidence.names import check_name
+    from streams.evidence.store import default_directory
+
+    directory = settings.checkpoints or default_directory()
+    if directory is None:
+        return
+    try:
+        ledger = ledger_id(file.path)
+        begins = len([*read_decisions(file.path, most=2)]) == 1
+    except Unavailable:
+        return  # the refold tells
+    check_name(directory.absolute(), str(file.path), ledger, begins=begins)
+
+
+def senders_of(settings: Settings) -> Senders | None:
+    """Return what sends checkpoints to other places, None where no setting names any.
+
+    Raises: Refused: a place cannot be used, or no checkpoints are kept.
+    """
+    if settings.checkpoint_places is None:
+        return None
+    from streams.kafka.checkpoint_places import senders_to
+
+    return senders_to(settings, kept=settings.checkpoints != "off")
+
+
+def kept_of(path: Path, settings: Settings) -> KeptOfFile:
+    """Return where the checkpoints of a ledger's file are kept.
+
+    Args:
+        path: absolute.
+
+    Raises: Unavailable, Refused: the place or the key cannot be used, or is turned off.
+    """
+    from streams.evidence.store import KeptOfFile, default_directory
+
+    if settings.checkpoints == "off":
+        raise Unavailable("ACCOUNTANT_CHECKPOINTS is off")
+    directory = settings.checkpoints or default_directory()
+    if directory is None:
+        raise Unavailable("this user has no home: set ACCOUNTANT_CHECKPOINTS to a directory")
+    ledger = ledger_id(path)
+    return KeptOfFile(
+        directory.absolute(),
+        path,
+        ledger,
+        lambda other: _is_other_copy(other, path, ledger),
+        key=settings.checkpoint_key,
+    )
+
+
+def digest_at(path: Path, number: int) -> str | None:
+    """Return the hash of a decision in a ledger's file, None if it is in an archive.
+
+    Raises: Unavailable: it cannot be read. Refused: the file is damaged.
+    """
+    try:
+        # A connection of its own: one that stays open would keep the file's -wal.
+        with reader(path) as db:
+            found = next(numbered_decisions(db, first=number, most=1), None)
+    except apsw.Error as error:
+        raise Unavailable(f"{path} cannot be read: {error}") from error
+    return None if found is None or found[0] != number else hash_of(found[1])
+
+
+def ledger_id(path: Path) -> str:
+    """Return a ledger's id; of one without, the hash of decision 0.
+
+    Raises: Unavailable: decision 0 cannot be read. Refused: as `read_decisions`.
+    """
+    for value in read_decisions(path, first=0, most=1):
+        try:
+            return ledger_of(value) or hash_of(value)
+        except DECODE_ERRORS as error:
+            raise Unavailable(f"decision 0 of {path} cannot be read: {error}") from error
+    raise Unavailable(f"{path} has no decision 0")
+
+
+def _is_other_copy(path: Path, own: Path, ledger: str) -> bool:
+    """Return whether another file holds the same ledger."""
+    try:
+        if not path.is_file() or path.samefile(own):
+            return False
+        return ledger_id(path) == ledger
+    except (OSError, LedgerFault):
+        return False

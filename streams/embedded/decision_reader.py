@@ -1,0 +1,145 @@
+"""Reading decisions in a ledger's file beside its writer: one by one, by pages, or by slices."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import apsw
+
+from accountant.errors import LogDamaged
+from streams.embedded.ledger_file import numbered_decisions, reader
+from streams.embedded.sealed_log import first_kept, usage_of_seal
+from streams.errors import Gone, Unavailable
+from streams.index import Beginning, UsageReader
+from streams.service import MOST_PAGE_BYTES
+
+
+class DecisionReader:
+    """A read-only connection that several threads share."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._one_at_a_time = threading.Lock()
+        self._db: apsw.Connection | None = None
+
+    def decision(self, sequence: int) -> bytes | None:
+        query = "SELECT value FROM decisions WHERE sequence = ?"
+        with self._reading() as db:
+            value = db.execute(query, (sequence,)).get
+        return None if value is None else bytes(value)
+
+    def slice(self, first: int, most: int) -> list[bytes]:
+        """Return decisions from number `first` on, fewer than `most` only where the log ends.
+
+        Raises: Gone: it was archived. LogDamaged: it is missing. Unavailable, Refused.
+        """
+        with self._reading() as db:
+            found = list(numbered_decisions(db, first=first, most=most))
+            kept = first_kept(db)
+        for number, (sequence, _) in enumerate(found, first):
+            if sequence == number:
+                continue
+            if number < kept:
+                raise Gone(f"decision {number} of the log is in an archive")
+            raise LogDamaged(f"decision {number} of the log is missing")
+        return [value for _, value in found]
+
+    def first_kept(self) -> int:
+        """Return the number of the first decision of the log's unbroken end."""
+        with self._reading() as db:
+            return first_kept(db)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        with self._one_at_a_time:
+            try:
+                if self._db is None:
+                    flags = apsw.SQLITE_OPEN_READONLY
+                    self._db = apsw.Connection(str(self._path), flags=flags)
+                    self._db.set_busy_timeout(1000)
+                yield self._db
+            except apsw.Error as error:
+                raise Unavailable(f"{self._path} cannot be read: {error}") from error
+
+    def close(self) -> None:
+        with self._one_at_a_time:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+
+class DecisionPages:
+    """Reads pages of decisions, beside the writer. Any thread may call it."""
+
+    def __init__(self, reader: DecisionReader, index: UsageReader) -> None:
+        self._reader = reader
+        self._index = index
+
+    def read(self, dataset: str, last: int, upto: int, *, after: int, most: int) -> list[bytes]:
+        """Return decisions of a dataset after a number in it; see `Service.decisions`.
+
+        Args:
+            last: the number of the dataset's last decision, or of an earlier one.
+            upto: the number in the log of that decision, or of a later one.
+        Raises: Gone; Unavailable: the index is behind, or cannot be read. LogDamaged.
+        """
+        kept = self._reader.first_kept()
+        # An index that is older than an archive still has the places of what was archived.
+        places = self._index.places(dataset, upto, after=after, most=most, since=kept)
+        before = places[0][0] - 1 if places else last
+        if before > after:
+            raise Gone(
+                f"decisions {after + 1} to {before} of {dataset} are in an archive of the log: "
+                f"read on after={before}; `accountant log export --archive FILE` has the others",
+                after=before,
+            )
+        found, size = list[bytes](), 0
+        for number, place in places:
+            value = self._reader.decision(place)
+            if value is None:
+                raise LogDamaged(f"decision {place}, number {number} of {dataset}, is missing")
+            found.append(value)
+            size += len(value)
+            if size >= MOST_PAGE_BYTES:
+                break
+        return found
+
+
+class LogSlices:
+    """The log in a ledger's file, read slice by slice beside its writer."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open = contextlib.ExitStack()
+        with self._translated():
+            self._db = self._open.enter_context(reader(path))
+
+    def read(self, first: int, most: int) -> Sequence[bytes]:
+        """Return decisions from number `first` on.
+
+        Raises: Unavailable, Refused: the file cannot be read.
+        """
+        with self._translated():
+            return [value for _, value in numbered_decisions(self._db, first=first, most=most)]
+
+    def beginning(self) -> Beginning | None:
+        """Return what stands for the log's beginning, None if that was not archived.
+
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        with self._translated():
+            return usage_of_seal(self._db)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._open.close()
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise Unavailable(f"{self._path} cannot be read: {error}") from error

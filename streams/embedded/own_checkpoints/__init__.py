@@ -1,1 +1,0 @@
-"""Signed checkpoints that the process of a ledger in a file keeps by itself."""

@@ -1,1 +1,0 @@
-"""What is read of a ledger in a file, beside its writer."""

@@ -1,0 +1,85 @@
+"""The places that addresses and settings name; what a topic needs is loaded for topics alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streams.errors import NotInstalled, Refused, extras_named
+from streams.evidence.sink_sender import Senders
+from streams.evidence.sinks import Address, Place, ReadablePlace, address_of, addresses_of
+from streams.evidence.store import Directory
+from streams.settings import Settings
+
+
+def place_of(text: str, settings: Settings) -> Place:
+    """Return the place at an address.
+
+    Raises: Refused: it names none; NotInstalled: it is a topic, without the extra `kafka`.
+    """
+    address = address_of(text, unencrypted=settings.checkpoint_places_unencrypted)
+    return _made(address, settings, must_exist=False)
+
+
+def readable_place_of(text: str, settings: Settings) -> ReadablePlace:
+    """Return a place whose checkpoints can be read.
+
+    Raises: Refused: as `place_of`, or it is a webhook.
+    """
+    address = address_of(text, unencrypted=True)  # nothing is sent there
+    if address.kind == "webhook":
+        raise Refused(
+            f"{address.name} is a webhook, which takes checkpoints and shows none: have whoever "
+            "runs it hand over the notes as files NAME.note in a directory, and name that"
+        )
+    return _topic(address, settings) if address.kind == "topic" else Directory(Path(address.target))
+
+
+def senders_to(settings: Settings, *, kept: bool) -> Senders:
+    """Return what sends checkpoints to the places that a setting names.
+
+    Args:
+        kept: whether this process keeps checkpoints: no other ones are sent.
+
+    Raises: Refused: as `place_of`, or no checkpoints are kept.
+    """
+    given, name = settings.checkpoint_places, "ACCOUNTANT_CHECKPOINT_PLACES"
+    if not kept:
+        raise Refused(f"{name} is set, but no checkpoints are kept: set ACCOUNTANT_CHECKPOINTS")
+    unencrypted = settings.checkpoint_places_unencrypted
+    try:
+        text = "" if given is None else given.get_secret_value()
+        addresses = addresses_of(text, unencrypted=unencrypted)
+        places = [_made(address, settings, must_exist=True) for address in addresses]
+    except NotInstalled:
+        raise
+    except Refused as error:
+        raise Refused(f"setting {name}: {error}") from None
+    webhooks = sum(place.kind == "webhook" for place in places)
+    if settings.checkpoint_places_authorization is not None and webhooks > 1:
+        raise Refused(f"setting {name}_AUTHORIZATION: {webhooks} webhooks would get the same")
+    return Senders(places, settings.checkpoint_places_seconds)
+
+
+def _made(address: Address, settings: Settings, *, must_exist: bool) -> Place:
+    if address.kind == "directory":
+        return Directory(Path(address.target), must_exist=must_exist)
+    if address.kind == "topic":
+        return _topic(address, settings)
+    from streams.evidence.sink_webhook import Webhook
+
+    secret = settings.checkpoint_places_authorization
+    authorization = None if secret is None else secret.get_secret_value()
+    return Webhook(address.target, address.name, authorization)
+
+
+def _topic(address: Address, settings: Settings) -> ReadablePlace:
+    with extras_named():
+        from streams.kafka.checkpoint_topic import Topic
+        from streams.kafka.deployment import TopicNames
+        from streams.kafka.topics import SETTINGS
+        from streams.kafka.wire.security import Cluster, security_of
+
+    if address.topic in map(TopicNames(settings.topic_prefix).of, SETTINGS):
+        raise Refused(f"{address.name} is a topic of a ledger: checkpoints need one of their own")
+    # Another cluster has the same security: a name and a password of its own it cannot have.
+    return Topic(Cluster(address.target, security_of(settings)), address.topic)

@@ -1,1 +1,0 @@
-"""A topic as a place for signed checkpoints, and the places that settings name."""

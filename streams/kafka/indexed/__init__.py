@@ -1,1 +1,0 @@
-"""What a process that serves reads keeps of a ledger on Kafka: an index of usage and of places."""

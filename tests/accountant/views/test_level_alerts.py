@@ -1,0 +1,266 @@
+"""Alerts of limits: told by grants, by records, and again by the state."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from accountant.records import decode_decision
+from accountant.views.crossings import level_crossings
+from accountant.views.datasets import Alert, DatasetView, fold_decision
+from accountant.views.level_alerts import crossed_by_grant, crossed_of_state
+from accountant.views.own_alerts import OwnAlerts
+from tests.accountant.world import World, code, opened
+
+RED, BLUE = "red:1", "red"
+"""Names that an id must keep apart: a version and an analyst of the other look alike."""
+
+
+def divided(*, alert_at: tuple[str, ...] = ("0.5", "0.8"), **policy: Any) -> World:
+    """Return a dataset with ana and ben in a team, and carl in another."""
+    world = opened(filter="basic", epsilon="10", alert_at=list(alert_at), **policy)
+    for name, team in (("ana", RED), ("ben", RED), ("carl", BLUE)):
+        enrol(world, name, team)
+    return world
+
+
+def enrol(world: World, name: str, team: str | None) -> None:
+    more = {} if team is None else {"team": team}
+    told = world.send("admin", world.admin("member", member=name, roles=["analyst"], **more))
+    assert code(told) == "member_set"
+
+
+def limit(world: World, scope: str, name: str | None = None, **more: Any) -> None:
+    told = world.send("admin", world.admin("limit", scope=scope, **_given(name), **more))
+    assert code(told) in {"limit_set", "limit_removed"}, told
+
+
+def _given(name: str | None) -> dict[str, str]:
+    return {} if name is None else {"name": name}
+
+
+def grant(world: World, epsilon: str, analyst: str = "ana") -> None:
+    assert code(world.ask(f"pure:{epsilon}", analyst=analyst)) == "granted"
+
+
+class Told:
+    """What the process that decides tells, commit by commit."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.own = OwnAlerts()
+        self.own.begin(world.state)
+        self.read = len(world.encoded)
+
+    def more(self) -> list[Alert]:
+        self.world.commit()
+        made, self.read = self.world.encoded[self.read :], len(self.world.encoded)
+        found = self.own.take(made, self.world.state)
+        return [alert for alert in found if alert.scope is not None]
+
+
+def ids(found: list[Alert]) -> list[str]:
+    return [alert.alert_id for alert in found]
+
+
+def test_a_grant_tells_what_its_team_has_reached() -> None:
+    world = divided()
+    limit(world, "team", RED, part="0.1")
+    told = Told(world)
+    grant(world, "0.4")
+    assert told.more() == []
+    grant(world, "0.1", "ben")
+    (alert,) = told.more()
+    assert alert == Alert(
+        alert_id="census/1/level/team/red:1/1/0.5",
+        dataset="census",
+        generation=1,
+        threshold="0.5",
+        spent_ratio=alert.spent_ratio,
+        decided_at=world.decisions[-1].decided_at,
+        scope="team",
+        name=RED,
+        team=RED,
+        version=1,
+    )
+    assert 0.5 <= alert.spent_ratio < 0.5 + 1e-9
+    grant(world, "0.01", "carl")
+    grant(world, "0.01")
+    assert told.more() == [], "told once"
+
+
+def test_each_analyst_under_a_default_has_alerts_of_their_own() -> None:
+    world = divided()
+    limit(world, "each", RED, part="0.1")
+    told = Told(world)
+    grant(world, "0.9")
+    grant(world, "0.6", "ben")
+    found = told.more()
+    assert ids(found) == [
+        "census/1/level/each/red:1/ana/1/0.5",
+        "census/1/level/each/red:1/ana/1/0.8",
+        "census/1/level/each/red:1/ben/1/0.5",
+    ]
+    assert [(each.analyst, each.team, each.name) for each in found[1:]] == [
+        ("ana", RED, RED),
+        ("ben", RED, RED),
+    ]
+
+
+def test_no_two_alerts_of_names_that_look_alike_have_one_id() -> None:
+    world = divided(alert_at=("0.1", "1"))
+    enrol(world, "ana:1", RED)
+    enrol(world, "1", "each")
+    enrol(world, "each", "1")
+    for scope in ("team", "each"):
+        for team in (RED, BLUE, "each", "1"):
+            limit(world, scope, team, part="0.5")
+    for analyst in ("ana:1", "each"):
+        limit(world, "analyst", analyst, part="0.2")
+    told = Told(world)
+    analysts = ("ana", "ben", "carl", "ana:1", "1", "each")
+    for analyst in analysts:
+        grant(world, "1", analyst)
+    found = told.more()
+    assert len(found) == len(set(ids(found)))
+    own = {each.name for each in found if each.scope == "analyst"}
+    under = {each.analyst for each in found if each.scope == "each"}
+    assert own == {"ana:1", "each"}
+    assert under == {"ana", "ben", "carl", "1"}
+    assert {each.name for each in found if each.scope == "team"} == {RED, BLUE, "each", "1"}
+
+
+def test_a_limit_that_is_set_anew_tells_what_it_has_reached_already() -> None:
+    world = divided()
+    limit(world, "team", RED, part="0.2")
+    told = Told(world)
+    grant(world, "0.9")
+    assert told.more() == []
+    limit(world, "team", RED, part="0.1")
+    assert ids(told.more()) == [
+        "census/1/level/team/red:1/2/0.5",
+        "census/1/level/team/red:1/2/0.8",
+    ]
+    limit(world, "team", RED, part="0.15")
+    assert ids(told.more()) == ["census/1/level/team/red:1/3/0.5"], "raised: a version of its own"
+    limit(world, "team", RED)
+    assert told.more() == [], "removed"
+
+
+def test_another_filter_counts_from_nothing_and_tells_nothing() -> None:
+    world = divided()
+    limit(world, "team", RED, part="0.1")
+    grant(world, "0.9")
+    told = Told(world)
+    limit(world, "team", RED, policy={"filter": "zcdp", "rho": "0.1"})
+    assert told.more() == []
+    world.commit()
+    assert crossed_of_state(world.state) == []
+
+
+def test_a_threshold_that_an_amendment_gives_is_told_of_levels_too() -> None:
+    world = divided(alert_at=("0.9",))
+    limit(world, "team", RED, part="0.1")
+    limit(world, "each", BLUE, part="0.1")
+    grant(world, "0.6")
+    grant(world, "0.6", "carl")
+    told = Told(world)
+    world.amend(alert_at=["0.3"])
+    assert sorted(ids(told.more())) == [
+        "census/1/level/each/red/carl/1/0.3",
+        "census/1/level/team/red:1/1/0.3",
+    ]
+
+
+def test_the_state_tells_again_what_grants_and_records_have_told() -> None:
+    world = divided()
+    told = Told(world)
+    limit(world, "team", RED, part="0.1")
+    limit(world, "each", RED, part="0.08")
+    limit(world, "analyst", "carl", policy={"filter": "zcdp", "rho": "0.001"})
+    found = []
+    for epsilon, analyst in (("0.3", "ana"), ("0.04", "carl"), ("0.41", "ana"), ("0.1", "ben")):
+        grant(world, epsilon, analyst)
+        found += told.more()
+    again = OwnAlerts().begin(world.refolded())
+    levels = [alert for alert in again if alert.scope is not None]
+    assert sorted(ids(levels)) == sorted(ids(found))
+    assert {each.alert_id: each.spent_ratio for each in levels}.keys() == set(ids(found))
+    assert told.own.begin(world.refolded()) == [], "and by one who has told, not again"
+
+
+def test_who_has_left_a_team_or_has_a_limit_of_their_own_is_under_no_default() -> None:
+    world = divided()
+    limit(world, "each", RED, part="0.1")
+    grant(world, "0.9")
+    grant(world, "0.9", "ben")
+    world.commit()
+    assert len(crossed_of_state(world.state)) == 4
+    enrol(world, "ana", None)
+    limit(world, "analyst", "ben", part="0.5")
+    world.commit()
+    assert crossed_of_state(world.state) == []
+
+
+def test_of_very_many_analysts_the_state_tells_those_who_asked_last() -> None:
+    world = divided()
+    limit(world, "each", RED, part="0.1")
+    limit(world, "team", RED, part="0.3")
+    grant(world, "0.9")
+    grant(world, "0.9", "ben")
+    world.commit()
+    analysts = [alert.analyst for alert in crossed_of_state(world.state, most_uses=1)]
+    assert sorted(map(str, analysts)) == ["None", "ben", "ben"]
+
+
+def test_without_the_limit_an_alert_has_the_least_that_was_spent() -> None:
+    world = divided()
+    limit(world, "team", RED, part="0.1")
+    grant(world, "0.77")
+    (alert,) = crossed_by_grant(decode_decision(world.log[-1]))
+    assert alert.spent_ratio == 0.5
+    told = Told(world)
+    grant(world, "0.1", "ben")
+    limit(world, "team", RED, part="0.9")
+    later = [each for each in told.more() if each.version == 1]
+    assert [each.spent_ratio for each in later] == [0.8], "the limit was replaced in the commit"
+
+
+def test_a_reader_that_has_only_looked_tells_the_same() -> None:
+    from accountant.views.level_views import Divided, level_views
+
+    world = divided()
+    told = Told(world)
+    view: DatasetView | None = None
+    by_reader: list[Alert] = []
+    steps = [
+        lambda: limit(world, "team", RED, part="0.1"),
+        lambda: limit(world, "each", RED, part="0.09"),
+        lambda: grant(world, "0.55"),
+        lambda: grant(world, "0.3", "ben"),
+        lambda: limit(world, "team", RED, part="0.5"),
+        lambda: limit(world, "team", RED, part="0.09"),
+        lambda: world.amend(alert_at=["0.2", "0.9"]),
+    ]
+    found: list[Alert] = []
+    for value in world.log[1:]:
+        view = fold_decision(view, decode_decision(value))
+    for step in steps:
+        before = len(world.log)
+        step()
+        found += told.more()
+        for value in world.log[before:]:
+            decision = decode_decision(value)
+            view = fold_decision(view, decision)
+            assert view is not None
+            state = world.state
+            divided_now = Divided(state.ledgers["census"], state.levels, state.decided_at)
+            by_reader += level_crossings(decision, view, level_views(divided_now))
+    by_id = {alert.alert_id: alert for alert in by_reader}
+    # Of analysts under a default an amendment is told by who decides alone.
+    missing = {alert.alert_id for alert in found} - by_id.keys()
+    assert all("/each/" in name and name.endswith("/0.2") for name in missing)
+    for alert in found:
+        if alert.alert_id in by_id:
+            assert by_id[alert.alert_id].spent_ratio == alert.spent_ratio
+            assert Fraction(alert.threshold) <= alert.spent_ratio

@@ -1,0 +1,27 @@
+"""Each kind of place, for the tests of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.streams.evidence.sinks.kinds import InDirectory, Kind, OnTopic, OnWebhook
+from tests.streams.evidence.sinks.receiver import NoteReceiver
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[NoteReceiver]:
+    with NoteReceiver(tmp_path / "received") as running:
+        yield running
+
+
+@pytest.fixture(params=["directory", pytest.param("topic", marks=pytest.mark.kafka), "webhook"])
+def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
+    if request.param == "directory":
+        return InDirectory(tmp_path)
+    if request.param == "webhook":
+        return OnWebhook(request.getfixturevalue("receiver"))
+    proxy = request.getfixturevalue("proxy")
+    return OnTopic(proxy, request.getfixturevalue("application"))

@@ -1,0 +1,88 @@
+"""What names a place, and what does not; nothing that may be secret is repeated."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.errors import Refused
+from streams.evidence.sinks import address_of, addresses_of
+
+GOOD = {
+    "kept": ("directory", "kept", "kept", ""),
+    "/mnt/a,b/kept": ("directory", "/mnt/a,b/kept", "/mnt/a,b/kept", ""),
+    "kafka://h:9092/notes": ("topic", "h:9092", "kafka://h:9092/notes", "notes"),
+    "kafka://h:1,[::1]:2/a.b-c_d": (
+        "topic",
+        "h:1,[::1]:2",
+        "kafka://h:1,[::1]:2/a.b-c_d",
+        "a.b-c_d",
+    ),
+    "https://h.org/SECRET?a=SECRET": (
+        "webhook",
+        "https://h.org/SECRET?a=SECRET",
+        "https://h.org",
+        "",
+    ),
+    "http://127.0.0.7:80/x": ("webhook", "http://127.0.0.7:80/x", "http://127.0.0.7:80", ""),
+    "http://[::1]/x": ("webhook", "http://[::1]/x", "http://[::1]", ""),
+    "http://localhost/x": ("webhook", "http://localhost/x", "http://localhost", ""),
+}
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_an_address_names_a_place(text: str) -> None:
+    assert tuple(address_of(text)) == GOOD[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a\0b",
+        "kafka://h:9092",
+        "kafka://h:9092/",
+        "kafka://h:9092/..",
+        "kafka://h:9092/a/b",
+        "kafka://h:9092/a b",
+        "kafka://h/notes",
+        "kafka:h:9092/notes",
+        "kafka://SECRET@h:9092/notes",
+        "https:/h/SECRET",
+        "https://",
+        "https://u:SECRET@h/",
+        "https://h:0/SECRET",
+        "https://h:99999/SECRET",
+        "https://h/SECRET#x",
+        "https://h/\nSECRET",
+        "https://h/ SECRET",
+        "https://[::/SECRET",
+        "http://h.example.org/SECRET",
+        "http://127.0.0.1.example.org/SECRET",
+        "http://192.0.2.7/SECRET",
+        "ftp://h/SECRET",
+        "file:///SECRET",
+        "sqlite:///SECRET",
+    ],
+)
+def test_what_names_none_is_refused_without_a_secret(text: str) -> None:
+    for parse in (address_of, addresses_of):
+        with pytest.raises(Refused) as refused:
+            parse(text)
+        assert "SECRET" not in str(refused.value)
+
+
+def test_other_machines_are_sent_plain_text_only_where_that_is_told() -> None:
+    text = "http://h.example.org/SECRET"
+    assert address_of(text, unencrypted=True).name == "http://h.example.org"
+
+
+def test_a_list_is_taken_apart_at_its_commas_but_not_within_a_place() -> None:
+    text = "/mnt/kept, kafka://a:1,b:2/notes,https://h/x?y=1,2,/srv/other"
+    assert [each.target for each in addresses_of(text)] == [
+        "/mnt/kept",
+        "a:1,b:2",
+        "https://h/x?y=1,2",
+        "/srv/other",
+    ]
+    with pytest.raises(Refused, match="from the root"):
+        addresses_of("kept,kafka://a:1/notes")

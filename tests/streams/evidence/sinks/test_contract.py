@@ -1,0 +1,179 @@
+"""One contract for every place that takes checkpoints, and what each kind adds to it."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+
+import pytest
+
+from streams.errors import LedgerFault, Refused, Unavailable
+from streams.evidence.keys import SigningKey
+from streams.evidence.note import Checkpoint, signed
+from streams.evidence.sink_webhook import Webhook
+from streams.evidence.sinks import Place
+from streams.evidence.store import Directory
+from streams.kafka.checkpoint_topic import Topic
+from streams.kafka.wire.security import Cluster
+from tests.faults.proxy import FaultProxy
+from tests.streams.evidence.sinks.kinds import Kind, OnTopic, deaf, make_topic
+from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
+
+KEY = SigningKey("census.example.org", b"\x07" * 32)
+ONE = Checkpoint("5d0c" * 8, 0, 0, 41, "sha256:" + "ab" * 32, 1_764_000_000_000)
+FORK = ONE._replace(head="sha256:" + "cd" * 32)
+LATER = ONE._replace(sequence=42, at=ONE.at + 1_000)
+OTHERS = [ONE._replace(partition=3), ONE._replace(ledger="sha256:" + "0e" * 32), LATER]
+
+
+def note_of(checkpoint: Checkpoint) -> bytes:
+    return signed(checkpoint, KEY)
+
+
+def put(place: Place, checkpoint: Checkpoint) -> str:
+    return place.put(checkpoint, note_of(checkpoint))
+
+
+def test_what_is_put_is_there_byte_for_byte(kind: Kind) -> None:
+    assert put(kind.place, ONE).startswith(kind.place.name)
+    assert kind.notes() == [note_of(ONE)]
+
+
+def test_what_is_put_again_is_still_there(kind: Kind) -> None:
+    for _ in range(2):
+        put(kind.place, ONE)
+    assert {*kind.notes()} == {note_of(ONE)}
+
+
+def test_nothing_takes_the_place_of_another(kind: Kind) -> None:
+    each = [ONE, FORK, *OTHERS]
+    for checkpoint in each:
+        put(kind.place, checkpoint)
+    assert sorted(kind.notes()) == sorted(map(note_of, each))
+
+
+def test_a_place_that_is_away_says_so_and_takes_what_comes_later(kind: Kind) -> None:
+    put(kind.place, ONE)
+    with kind.gone(), pytest.raises(Unavailable) as away:
+        put(kind.place, LATER)
+    assert kind.place.name in str(away.value)
+    put(kind.place, LATER)
+    assert {*kind.notes()} == {note_of(ONE), note_of(LATER)}
+
+
+def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+    place = Directory(tmp_path)
+    file = Path(put(place, ONE))
+    file.unlink()
+    # The file that becomes the note: /dev/full takes no byte, as a disk without room.
+    file.with_name(f".{file.stem}.{os.getpid()}").symlink_to("/dev/full")
+    with pytest.raises(Unavailable, match="No space left on device"):
+        put(place, ONE)
+    assert not [*file.parent.iterdir()]
+    put(place, ONE)
+    assert [note for _, note in place.notes()] == [note_of(ONE)]
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 404, 413, 429, 500, 503])
+def test_a_webhook_keeps_nothing_but_by_a_2xx(receiver: NoteReceiver, status: int) -> None:
+    receiver.answer(status)
+    receiver.location = f"{receiver.name}/elsewhere"
+    place = Webhook(receiver.url, receiver.name)
+    with pytest.raises(Unavailable, match=f"status {status}"):
+        put(place, ONE)
+    assert len(receiver.posts) == 1  # no redirection is followed
+
+
+def test_a_webhook_is_posted_the_note_as_text(receiver: NoteReceiver) -> None:
+    put(Webhook(receiver.url, receiver.name, "Bearer header-secret"), ONE)
+    ((path, headers, body),) = receiver.posts
+    assert path == f"/notes/{SECRET}?token={SECRET}"
+    assert headers["content-type"] == "text/plain; charset=utf-8"
+    assert headers["authorization"] == "Bearer header-secret"
+    assert body == note_of(ONE)
+
+
+def hanging(kind: str, port: int) -> Place:
+    if kind == "topic":
+        return Topic(Cluster(f"127.0.0.1:{port}"), "checkpoints", whole=0.5)
+    url = f"http://127.0.0.1:{port}/{SECRET}"
+    return Webhook(url, f"http://127.0.0.1:{port}", "Bearer header-secret", whole=0.5)
+
+
+@pytest.mark.parametrize("kind", ["topic", "webhook"])
+def test_a_place_that_says_nothing_is_not_waited_for_longer(kind: str) -> None:
+    # Without a bound the test's own time limit ends it.
+    with deaf() as port, pytest.raises(Unavailable, match="answer"):
+        put(hanging(kind, port), ONE)
+
+
+def test_what_fails_shows_no_secret(
+    receiver: NoteReceiver, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    place = Webhook(receiver.url, receiver.name, "Bearer header-secret", whole=0.5)
+    told = ""
+    with caplog.at_level("DEBUG"):
+        receiver.answer(500)
+        for way in ("status", "slow", "away"):
+            if way == "slow":
+                receiver.slow = 2.0
+            if way == "away":
+                receiver.down()
+            try:
+                put(place, ONE)
+            except LedgerFault as error:
+                told += "".join(traceback.format_exception(error))
+    told += caplog.text + "".join(capfd.readouterr())
+    assert told.count(receiver.name) >= 3
+    for secret in (SECRET, "header-secret", "token="):
+        assert secret not in told
+
+
+@pytest.mark.kafka
+def test_a_missing_topic_is_not_made(proxy: FaultProxy, application: str) -> None:
+    place = Topic(Cluster(proxy.bootstrap), application)
+    for _ in range(2):
+        with pytest.raises(Refused, match="there is no such topic"):
+            put(place, ONE)
+        with pytest.raises(Refused, match="there is no such topic"):
+            [*place.notes()]
+
+
+@pytest.mark.kafka
+def test_a_topic_that_is_compacted_is_refused(proxy: FaultProxy, application: str) -> None:
+    kind = OnTopic(proxy, application, **{"cleanup.policy": "compact"})
+    with pytest.raises(Refused, match="compacted"):
+        put(kind.place, ONE)
+
+
+@pytest.mark.kafka
+def test_a_topic_is_read_whole_whatever_else_stands_there(
+    proxy: FaultProxy, application: str
+) -> None:
+    from confluent_kafka import Producer
+
+    make_topic(proxy.bootstrap, application, partitions=3)
+    place = Topic(Cluster(proxy.bootstrap), application)
+    many = [ONE._replace(partition=number % 3, sequence=number) for number in range(9)]
+    for checkpoint in many[:5]:
+        put(place, checkpoint)
+    stranger = Producer(
+        {"bootstrap.servers": proxy.bootstrap, "compression.type": "gzip", "linger.ms": 50}
+    )
+    for value in (None, b"", b"no note" * 2_000, b"\xff\xfe"):
+        stranger.produce(application, value, key=b"k")
+    stranger.flush(30)
+    # Whoever may write here must not keep an auditor waiting by a transaction without an end.
+    endless = Producer({"bootstrap.servers": proxy.bootstrap, "transactional.id": application})
+    endless.init_transactions(30)
+    endless.begin_transaction()
+    endless.produce(application, note_of(LATER), partition=0)
+    endless.flush(30)
+    for checkpoint in many[5:]:
+        put(place, checkpoint)
+    found = [*place.notes()]
+    endless.abort_transaction(30)
+    assert len({name for name, _ in found}) == len(found) == 9 + 4 + 1
+    assert {note for _, note in found} >= {*map(note_of, [*many, LATER])}
+    assert found[0][0].startswith("partition 0, offset 0")

@@ -1,0 +1,150 @@
+"""The newest checkpoint that was kept goes to every place, whatever becomes of one of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from streams.evidence.note import Checkpoint, opened
+from streams.evidence.sink_sender import Sender, Senders
+from streams.evidence.sink_webhook import Webhook
+from streams.evidence.store import Directory
+from tests.streams.evidence.sinks.kinds import Kind, deaf
+from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
+from tests.streams.evidence.sinks.test_contract import KEY, ONE, note_of
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds; a test's time limit ends it."""
+    while not holds():
+        time.sleep(0.02)
+
+
+def of(number: int, partition: int = 0) -> Checkpoint:
+    return ONE._replace(sequence=number, partition=partition)
+
+
+def sent(to: Senders, *numbers: int, partition: int = 0) -> None:
+    for number in numbers:
+        checkpoint = of(number, partition)
+        to.take(checkpoint, note_of(checkpoint))
+
+
+def numbers(notes: list[bytes], partition: int = 0) -> list[int]:
+    """Return the decisions that notes are of, each signed by the key."""
+    found = [opened(note, [KEY.verifier]) for note in notes]
+    return sorted(each.sequence for each in found if each.partition == partition)
+
+
+def overdue(senders: Senders) -> float:
+    (family,) = senders.collect()
+    return max(sample.value for sample in family.samples)
+
+
+def test_the_newest_is_there_after_a_place_was_away(kind: Kind) -> None:
+    senders = Senders([kind.place], 1)
+    sent(senders, 1)
+    until(lambda: 1 in numbers(kind.notes()))
+    with kind.gone():
+        sent(senders, *range(2, 500))
+        until(lambda: senders.notes)
+        assert senders.notes[0].startswith("checkpoint place 1: ")
+        assert kind.place.name in senders.notes[0]
+        until(lambda: overdue(senders) > 0)
+        sent(senders, *range(500, 1_000))
+    until(lambda: 999 in numbers(kind.notes()))
+    until(lambda: not senders.notes)
+    assert overdue(senders) == 0
+    # One that was on its way, perhaps, and the newest: no other one was held.
+    assert len(numbers(kind.notes())) <= 3
+    senders.close()
+
+
+def test_every_partition_s_newest_is_sent_and_the_last_at_the_end(kind: Kind) -> None:
+    senders = Senders([kind.place], 3_600)
+    for partition in range(5):
+        sent(senders, 1, partition=partition)
+    until(lambda: len(kind.notes()) == 5)
+    for partition in range(5):  # not due for half an hour
+        sent(senders, 2, 3, partition=partition)
+    senders.close()
+    for partition in range(5):
+        assert numbers(kind.notes(), partition) == [1, 3]
+
+
+def test_a_late_one_of_an_earlier_owner_takes_nobodys_place(tmp_path: Path) -> None:
+    senders = Senders([Directory(tmp_path)], 3_600)
+    sent(senders, 1)
+    until(lambda: [*Directory(tmp_path).notes()])
+    sent(senders, 7, 5)
+    senders.close()
+    assert numbers([note for _, note in Directory(tmp_path).notes()]) == [1, 7]
+
+
+def test_one_that_refuses_a_partition_gets_the_others(receiver: NoteReceiver) -> None:
+    receiver.answer(*[400] * 3)
+    senders = Senders([Webhook(receiver.url, receiver.name)], 1)
+    for partition in range(3):
+        sent(senders, 1, partition=partition)
+    until(lambda: len(receiver.notes()) == 3)
+    senders.close()
+
+
+def test_places_that_hang_hold_up_no_other_and_not_the_end(tmp_path: Path) -> None:
+    hanging, well = tmp_path / "hanging", tmp_path / "well"
+    well.mkdir()
+    # A directory that hangs: the file that becomes the note is a pipe that nobody reads.
+    kept = Path(Directory(hanging).put(of(1), note_of(of(1))))
+    kept.unlink()
+    os.mkfifo(pipe := kept.with_name(f".{kept.stem}.{os.getpid()}"))
+    with deaf() as port:
+        url = f"http://127.0.0.1:{port}/{SECRET}"
+        places = [Directory(hanging), Webhook(url, "http://127.0.0.1"), Directory(well)]
+        senders = Senders(places, 1)
+        for number in range(1, 4):
+            sent(senders, number)
+            until(lambda last=number: last in numbers([n for _, n in Directory(well).notes()]))  # type: ignore[misc]
+        until(lambda: overdue(senders) > 0)
+        senders.close(0.2)  # returns, though two of them still hang
+    assert pipe.exists()
+    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+
+
+def test_a_place_that_hangs_is_told_of(tmp_path: Path) -> None:
+    kept = Path(Directory(tmp_path).put(of(1), note_of(of(1))))
+    kept.unlink()
+    os.mkfifo(pipe := kept.with_name(f".{kept.stem}.{os.getpid()}"))
+    sender = Sender(Directory(tmp_path), 2, 1, slow=0.1)
+    sender.take(of(1), note_of(of(1)))
+    until(lambda: sender.trouble)
+    assert sender.trouble == f"checkpoint place 2: {tmp_path} hangs"
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # now it goes on
+    until(lambda: numbers([note for _, note in Directory(tmp_path).notes() if note]) == [1])
+    until(lambda: sender.trouble is None)
+    os.close(reading)
+
+
+def test_what_is_told_and_measured_holds_no_secret(
+    receiver: NoteReceiver, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    registry = CollectorRegistry()
+    with caplog.at_level("DEBUG"):
+        senders = Senders([Webhook(receiver.url, receiver.name, "Bearer header-secret")], 1)
+        registry.register(senders)
+        receiver.down()
+        sent(senders, 1)
+        until(lambda: senders.notes)
+        told = generate_latest(registry).decode() + "".join(senders.notes)
+        receiver.up()
+        until(lambda: not senders.notes)
+        senders.close()
+    told += caplog.text + "".join(capfd.readouterr())
+    assert 'privacy_checkpoint_place_overdue_seconds{kind="webhook",place="1"}' in told
+    assert told.count(receiver.name) >= 2  # in the note and in the log
+    for secret in (SECRET, "header-secret"):
+        assert secret not in told
