@@ -13,7 +13,7 @@ from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
 

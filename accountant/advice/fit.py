@@ -8,7 +8,7 @@ from accountant.amounts import Units, format_units
 from accountant.claims import Claim, checked
 from accountant.claims.price import Price, price
 from accountant.filters import BesideBasic
-from accountant.ledger.never import never_fits
+from accountant.ledger.budgets import never_fits
 from accountant.ledger.snapshots import totals_from
 from accountant.policy.compiled import CompiledPolicy
 from accountant.views.datasets import DatasetView

@@ -16,18 +16,17 @@ from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.levels.standing import Standing
-from accountant.ledger.levels.together import together
+from accountant.ledger.budgets import budgets_of
 from accountant.ledger.snapshots import left_wire
+from accountant.limits.applicable import ApplicableLimits, team_of
+from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.partition.judge import Members, judge
-from accountant.partition.levels import team_of
 from accountant.records import Decision
-from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
-from accountant.views.level_views import Divided
+from accountant.views.limit_views import Divided
 from accountant.views.members import no_members
 
 
@@ -134,12 +133,12 @@ def preview(
     )
 
 
-def _more(standing: Standing | None, ledger: Ledger, claim: CheckedClaim) -> int | None:
+def _more(standing: ApplicableLimits | None, ledger: Ledger, claim: CheckedClaim) -> int | None:
     """Return how many such claims fit at every level, one after another."""
     if standing is None:
         plan = ledger.plan
         return plan.kind.count(plan.capacity, ledger.spent, price(claim, plan.priced))
-    kind = together(standing, ledger)
+    kind = budgets_of(standing, ledger)
     return kind.count((), (), price(claim, kind.needs))
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
+    from accountant.limits.wire import Scope
     from accountant.records import Decision
-    from accountant.records.limits.limits import Scope
 
 _WHOSE: Final = {
     "dataset": "the whole dataset",

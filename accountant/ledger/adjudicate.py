@@ -15,14 +15,13 @@ from accountant.claims.text import parse_claim
 from accountant.filters import BesideBasic
 from accountant.fractional import Fractional
 from accountant.ledger import Ledger
+from accountant.ledger.budgets import budgets_of, never_fits
+from accountant.ledger.charge import Charge, Denial, charge
 from accountant.ledger.largest_fit import largest
-from accountant.ledger.levels.charge import Charge, Denial, charge
-from accountant.ledger.levels.level import Level
-from accountant.ledger.levels.standing import Standing, left_at
-from accountant.ledger.levels.together import together
-from accountant.ledger.never import never_fits
+from accountant.limits.applicable import ApplicableLimits, remaining_at
+from accountant.limits.state import Level
+from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
@@ -68,7 +67,7 @@ def adjudicate(
     unit: str,
     neighbours: str,
     at: int,
-    standing: Standing | None = None,
+    standing: ApplicableLimits | None = None,
 ) -> tuple[Ledger, Verdict]:
     """Return the ledger after one request, and the verdict on it.
 
@@ -211,13 +210,13 @@ def _refuse_at_level(
         fits=fits,
         ends=would_end(ledger.plan, ledger.spent, fits),
         level=denial.level,
-        left_at=left_at(denial.standing, ledger, asked),
+        left_at=remaining_at(denial.standing, ledger, asked),
     )
     return after, verdict
 
 
 def _refuse_exhausted(
-    ledger: Ledger, claim: CheckedClaim, at: int, asked: Price, standing: Standing | None
+    ledger: Ledger, claim: CheckedClaim, at: int, asked: Price, standing: ApplicableLimits | None
 ) -> tuple[Ledger, Verdict]:
     plan = ledger.plan
     crossed: tuple[str, ...] = _NONE_CROSSED
@@ -230,16 +229,16 @@ def _refuse_exhausted(
     # After a halt nothing would be granted any more, so nothing is offered.
     fits = None if halts else _offer(ledger, claim, standing)
     ends = would_end(plan, ledger.spent, fits)
-    left = () if standing is None else left_at(standing, ledger)
+    left = () if standing is None else remaining_at(standing, ledger)
     verdict = Verdict(
         *(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits), ends=ends, left_at=left
     )
     return moved(ledger, at, crossed_after, exhausted, halts), verdict
 
 
-def _offer(ledger: Ledger, claim: CheckedClaim, standing: Standing | None) -> str | None:
+def _offer(ledger: Ledger, claim: CheckedClaim, standing: ApplicableLimits | None) -> str | None:
     plan = ledger.plan
-    kind = plan.offered if standing is None else together(standing, ledger)
+    kind = plan.offered if standing is None else budgets_of(standing, ledger)
     return largest(claim.claim, kind, plan.capacity, ledger.spent)
 
 

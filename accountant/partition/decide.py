@@ -20,12 +20,12 @@ from accountant.ledger.snapshots import (
     rounded_up_wire,
     totals_wire,
 )
+from accountant.partition.admin_records import decide_admin
 from accountant.partition.draft import Draft
 from accountant.partition.fast_records import grant
 from accountant.partition.ids import Remembered, id_key
 from accountant.partition.judge import judge
 from accountant.partition.key_hash import partition_of
-from accountant.partition.owners.order import order
 from accountant.records import (
     FORMAT,
     RULES,
@@ -152,7 +152,7 @@ def _decide_new(
         if verdict.outcome is Outcome.GRANTED:
             return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
     else:
-        after, verdict, extra = order(draft, ledger, request)
+        after, verdict, extra = decide_admin(draft, ledger, request)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
     encoded = draft.append(decision, record.key, analyst)
     draft.put(after)

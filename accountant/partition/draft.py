@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import Units
+from accountant.checksum import crc_of_row, text_of
 from accountant.ledger import Ledger
+from accountant.limits.store import LevelChanges
 from accountant.partition import NO_PREVIOUS, Partition
-from accountant.partition.checksum import crc_of_row, text_of
 from accountant.partition.fast_records import Amounts, row
 from accountant.partition.ids import Remembered, end_of_second_before, oldest_tenth, second_of
-from accountant.partition.level_table import LevelChanges
 from accountant.partition.member_table import MemberChanges
 from accountant.records import (
     FORMAT,

@@ -11,8 +11,8 @@ from msgspec import UNSET
 from accountant.claims import CheckedClaim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate, moved
-from accountant.partition.level_table import Places
-from accountant.partition.levels import standing_of, team_of
+from accountant.limits.applicable import applicable_limits, team_of
+from accountant.limits.store import LimitStore
 from accountant.partition.permits import Asking, may_ask
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
@@ -37,7 +37,7 @@ def judge(
     request: Asks,
     claim: CheckedClaim,
     members: Members,
-    levels: Places | None,
+    levels: LimitStore | None,
     at: int,
     resets: tuple[int, int],
 ) -> tuple[Ledger, Verdict]:
@@ -57,5 +57,5 @@ def judge(
     standing = None
     if levels is not None:
         team = team_of(members(dataset, request.analyst), at)
-        standing = standing_of(ledger, levels, request.analyst, team, at, resets)
+        standing = applicable_limits(ledger, levels, request.analyst, team, at, resets)
     return adjudicate(ledger, claim, request.unit, request.neighbours, at, standing)

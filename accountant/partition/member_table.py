@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from accountant.partition.checksum import Checksum, crc_of_row
+from accountant.checksum import Checksum, crc_of_row
 from accountant.records import encode
 from accountant.records.members import MemberRow, member_row_key
 

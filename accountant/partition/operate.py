@@ -11,9 +11,7 @@ from accountant.errors import RequestInvalid
 from accountant.partition.draft import Draft
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.decided import Encoded
-from accountant.records.operated.key_changes import KeyChange
-from accountant.records.operated.rollbacks import Rollback
-from accountant.records.operated.seals import Seal
+from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome
 from accountant.records.texts import check_text
 from accountant.times import iso

@@ -7,15 +7,15 @@ from typing import Final
 
 import msgspec
 
+from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.ledger import Ledger
-from accountant.ledger.levels.level import row_of
-from accountant.partition.checksum import Checksum, crc_of_row, text_of
+from accountant.limits.state import row_of
+from accountant.limits.store import LevelTable
+from accountant.limits.wire import level_row_key
 from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
-from accountant.partition.level_table import LevelTable
 from accountant.partition.member_table import MemberTable
 from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source, encode
-from accountant.records.limits.rows import level_row_key
 from accountant.records.members import member_row_key
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accountant.records.made_by import FORMAT, RULES, Format, check_maker
+from accountant.made_by import FORMAT, RULES, Format, check_maker
 from accountant.records.records import (
     DECODE_ERRORS,
     NO_REQUEST,

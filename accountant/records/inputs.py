@@ -25,7 +25,7 @@ from accountant.records import (
     SetMember,
     Source,
 )
-from accountant.records.limits.check import check_limit
+from accountant.records.limit_fields import check_limit
 from accountant.records.members import MOST_OWNERS_NAMED
 from accountant.records.names import check_name
 from accountant.records.outcomes import Reason

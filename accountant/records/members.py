@@ -8,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.records.made_by import FORMAT, Format, reader
+from accountant.made_by import FORMAT, Format, reader
 from accountant.times import from_iso, iso
 
 Role = Literal["owner", "analyst", "engine", "auditor"]

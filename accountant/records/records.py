@@ -7,13 +7,11 @@ from typing import Final
 import msgspec
 
 from accountant.html_table import table_of
+from accountant.limits.wire import LevelLeft, LevelMoved, LevelNamed, LimitRecord
+from accountant.made_by import Format, reader
 from accountant.policy import Policy
-from accountant.records.limits.limits import LevelLeft, LevelMoved, LevelNamed, LimitTold
-from accountant.records.made_by import Format, reader
 from accountant.records.members import Member
-from accountant.records.operated.key_changes import KeyChange
-from accountant.records.operated.rollbacks import Rollback
-from accountant.records.operated.seals import Seal
+from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome, Reason
 
 NO_REQUEST: Final = msgspec.Raw(b"")
@@ -153,7 +151,7 @@ class Decision(
     owners: tuple[str, ...] = ()
     member: Member | None = None
     administrator: bool = False
-    limit: LimitTold | None = None
+    limit: LimitRecord | None = None
     level: LevelNamed | None = None
     levels: tuple[LevelMoved, ...] = ()
     left_at: tuple[LevelLeft, ...] = ()

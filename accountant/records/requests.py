@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
+from accountant.limits.wire import LimitPolicy, Pace, Scope
 from accountant.policy import Access, Neighbours, Policy, Visibility
-from accountant.records.limits.limits import LimitPolicy, Pace, Scope
 from accountant.records.members import Role
 
 Version = Literal[1]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from accountant.records.limits.rows import LevelRow, level_row_key
-from accountant.records.made_by import Format, check_maker, reader
+from accountant.limits.wire import LevelRow, level_row_key
+from accountant.made_by import Format, check_maker, reader
 from accountant.records.members import MemberRow, member_row_key
 from accountant.records.records import Genesis, Snapshot
 
@@ -26,7 +26,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
         rules: of the last decision.
         datasets: number of rows of datasets in the partition.
         members, levels: number of rows of members, and of levels; left out while there is none.
-        checksum: checksum of all those rows, see `accountant.partition.checksum`; left out in the
+        checksum: checksum of all those rows, see `accountant.checksum`; left out in the
             snapshot of a seal.
         branch: how many rollbacks the log has accepted; left out while there is none.
         key: public half of the key that signs checkpoints, where the log has changed it.

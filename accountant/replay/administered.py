@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.ledger.levels.level import Key, Level, level_of, row_of
-from accountant.ledger.levels.setting import level_after_setting
 from accountant.ledger.snapshots import restored
+from accountant.limits.apply import apply_record
+from accountant.limits.state import Key, Level, level_of, row_of
+from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
-from accountant.records.limits.rows import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row
@@ -116,7 +116,7 @@ class _Administered:
         if told is not None:
             key: Key = dataset, told.scope, "", told.name or ""
             level = self._levels.get(key)
-            self._levels[key] = level_after_setting(level, dataset, told, before.plan, at, sequence)
+            self._levels[key] = apply_record(level, dataset, told, before.plan, at, sequence)
 
     def differences(self, partition: Partition) -> Iterator[_Difference]:
         """Yield each field of a row that is not as the records have set it."""

@@ -26,8 +26,7 @@ from accountant.records import (
     decode_decision,
     encode,
 )
-from accountant.records.operated.key_changes import Changed
-from accountant.records.operated.rollbacks import Accepted
+from accountant.records.operator_records import AcceptedRollback, Changed
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
@@ -91,7 +90,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
     head: str
     branch: int = 0
-    rollbacks: tuple[Accepted, ...] = ()
+    rollbacks: tuple[AcceptedRollback, ...] = ()
     key_changes: tuple[Changed, ...] = ()
     administered: tuple[Administered, ...] = ()
     first_disagreement: Disagreement | None = None
@@ -150,7 +149,7 @@ class Auditor:
         self._outcomes: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._decided_again = 0
-        self._rollbacks: list[Accepted] = []
+        self._rollbacks: list[AcceptedRollback] = []
         self._key_changes: list[Changed] = []
         self._administered: list[Administered] = []
         self._rows: int | None = None

@@ -10,13 +10,13 @@ from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import would_end
+from accountant.ledger.budgets import budgets_of
 from accountant.ledger.largest_fit import Offered
-from accountant.ledger.levels.together import together
+from accountant.limits.applicable import applicable_limits, team_of
 from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.partition.ids import decode_identity
-from accountant.partition.levels import standing_in
 from accountant.records import Decision, Source
 from accountant.records.inputs import Input
 from accountant.replay.plain import plain
@@ -94,8 +94,10 @@ def _fits(draft: Draft, ledger: Ledger, decision: Decision) -> bool:
     kind: Offered = plan.offered
     if ledger.limits:
         analyst = decode_identity(decision.request).analyst
-        standing = standing_in(draft, ledger, analyst)
-        kind = kind if standing is None else together(standing, ledger)
+        at = draft.decided_at
+        team = team_of(draft.members.get(ledger.dataset, analyst), at)
+        limits = applicable_limits(ledger, draft.levels, analyst, team, at, draft.resets)
+        kind = kind if limits is None else budgets_of(limits, ledger)
     try:
         asked = price(checked(parse_claim(decision.fits or "")), kind.needs)
     except RequestInvalid:

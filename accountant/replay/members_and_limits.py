@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from accountant.checksum import crc_of_row
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.ledger.levels.level import Key, Level, level_of, texts_of
-from accountant.ledger.levels.setting import level_after_setting
-from accountant.ledger.levels.told import level_after_grant
+from accountant.limits.apply import apply_grant, apply_record
+from accountant.limits.state import Key, Level, level_of, texts_of
+from accountant.limits.wire import LevelMoved, LimitRecord, decode_level_row, level_row_key
 from accountant.partition import Partition
-from accountant.partition.checksum import crc_of_row
 from accountant.partition.ids import decode_identity
 from accountant.records import Decision
-from accountant.records.limits.limits import LevelMoved, LimitTold
-from accountant.records.limits.rows import decode_level_row, level_row_key
 from accountant.records.members import (
     MemberRow,
     decode_member_row,
@@ -115,7 +113,7 @@ def _levels_set(
         key = dataset, told.scope, "", told.name or ""
         before = partition.levels.get(key)
         at = partition.decided_at
-        return [(key, level_after_setting(before, dataset, told, ledger.plan, at, sequence))]
+        return [(key, apply_record(before, dataset, told, ledger.plan, at, sequence))]
     return [_after_grant(partition, ledger, decision, moved) for moved in decision.levels]
 
 
@@ -125,7 +123,7 @@ def _after_grant(
     dataset, name = ledger.dataset, moved.name or ""
     key: Key = dataset, moved.scope, "", name
     rule_of = partition.levels.get(key)
-    if rule_of is None or rule_of.rule is None or rule_of.rule.told.version != moved.version:
+    if rule_of is None or rule_of.rule is None or rule_of.rule.record.version != moved.version:
         raise LogDamaged(
             f"decision {decision.partition_sequence} charges version {moved.version} of a limit of "
             f"{moved.scope} {name}, which dataset {dataset} does not have"
@@ -135,7 +133,7 @@ def _after_grant(
         key = dataset, "each", name, decode_identity(decision.request).analyst
         level = partition.levels.get(key) or Level(*key)
     sequence, resets = int(decision.sequence or 0), partition.resets[0]
-    return key, level_after_grant(level, rule_of, moved, sequence, resets)
+    return key, apply_grant(level, rule_of, moved, sequence, resets)
 
 
 def take_level_row(partition: Partition, key: bytes, value: bytes | None) -> None:
@@ -179,7 +177,7 @@ def differing_levels(
     told, dataset = decision.limit, str(decision.dataset)
     if told is not None:
         level = partition.levels.get((dataset, told.scope, "", told.name or ""))
-        found = None if level is None or level.rule is None else level.rule.told
+        found = None if level is None or level.rule is None else level.rule.record
         if found != told:
             yield f"level {_named(told)}: limit", found, told
     for moved in decision.levels:
@@ -198,5 +196,5 @@ def differing_levels(
                 yield f"level {_named(moved)}: {field}", held, due
 
 
-def _named(told: LimitTold | LevelMoved) -> str:
+def _named(told: LimitRecord | LevelMoved) -> str:
     return f"{told.scope} {told.name}" if told.name else told.scope

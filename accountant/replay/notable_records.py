@@ -8,8 +8,7 @@ from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
 from accountant.records import Decision
 from accountant.records.members import Member, Role
-from accountant.records.operated.key_changes import Changed, KeyChange
-from accountant.records.operated.rollbacks import Accepted, Rollback
+from accountant.records.operator_records import AcceptedRollback, Changed, KeyChange, Rollback
 
 
 class Administered(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,9 +50,9 @@ def administered(decision: Decision, member: Member) -> Administered:
     )
 
 
-def accepted(decision: Decision, rollback: Rollback) -> Accepted:
+def accepted(decision: Decision, rollback: Rollback) -> AcceptedRollback:
     """Return a rollback with the decision that says it."""
-    return Accepted(
+    return AcceptedRollback(
         partition_sequence=decision.partition_sequence,
         decided_at=decision.decided_at,
         previous=decision.previous,

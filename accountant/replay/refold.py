@@ -11,11 +11,12 @@ from typing import Final
 
 import msgspec
 
+from accountant.checksum import crc_of_row, text_of
 from accountant.errors import BudgetError, LedgerFault, LogDamaged, MadeByAnother, MadeByNewer
-from accountant.ledger.levels.level import row_of
 from accountant.ledger.snapshots import restored, snapshot
+from accountant.limits.state import row_of
+from accountant.limits.wire import is_level_row_key, level_row_key
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
-from accountant.partition.checksum import crc_of_row, text_of
 from accountant.records import (
     DECODE_ERRORS,
     RULES,
@@ -29,7 +30,6 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.limits.rows import is_level_row_key, level_row_key
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
 from accountant.replay.administered import check_administered

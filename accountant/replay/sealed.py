@@ -20,8 +20,8 @@ import msgspec
 
 from accountant.amounts import format_units, parse_units
 from accountant.errors import LedgerFault, LogDamaged
-from accountant.ledger.levels.level import row_of
 from accountant.ledger.snapshots import snapshot
+from accountant.limits.state import row_of
 from accountant.partition import Partition, hash_of
 from accountant.records import (
     DECODE_ERRORS,
@@ -33,7 +33,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.operated.seals import Seal
+from accountant.records.operator_records import Seal
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row, key_of_row
 from accountant.replay.refold import Refold, StateMismatch, check_genesis

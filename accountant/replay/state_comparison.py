@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from accountant.checksum import crc_of_row, text_of
+from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
-from accountant.partition.checksum import crc_of_row, text_of
 from accountant.records import (
     DECODE_ERRORS,
     PartitionRow,
@@ -16,7 +17,6 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.limits.rows import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.state_rows import Row, decode_row
 from accountant.replay.plain import plain

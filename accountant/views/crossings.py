@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from accountant.ledger.snapshots import totals_from
+from accountant.limits.wire import LevelCrossed, LevelMoved, LimitRecord, Scope
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision
-from accountant.records.limits.limits import LevelCrossed, LevelMoved, LimitTold, Scope
 from accountant.records.outcomes import Outcome
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.level_alerts import crossed_by_grant, crossed_in_view, rules_of
-from accountant.views.levels import LevelView
+from accountant.views.limit_views import LevelView
 
 
 class _Changed(msgspec.Struct):
@@ -112,5 +112,5 @@ def _plan(decision: Decision, view: DatasetView) -> CompiledPolicy:
     return stored_plan(decision.policy or view.policy, tuple(budget.values()))
 
 
-def _named(told: LimitTold) -> tuple[Scope, str | None, int]:
+def _named(told: LimitRecord) -> tuple[Scope, str | None, int]:
     return told.scope, told.name, told.version

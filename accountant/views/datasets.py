@@ -22,10 +22,10 @@ from accountant.ledger.snapshots import (
     totals_from,
     totals_wire,
 )
+from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision, Snapshot
-from accountant.records.limits.limits import Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 from accountant.views.joint import JointGuarantee

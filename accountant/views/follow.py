@@ -13,6 +13,8 @@ from typing import TypeVar
 import msgspec
 
 from accountant.amounts import parse_units
+from accountant.limits.wire import LevelMoved, LimitRecord
+from accountant.made_by import Format, reader
 from accountant.records import (
     NO_REQUEST,
     Origin,
@@ -20,8 +22,6 @@ from accountant.records import (
     decode_decision,
 )
 from accountant.records.decided import CountedDecision
-from accountant.records.limits.limits import LevelMoved, LimitTold
-from accountant.records.made_by import Format, reader
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
@@ -49,7 +49,7 @@ class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
     crossed: tuple[str, ...] = ()
     request: msgspec.Raw = NO_REQUEST
     source: Origin | None = None
-    limit: LimitTold | None = None
+    limit: LimitRecord | None = None
     levels: tuple[LevelMoved, ...] = ()
 
 

@@ -14,24 +14,24 @@ from operator import attrgetter
 from typing import Final
 
 from accountant.ledger import Ledger
-from accountant.ledger.levels.level import Level, Rule, amounts_from
+from accountant.limits.applicable import team_of
+from accountant.limits.state import Level, LimitState, amounts_from
+from accountant.limits.wire import LevelMoved, LimitRecord, Scope, level_alert_id
 from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
-from accountant.partition.levels import team_of
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records import Decision, decode_decision
 from accountant.records.decided import CountedDecision, Encoded
-from accountant.records.limits.limits import LevelMoved, LimitTold, Scope, level_alert_id
 from accountant.records.outcomes import Outcome
 from accountant.times import iso
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.levels import LevelView
+from accountant.views.limit_views import LevelView
 
 MOST_USES_AGAIN: Final = 1_000
 """Analysts under defaults, of each dataset, whose crossings the state tells: those who used it
 last, since what they crossed is what may not have got out."""
 
-Rules = Callable[[Scope, str | None], Rule | None]
+Rules = Callable[[Scope, str | None], LimitState | None]
 """Returns what the last record about a scope and name has said, None where that is not known."""
 
 _TELLS: Final = frozenset({Outcome.AMENDED, Outcome.LIMIT_SET})
@@ -80,8 +80,8 @@ def crossed_by_grants(run: Iterable[CountedDecision]) -> list[Alert]:
     ]
 
 
-def _ratio(moved: LevelMoved, plan: CompiledPolicy | None, rule: Rule | None) -> float | None:
-    if plan is None or rule is None or rule.told.version != moved.version:
+def _ratio(moved: LevelMoved, plan: CompiledPolicy | None, rule: LimitState | None) -> float | None:
+    if plan is None or rule is None or rule.record.version != moved.version:
         return None
     limit = rule.under(plan).limit
     if limit is None or moved.totals is None:
@@ -89,7 +89,7 @@ def _ratio(moved: LevelMoved, plan: CompiledPolicy | None, rule: Rule | None) ->
     return limit.spent_ratio(amounts_from(moved.totals, moved.rounded_up))
 
 
-def crossed_at_level(ledger: Ledger, level: Level, rule: Rule) -> list[Alert]:
+def crossed_at_level(ledger: Ledger, level: Level, rule: LimitState) -> list[Alert]:
     """Return an alert for each threshold that what is used under a limit has reached."""
     plan, counted = ledger.plan, level.counted
     limit = rule.under(plan).limit
@@ -104,19 +104,19 @@ def crossed_at_level(ledger: Ledger, level: Level, rule: Rule) -> list[Alert]:
     place = ledger.dataset, ledger.generation
     analyst = level.name if level.team else None
     alert_at = plan.policy.alert_at[:reached]
-    return [_alert(place, rule.told, each, ratio, at, analyst) for each in alert_at]
+    return [_alert(place, rule.record, each, ratio, at, analyst) for each in alert_at]
 
 
 def rules_of(views: Iterable[LevelView]) -> Rules:
     """Return what the limits of a dataset say, for who has only looked at them."""
     known = {(view.scope, view.name): view for view in views}
 
-    def rule_of(scope: Scope, name: str | None) -> Rule | None:
+    def rule_of(scope: Scope, name: str | None) -> LimitState | None:
         view = known.get((scope, name))
         if view is None:
             return None
-        told = LimitTold(scope, name, view.version, view.part, view.policy, view.budget)
-        return Rule(told)
+        told = LimitRecord(scope, name, view.version, view.part, view.policy, view.budget)
+        return LimitState(told)
 
     return rule_of
 
@@ -126,7 +126,7 @@ def crossed_in_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
     ratio = level.spent_ratio
     if ratio is None:
         return []
-    told = LimitTold(level.scope, level.name, level.version)
+    told = LimitRecord(level.scope, level.name, level.version)
     place, at = (dataset.dataset, dataset.generation), dataset.last_decided_at
     return [
         _alert(place, told, each, ratio, at, level.analyst)
@@ -174,7 +174,7 @@ def _of_uses(partition: Partition, ledger: Ledger, uses: Iterable[Level]) -> Ite
             yield from crossed_at_level(ledger, level, rule)
 
 
-def _default(partition: Partition, use: Level) -> Rule | None:
+def _default(partition: Partition, use: Level) -> LimitState | None:
     """Return the default that an analyst is under now, None where it is another or none."""
     dataset, analyst = use.dataset, use.name
     own = partition.levels.get((dataset, "analyst", "", analyst))
@@ -209,15 +209,15 @@ def crossed_in(run: Sequence[Encoded], partition: Partition) -> list[Alert]:
     return found
 
 
-def _of_record(partition: Partition, ledger: Ledger, told: LimitTold) -> list[Alert]:
+def _of_record(partition: Partition, ledger: Ledger, told: LimitRecord) -> list[Alert]:
     level = partition.levels.get((ledger.dataset, told.scope, "", told.name or ""))
-    if level is None or level.rule is None or level.rule.told.version != told.version:
+    if level is None or level.rule is None or level.rule.record.version != told.version:
         return []  # a later record of the same commit has replaced it
     return crossed_at_level(ledger, level, level.rule)
 
 
 def _rules(partition: Partition, dataset: str) -> Rules:
-    def rule_of(scope: Scope, name: str | None) -> Rule | None:
+    def rule_of(scope: Scope, name: str | None) -> LimitState | None:
         level = partition.levels.get((dataset, scope, "", name or ""))
         return None if level is None else level.rule
 
@@ -226,7 +226,7 @@ def _rules(partition: Partition, dataset: str) -> Rules:
 
 def _alert(
     place: tuple[str, int],
-    level: LevelMoved | LimitTold,
+    level: LevelMoved | LimitRecord,
     threshold: str,
     ratio: float,
     at: str,

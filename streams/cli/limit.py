@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from accountant.records.members import Member
-    from accountant.views.levels import LevelView
+    from accountant.views.limit_views import LevelView
     from streams.client import Accountant
 
 app = typer.Typer(help="Divide a dataset's budget.", no_args_is_help=True)

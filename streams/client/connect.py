@@ -14,7 +14,7 @@ from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
 from streams.client import one_a_process

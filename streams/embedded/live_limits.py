@@ -6,13 +6,18 @@ import time
 from collections.abc import Callable
 
 from accountant.advice.preview import Preview, preview
+from accountant.limits.applicable import team_of
 from accountant.partition import Partition
-from accountant.partition.levels import team_of
 from accountant.records.members import MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
-from accountant.views.level_views import Divided, analyst_budget, level_views
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import (
+    AnalystBudget,
+    Divided,
+    LevelView,
+    analyst_budget,
+    level_views,
+)
 from streams.clock import Clock
 
 

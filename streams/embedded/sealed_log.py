@@ -9,7 +9,7 @@ import apsw
 
 from accountant.errors import LogDamaged
 from accountant.records import DECODE_ERRORS, decode_decision
-from accountant.records.operated.seals import Seal
+from accountant.records.operator_records import Seal
 from accountant.replay.sealed import Sealed, counted_from, hash_of_lines, partition_row
 from accountant.views.tallies import add_kept
 from streams.embedded.ledger_file import SEALED_TABLE, numbered_decisions

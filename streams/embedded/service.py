@@ -18,7 +18,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.own_alerts import OwnAlerts, crossed
 from accountant.views.population import ordered_before
 from accountant.views.why import UsedSums

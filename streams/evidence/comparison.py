@@ -12,7 +12,7 @@ import msgspec
 
 from accountant.errors import BudgetError
 from accountant.records import DECODE_ERRORS
-from accountant.records.operated.rollbacks import Rollback
+from accountant.records.operator_records import Rollback
 from accountant.records.receipts import Receipt
 from accountant.replay.audit import AuditReport
 from accountant.times import iso

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from accountant.partition import Partition
-from accountant.records.operated.key_changes import Changed, KeyChange
+from accountant.records.operator_records import Changed, KeyChange
 from streams.errors import Refused
 from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.note import origin_of

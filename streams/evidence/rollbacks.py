@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from accountant.partition import Partition
-from accountant.records.operated.rollbacks import Accepted, Rollback
+from accountant.records.operator_records import AcceptedRollback, Rollback
 from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.note import Checkpoint, origin_of
 
@@ -121,7 +121,7 @@ def signed_rollback(
 
 
 def is_signed(
-    ledger: str, partition: int, accepted: Accepted, verifiers: Iterable[Verifier]
+    ledger: str, partition: int, accepted: AcceptedRollback, verifiers: Iterable[Verifier]
 ) -> bool:
     """Return whether one of these keys has signed a rollback."""
     rollback = accepted.rollback

@@ -10,7 +10,7 @@ from litestar.params import FromPath
 
 from accountant.records import encode
 from accountant.records.names import check_name
-from accountant.views.levels import AnalystBudget
+from accountant.views.limit_views import AnalystBudget
 from streams.auth.decision_pages import note_reading
 from streams.auth.principal import principal_of
 from streams.auth.visibility import Sight, Standing, sight_of

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from accountant.records.members import Member
 from accountant.views.datasets import DatasetView
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
 from accountant.views.why import UsedSums, Why, lefts, since_day, spenders, why_of
 from streams.clock import Clock

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final, Self
 
 from accountant.advice.preview import Preview
+from accountant.limits.wire import LevelRow
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
-from accountant.records.limits.rows import LevelRow
 from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.previews import PreviewRequest
@@ -20,7 +20,7 @@ from accountant.times import from_iso
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.heads import Head
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.members import MemberViews
 from accountant.views.why import UsedSums
 from streams.broadcast import Broadcast, Subscription

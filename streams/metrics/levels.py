@@ -10,12 +10,11 @@ from typing import Final, NamedTuple
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from accountant.ledger import Ledger
-from accountant.ledger.levels.level import Level
+from accountant.limits.state import Level
+from accountant.limits.wire import Scope, Texts
 from accountant.partition import Partition
-from accountant.records.limits.limits import Scope, Texts
 from accountant.times import from_iso
-from accountant.views.level_views import Divided, level_view
-from accountant.views.levels import LevelView
+from accountant.views.limit_views import Divided, LevelView, level_view
 from streams.metrics.snapshot import LevelUse
 
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 0, "analyst": 1}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from accountant.ledger import Ledger
-from accountant.views.levels import LevelView
+from accountant.views.limit_views import LevelView
 from streams.index import IndexState
 from streams.metrics.histogram import Buckets
 from streams.processing.observers import Lag

@@ -9,11 +9,11 @@ import msgspec
 
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
+from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.records import DECODE_ERRORS, Decision
-from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso
-from accountant.views.levels import LevelView, PaceView
+from accountant.views.limit_views import LevelView, PaceView
 from streams.pages.reasons import title, why
 from streams.pages.words import (
     Moment,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from accountant.records.limits.limits import Scope, Texts
-from accountant.views.levels import LevelView, PaceView, ShareView
+from accountant.limits.wire import Scope, Texts
+from accountant.views.limit_views import LevelView, PaceView, ShareView
 from streams.pages.words import (
     Amount,
     Moment,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
+from accountant.limits.wire import LimitRecord
 from accountant.records import Decision
-from accountant.records.limits.limits import LimitTold
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from streams.pages.reasons import meaning, title
@@ -62,7 +62,7 @@ def _member(member: Member) -> str:
     return f"{member.member} is {' and '.join(member.roles)}{team}{until}"
 
 
-def _limit(limit: LimitTold) -> str:
+def _limit(limit: LimitRecord) -> str:
     who = whose(limit.scope, limit.name)
     said = []
     if limit.part is not None:

@@ -11,13 +11,12 @@ import msgspec
 
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
+from accountant.limits.wire import MOST_DAYS, days_of
 from accountant.records import VERSION, encode
 from accountant.records.given import given_until
 from accountant.records.inputs import Checked, check_body
-from accountant.records.limits.check import days_of
-from accountant.records.limits.limits import MOST_DAYS
 from accountant.records.members import ROLES, Member
-from accountant.views.levels import LevelView
+from accountant.views.limit_views import LevelView
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
 _LONGEST: Final = 2_000

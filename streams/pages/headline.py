@@ -11,7 +11,7 @@ from accountant.advice.room import Room, tightest
 from accountant.policy import Policy, guarantee_of
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from streams.pages.bars import Bar, Level, bar_of, levels_of
 from streams.pages.words import (
     Amount,

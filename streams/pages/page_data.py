@@ -12,7 +12,7 @@ from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.why import Why
 from streams.auth.visibility import Sight, Standing
 from streams.errors import Unavailable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from accountant.records.limits.limits import LevelNamed
+from accountant.limits.wire import LevelNamed
 from accountant.records.outcomes import Reason
 from streams.pages.words import whose
 

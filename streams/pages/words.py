@@ -15,7 +15,7 @@ from decimal import (
 from typing import Final, NamedTuple
 
 from accountant.advice import refused
-from accountant.records.limits.limits import Scope
+from accountant.limits.wire import Scope
 from accountant.times import from_iso
 
 _SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ", "mu": "μ", "eta": "η"}

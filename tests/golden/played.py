@@ -21,8 +21,7 @@ from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.operate import accept_rollback, change_key, reset_clock, seal_log
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
-from accountant.records.operated.key_changes import KeyChange
-from accountant.records.operated.rollbacks import Rollback
+from accountant.records.operator_records import KeyChange, Rollback
 from accountant.replay.audit import Auditor
 from accountant.replay.sealed import next_seal
 from tests.accountant.world import World

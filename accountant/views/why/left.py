@@ -8,7 +8,7 @@ from accountant.amounts import Units, parse_units
 from accountant.ledger.snapshots import totals_from
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.why.forecast import Left, Whose
 
 _NOT_ONE_SUM = "the filter does not count in this sum alone"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from accountant.advice.refused import when_more
 from accountant.claims.text import claim_text
+from accountant.limits.wire import LevelLeft
 from accountant.records import Decision
-from accountant.records.limits.limits import LevelLeft
 from streams.cli.demo.replay import Decided
 from streams.cli.demo.teams import TEAM_OF
 from streams.cli.printing.limits import level_words

@@ -11,9 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.advice.refused import moment
-from accountant.records.limits.check import days_of
-from accountant.records.limits.limits import Texts
-from accountant.views.levels import LevelView
+from accountant.limits.wire import Texts, days_of
+from accountant.views.limit_views import LevelView
 from streams.cli.demo.teams import TEAMS
 from streams.cli.printing.output import short, spent_bar
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from accountant.records.limits.limits import Scope
+from accountant.limits.wire import Scope
 
 TEAMS: Final = MappingProxyType({"research": ("ana", "ben", "chloe"), "product": ("dev", "eve")})
 """Who is in which team, the same in every dataset."""

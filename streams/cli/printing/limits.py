@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from accountant.advice.preview import Preview
+    from accountant.limits.wire import LimitRecord, Texts
     from accountant.records import Decision
-    from accountant.records.limits.limits import LimitTold, Texts
-    from accountant.views.levels import AnalystBudget, LevelView
+    from accountant.views.limit_views import AnalystBudget, LevelView
 
 _COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved")
 
 
-def limit_words(limit: LimitTold | None) -> str:
+def limit_words(limit: LimitRecord | None) -> str:
     """Return what a limit says, to go behind an outcome; "" where there is none."""
     if limit is None:
         return ""

@@ -18,7 +18,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.served import Me, Problem, as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.heads import Head
-from accountant.views.levels import (
+from accountant.views.limit_views import (
     AnalystBudget,
     LevelView,
     decode_analyst_budget,

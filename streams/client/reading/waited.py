@@ -9,7 +9,7 @@ from accountant.records.members import Member
 from accountant.records.served import Me
 from accountant.views.datasets import DatasetView
 from accountant.views.heads import Head
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
 from streams.client.reading.awaited import AwaitedReads

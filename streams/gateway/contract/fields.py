@@ -19,13 +19,13 @@ from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.filters.renyi_weighted import MOST_ORDERS
 from accountant.foreign_text import PLAIN_PATTERN
 from accountant.fractional import EXCESS_PATTERN
+from accountant.limits.wire import MOST_DAYS
 from accountant.odometers import AnyOdometer
 from accountant.odometers.advanced_2016_n import LEAST_N, MOST_N
 from accountant.odometers.base import LEAST_PARAMETER
 from accountant.odometers.combined import MOST_PARTS
 from accountant.policy.policy import HORIZON_PATTERN, MOST_ALERTS, MOST_ODOMETERS, UNIT_PATTERN
 from accountant.records.inputs import MOST_PURPOSE
-from accountant.records.limits.limits import MOST_DAYS
 from accountant.records.members import MOST_OWNERS_NAMED
 from accountant.records.names import NAME_PATTERN
 from accountant.times import ID_PATTERN
@@ -221,14 +221,14 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         **dict.fromkeys(("part", "reserved"), reference("Ratio")),
         "policy": reference("LimitPolicy"),
     },
-    **dict.fromkeys(("Pace", "PaceTold"), _PACE),
-    "LimitTold": {
+    **dict.fromkeys(("Pace", "PaceRecord"), _PACE),
+    "LimitRecord": {
         **_LEVEL,
         "version": _COUNT,
         "part": reference("Ratio"),
         "policy": reference("LimitPolicy"),
     },
-    "ReservedTold": {"part": reference("Ratio"), "team": reference("Name")},
+    "ReservedRecord": {"part": reference("Ratio"), "team": reference("Name")},
     "LevelNamed": _LEVEL,
     "LevelMoved": {
         **_LEVEL,

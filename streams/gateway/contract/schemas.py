@@ -11,6 +11,14 @@ from typing import Any, Final
 import msgspec
 
 from accountant.advice.preview import Preview
+from accountant.limits.wire import (
+    LevelLeft,
+    LevelMoved,
+    LevelNamed,
+    LimitRecord,
+    PaceRecord,
+    ReservedRecord,
+)
 from accountant.records import (
     Amend,
     Close,
@@ -21,22 +29,14 @@ from accountant.records import (
     SetMember,
 )
 from accountant.records.inputs import MOST_PURPOSE
-from accountant.records.limits.check import BUDGET_FIELDS
-from accountant.records.limits.limits import (
-    LevelLeft,
-    LevelMoved,
-    LevelNamed,
-    LimitTold,
-    PaceTold,
-    ReservedTold,
-)
+from accountant.records.limit_fields import BUDGET_FIELDS
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.records.records import First
 from accountant.records.served import Me, Problem
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
-from accountant.views.levels import AnalystBudget, LevelView, PaceView, ShareView
+from accountant.views.limit_views import AnalystBudget, LevelView, PaceView, ShareView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
 from streams.gateway.contract.fields import (
@@ -125,7 +125,7 @@ USAGE_BY: Final[dict[str, JsonSchema]] = {
 
 # Like an answer of the door, these leave out what is not said.
 _OF_LEVELS: Final = (
-    *(LimitTold, PaceTold, ReservedTold, LevelNamed, LevelMoved, LevelLeft),
+    *(LimitRecord, PaceRecord, ReservedRecord, LevelNamed, LevelMoved, LevelLeft),
     *(LevelView, PaceView, ShareView, AnalystBudget),
 )
 

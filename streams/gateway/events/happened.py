@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from accountant.limits.wire import LevelCrossed
 from accountant.partition.ids import decode_identity
 from accountant.records import DECODE_ERRORS, Format, check_maker, decode_decision, encode
-from accountant.records.limits.limits import LevelCrossed
 from accountant.views.crossings import (
     crossings,
     level_crossings,

@@ -9,7 +9,7 @@ from typing import Final
 from accountant.errors import BudgetError
 from accountant.views.datasets import DatasetView, alerts
 from accountant.views.level_alerts import crossed_in_view
-from accountant.views.levels import LevelView
+from accountant.views.limit_views import LevelView
 from streams.auth.visibility import WHOLE, Sight, Standing, sees_alert
 from streams.errors import Gone
 from streams.gateway.events.happened import Happened, Wanted, alert_event

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from accountant.advice.preview import Preview, preview
+from accountant.limits.applicable import team_of
+from accountant.limits.wire import LevelRow
 from accountant.partition.key_hash import partition_of
-from accountant.partition.levels import team_of
 from accountant.records import PartitionRow, decode_decision
-from accountant.records.limits.rows import LevelRow
 from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.times import from_iso
@@ -17,9 +17,14 @@ from accountant.views.crossings import level_crossings, may_cross_levels
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import LogLine
 from accountant.views.ledgers import ledger_of, plan_of
-from accountant.views.level_follow import FollowedLevels
-from accountant.views.level_views import Divided, analyst_budget, level_views
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_follower import LevelFollower
+from accountant.views.limit_views import (
+    AnalystBudget,
+    Divided,
+    LevelView,
+    analyst_budget,
+    level_views,
+)
 from accountant.views.members import MemberViews
 from accountant.views.population import ordered_before
 from streams.clock import Clock
@@ -39,7 +44,7 @@ class FollowedLimits:
         self._members = members
         self._clock = clock
         self._partitions = partitions
-        self._levels = FollowedLevels()
+        self._levels = LevelFollower()
         self._decided: dict[int, tuple[int, int]] = {}  # by partition: the last decision, and when
 
     def take_row(self, row: LevelRow) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from aiokafka import TopicPartition
 
-from accountant.partition.checksum import crc_of_row, text_of
+from accountant.checksum import crc_of_row, text_of
 from accountant.records import (
     DECODE_ERRORS,
     PartitionRow,

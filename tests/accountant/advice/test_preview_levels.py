@@ -16,7 +16,7 @@ from accountant.policy import Policy
 from accountant.records import encode
 from accountant.records.previews import PreviewRequest, check_preview
 from accountant.views.datasets import view_of_ledger
-from accountant.views.level_views import Divided
+from accountant.views.limit_views import Divided
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.partition.division import days, divide, divided
 from tests.accountant.strategies import claims

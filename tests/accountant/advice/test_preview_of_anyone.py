@@ -17,7 +17,7 @@ from accountant.records.members import ROLES
 from accountant.records.previews import PreviewRequest, check_preview
 from accountant.times import iso
 from accountant.views.datasets import view_of_ledger
-from accountant.views.level_views import Divided
+from accountant.views.limit_views import Divided
 from tests.accountant.partition.circle import member, opened
 from tests.accountant.partition.division import days, limit
 from tests.accountant.world import World, code

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from accountant.advice.refused import refused_at, when_more
+from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.records import FORMAT, RULES, Decision
-from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 
 AT = "2026-12-01T10:00:00.000Z"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accountant.advice.room import tightest
-from accountant.views.levels import AnalystBudget, LevelView, PaceView
+from accountant.views.limit_views import AnalystBudget, LevelView, PaceView
 
 MONDAY, TUESDAY = "2026-11-23T00:00:00.000Z", "2026-11-24T00:00:00.000Z"
 

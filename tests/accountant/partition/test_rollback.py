@@ -10,7 +10,7 @@ import pytest
 from accountant.errors import RequestInvalid
 from accountant.partition.operate import accept_rollback
 from accountant.records import Decision, decode_decision, encode
-from accountant.records.operated.rollbacks import Rollback
+from accountant.records.operator_records import Rollback
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
 from accountant.replay.refold import state_rows

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accountant.partition.levels import standing_of, team_of
+from accountant.limits.applicable import applicable_limits, team_of
 from accountant.records import Decision
 from tests.accountant.partition.circle import enrol, sound
 from tests.accountant.partition.division import (
@@ -123,8 +123,8 @@ def test_a_copy_for_one_analyst_has_all_that_their_requests_are_checked_at(analy
     state, at = world.state, world.state.decided_at
     team = team_of(state.members.get("census", analyst), at)
     copy = state.levels.of_one("census", analyst, team)
-    whole = standing_of(world.ledger(), state.levels, analyst, team, at, state.resets)
-    assert standing_of(world.ledger(), copy, analyst, team, at, state.resets) == whole
+    whole = applicable_limits(world.ledger(), state.levels, analyst, team, at, state.resets)
+    assert applicable_limits(world.ledger(), copy, analyst, team, at, state.resets) == whole
     assert whole is not None
     elsewhere = None if whole.elsewhere is None else whole.elsewhere.name
     assert elsewhere == ("blue" if analyst == "ana" else None)

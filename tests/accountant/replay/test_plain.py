@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
-from accountant.records.limits.limits import LevelMoved
+from accountant.limits.wire import LevelMoved
 from accountant.records.outcomes import Outcome
 from accountant.replay.sums import same
 

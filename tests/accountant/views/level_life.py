@@ -12,14 +12,19 @@ import msgspec
 from accountant.advice.preview import Preview, preview
 from accountant.claims import Claim
 from accountant.ledger import Ledger
+from accountant.limits.applicable import team_of
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.partition.levels import team_of
 from accountant.records.inputs import Input
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import view_of_ledger
-from accountant.views.level_views import Divided, analyst_budget, level_views
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import (
+    AnalystBudget,
+    Divided,
+    LevelView,
+    analyst_budget,
+    level_views,
+)
 from tests.accountant.partition.limit_loads import Load, Sent
 from tests.accountant.partition.limits_dataset import Dataset
 from tests.accountant.partition.test_limits_model import Life

@@ -227,7 +227,7 @@ def test_without_the_limit_an_alert_has_the_least_that_was_spent() -> None:
 
 
 def test_a_reader_that_has_only_looked_tells_the_same() -> None:
-    from accountant.views.level_views import Divided, level_views
+    from accountant.views.limit_views import Divided, level_views
 
     world = divided()
     told = Told(world)

@@ -8,15 +8,15 @@ from typing import Final
 
 import pytest
 
-from accountant.ledger.levels.level import row_of
+from accountant.limits.state import row_of
+from accountant.limits.store import LevelTable
+from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
-from accountant.partition.level_table import LevelTable
 from accountant.records import decode_partition_row, encode
-from accountant.records.limits.rows import LevelRow
 from accountant.records.state_rows import decode_row
 from accountant.replay.refold import Refold
 from accountant.views.follow import LogLine, decode_line
-from accountant.views.level_follow import FollowedLevels
+from accountant.views.limit_follower import LevelFollower
 from tests.accountant.partition.limit_loads import Load
 from tests.accountant.partition.test_limits_model import GENESIS, Life
 from tests.nightly import rounds
@@ -61,7 +61,7 @@ class Reader:
 
     def __init__(self, state: Partition) -> None:
         self.state = state
-        self.levels = FollowedLevels()
+        self.levels = LevelFollower()
 
     def read_rows(self, rows: Iterable[bytes]) -> None:
         for value in rows:

@@ -10,10 +10,15 @@ import pytest
 
 from accountant.fractional import PARTS, parts_of
 from accountant.ledger.snapshots import left_wire
-from accountant.partition.levels import team_of
-from accountant.records.limits.limits import Texts
-from accountant.views.level_views import Divided, analyst_budget, level_views
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.limits.applicable import team_of
+from accountant.limits.wire import Texts
+from accountant.views.limit_views import (
+    AnalystBudget,
+    Divided,
+    LevelView,
+    analyst_budget,
+    level_views,
+)
 from tests.accountant.partition.circle import enrol
 from tests.accountant.partition.division import asked, days, divide, divided, limit, said
 from tests.accountant.partition.test_pace import set_back

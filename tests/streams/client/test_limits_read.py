@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from streams.client import (
     Accountant,
     AsyncAccountant,

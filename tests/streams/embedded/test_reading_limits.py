@@ -18,7 +18,7 @@ import pytest
 from accountant.advice.preview import Preview
 from accountant.claims.text import parse_claim
 from accountant.records.previews import PreviewRequest
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from streams.cli.reading.views.of_file import FileViews
 from streams.client.http import HttpService
 from streams.clock import SystemClock

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from accountant.claims.text import parse_claim
+from accountant.limits.wire import LevelRow
 from accountant.partition.key_hash import partition_of
 from accountant.records import decode_decision, decode_partition_row
-from accountant.records.limits.rows import LevelRow
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import SETS_MEMBERS
 from accountant.records.previews import PreviewRequest

@@ -10,7 +10,7 @@ from accountant.claims import Claim
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from accountant.errors import LogDamaged
-from accountant.ledger.levels.level import level_of
-from accountant.partition.level_table import LevelTable
-from accountant.records.limits.rows import decode_level_row, level_row_keys
+from accountant.limits.state import level_of
+from accountant.limits.store import LevelTable
+from accountant.limits.wire import decode_level_row, level_row_keys
 from accountant.records.members import MemberRow, decode_member_row, member_row_key
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
-from accountant.views.level_views import Divided
+from accountant.views.limit_views import Divided
 from streams.clock import SystemClock
 
 

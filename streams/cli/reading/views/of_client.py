@@ -9,7 +9,7 @@ from accountant.records.members import Member
 from accountant.records.names import is_name
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView
 from streams.cli.reading.views.base import Views
 from streams.errors import NotPermitted, Refused
 

@@ -11,7 +11,7 @@ import msgspec
 from accountant.advice.preview import Preview, preview
 from accountant.claims import Claim
 from accountant.errors import LogDamaged, RequestInvalid
-from accountant.partition.levels import team_of
+from accountant.limits.applicable import team_of
 from accountant.records import decode_snapshot
 from accountant.records.members import Member, decode_member_row, member_keys
 from accountant.records.names import is_name
@@ -19,8 +19,7 @@ from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView, view_of_snapshot
 from accountant.views.follow import counted, decode_line, fold_run, runs
-from accountant.views.level_views import analyst_budget, level_views
-from accountant.views.levels import AnalystBudget, LevelView
+from accountant.views.limit_views import AnalystBudget, LevelView, analyst_budget, level_views
 from accountant.views.population import ordered_before
 from streams.cli.reading.json_lines import decoded
 from streams.cli.reading.views.base import Views

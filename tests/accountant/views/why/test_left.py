@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from accountant.amounts import parse_units
-from accountant.partition.levels import team_of
+from accountant.limits.applicable import team_of
 from accountant.views.datasets import view_of_ledger
-from accountant.views.level_views import Divided, analyst_budget, level_views
+from accountant.views.limit_views import Divided, analyst_budget, level_views
 from accountant.views.why import Left, Whose, left_of_dataset, lefts
 from tests.accountant.world import World
 

@@ -11,7 +11,7 @@ from accountant.policy import Policy, resolve
 from accountant.policy.compiled import open_plan
 from accountant.times import from_iso
 from accountant.views.datasets import DatasetView, view_of_ledger
-from accountant.views.levels import AnalystBudget, LevelView, PaceView
+from accountant.views.limit_views import AnalystBudget, LevelView, PaceView
 
 NOW = from_iso("2026-11-21T12:00:00.000Z")
 OPENED = "2026-11-01T09:30:00.000Z"

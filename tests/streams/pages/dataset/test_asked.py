@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.records import FORMAT, RULES, Decision
-from accountant.records.limits.limits import LevelLeft, LevelNamed
 from accountant.records.outcomes import Outcome, Reason
 from streams.pages.asked import asked
 from streams.pages.reasons import meaning, title

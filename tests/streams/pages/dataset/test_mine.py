@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accountant.views.levels import ShareView
+from accountant.views.limit_views import ShareView
 from streams.pages.bars import levels_of
 from streams.pages.headline import mine
 from tests.streams.pages.dataset.shown_views import NOW, budget, level, pace

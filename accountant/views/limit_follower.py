@@ -8,20 +8,18 @@ read by somebody who did not know the level before it: of the same decision, the
 
 from __future__ import annotations
 
-from accountant.ledger.levels.level import Key, Level, level_of
-from accountant.ledger.levels.setting import level_after_setting
-from accountant.ledger.levels.told import level_after_grant
-from accountant.partition.level_table import LevelTable
+from accountant.limits.apply import apply_grant, apply_record
+from accountant.limits.state import Key, Level, level_of
+from accountant.limits.store import LevelTable
+from accountant.limits.wire import LevelMoved, LevelRow
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records.limits.limits import LevelMoved
-from accountant.records.limits.rows import LevelRow
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
 from accountant.views.follow import LogLine
 from accountant.views.usage import analyst_in
 
 
-class FollowedLevels:
+class LevelFollower:
     """The levels of some partitions; each call is O(1).
 
     Attributes:
@@ -70,21 +68,21 @@ class FollowedLevels:
         if told is not None and plan is not None:
             key: Key = dataset, told.scope, "", told.name or ""
             before, at = self.table.get(key), from_iso(line.decided_at)
-            self._put(level_after_setting(before, dataset, told, plan, at, line.sequence))
+            self._put(apply_record(before, dataset, told, plan, at, line.sequence))
         for moved in line.levels:
             self._move(partition, line, moved)
 
     def _move(self, partition: int, line: LogLine, moved: LevelMoved) -> None:
         dataset, name, sequence = str(line.dataset), moved.name or "", line.sequence or 0
         limit = self.table.get((dataset, moved.scope, "", name))
-        if limit is None or limit.rule is None or limit.rule.told.version != moved.version:
+        if limit is None or limit.rule is None or limit.rule.record.version != moved.version:
             return
         level = limit
         if moved.scope == "each":
             key: Key = dataset, "each", name, analyst_in(line.request) or ""
             level = self.table.get(key) or Level(*key)
         count = self.resets(partition)[0]
-        self._put(level_after_grant(level, limit, moved, sequence, count))
+        self._put(apply_grant(level, limit, moved, sequence, count))
 
     def _last_reset(self, partition: int) -> tuple[int, int, int]:
         return self._resets.get(partition, (-1, 0, 0))

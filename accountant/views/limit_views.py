@@ -1,22 +1,112 @@
-"""Limits of a dataset as they stand, of one moment; nothing here decides."""
+"""Limits of a dataset as people see them, of one moment; nothing here decides."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import msgspec
+
 from accountant.amounts import Units, format_units
 from accountant.fractional import whole_down, written
 from accountant.ledger import Ledger
-from accountant.ledger.levels.bound import Bound
-from accountant.ledger.levels.level import Level, Rule
-from accountant.ledger.levels.shares import Sums
-from accountant.ledger.levels.standing import Applied, Standing, applied, left_of_others
 from accountant.ledger.snapshots import left_wire
-from accountant.partition.level_table import LevelChanges, LevelTable
-from accountant.partition.levels import standing_of
-from accountant.records.limits.limits import LimitTold, Scope, Texts
+from accountant.limits.applicable import (
+    ApplicableLimit,
+    ApplicableLimits,
+    applicable_limits,
+    left_of_others,
+    limit_at,
+)
+from accountant.limits.compiled import CompiledLimit
+from accountant.limits.reserved import Sums
+from accountant.limits.state import Level, LimitState
+from accountant.limits.store import LevelChanges, LevelTable
+from accountant.limits.wire import LimitPolicy, LimitRecord, Scope, Texts
 from accountant.times import iso
-from accountant.views.levels import AnalystBudget, LevelView, PaceView, ShareView
+
+
+class PaceView(msgspec.Struct, frozen=True, kw_only=True):
+    """A pace in the period that it is in.
+
+    Attributes:
+        part, period: as the owner has said.
+        budget, used, left: in each sum of the dataset's filter, in this period.
+        begins_at, ends_at: of the period; the next one begins with nothing used.
+    """
+
+    part: str
+    period: str
+    budget: Texts
+    used: Texts
+    left: Texts
+    begins_at: str
+    ends_at: str
+
+
+class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A share that nobody else may use.
+
+    Attributes:
+        budget, left: what it comes to in each sum, and what of it is still kept.
+        team: within whose share an analyst's lies.
+    """
+
+    part: str
+    budget: Texts
+    left: Texts
+    team: str | None = None
+
+
+class LevelView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A limit as it stands.
+
+    Attributes:
+        scope, name: whom it holds for; `each` is the default for each analyst of team `name`.
+        analyst: whose use of a default it is; without it, the default itself, which nobody uses.
+        version: of this scope and name, one more with every record.
+        part, policy: a part of the dataset's budget, or a budget of its own.
+        budget, used, left: of part or policy, in each sum of its filter, rounded outward.
+        spent_ratio: part of the additive budget that is used, rounded up, in [0, 1].
+    """
+
+    scope: Scope
+    name: str | None = None
+    analyst: str | None = None
+    version: int
+    part: str | None = None
+    policy: LimitPolicy | None = None
+    budget: Texts | None = None
+    used: Texts | None = None
+    left: Texts | None = None
+    spent_ratio: float | None = None
+    pace: PaceView | None = None
+    reserved: ShareView | None = None
+
+
+class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one analyst may still use of one dataset.
+
+    Attributes:
+        team: the analyst's now.
+        budget: what the filter's sums may reach, the additive one first.
+        left: of the dataset, where what is reserved for others is kept back.
+        spent_ratio: part of the dataset's additive budget that all have spent, rounded up.
+        levels: the limits that the analyst's requests are checked at, in that order.
+    """
+
+    dataset: str
+    analyst: str
+    team: str | None = None
+    budget: Texts
+    left: Texts
+    spent_ratio: float
+    levels: tuple[LevelView, ...] = ()
+
+
+decode_level_views = msgspec.json.Decoder(list[LevelView]).decode
+decode_analyst_budget = msgspec.json.Decoder(AnalystBudget).decode
+decode_analyst_budgets = msgspec.json.Decoder(list[AnalystBudget]).decode
+
 
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 1, "each": 2, "analyst": 3}
 
@@ -35,13 +125,13 @@ class Divided(NamedTuple):
     at: int
     resets: tuple[int, int] = (0, 0)
 
-    def standing(self, analyst: str, team: str) -> Standing | None:
+    def standing(self, analyst: str, team: str) -> ApplicableLimits | None:
         """Return the levels that an analyst's request is checked at, None if there are none.
 
         Args:
             analyst, team: "" for somebody of whom nothing was said, and for none.
         """
-        return standing_of(self.ledger, self.levels, analyst, team, self.at, self.resets)
+        return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
 
     def after(self, ledger: Ledger, charged: tuple[Level, ...]) -> Charged:
         """Return the same after a grant that moves some levels; nothing here is changed."""
@@ -59,9 +149,9 @@ class Charged(NamedTuple):
     at: int
     resets: tuple[int, int]
 
-    def standing(self, analyst: str, team: str) -> Standing | None:
+    def standing(self, analyst: str, team: str) -> ApplicableLimits | None:
         """As `Divided.standing`."""
-        return standing_of(self.ledger, self.levels, analyst, team, self.at, self.resets)
+        return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
 
 
 def level_views(divided: Divided) -> list[LevelView]:
@@ -82,7 +172,7 @@ def analyst_budget(divided: Divided, analyst: str, team: str) -> AnalystBudget:
     """
     ledger, standing = divided.ledger, divided.standing(analyst, team)
     left = None if standing is None else left_of_others(standing, ledger)
-    applied_now = () if standing is None else standing.applied
+    applied_now = () if standing is None else standing.limits
     return AnalystBudget(
         dataset=ledger.dataset,
         analyst=analyst,
@@ -94,20 +184,20 @@ def analyst_budget(divided: Divided, analyst: str, team: str) -> AnalystBudget:
     )
 
 
-def level_view(divided: Divided, level: Level, rule: Rule) -> LevelView:
+def level_view(divided: Divided, level: Level, rule: LimitState) -> LevelView:
     """Return one limit as it stands.
 
     Args:
         rule: the level's.
     """
     # A default is used by nobody: the use of each analyst under it has a level of its own.
-    is_used = rule.told.scope != "each"
+    is_used = rule.record.scope != "each"
     plan, at, resets = divided.ledger.plan, divided.at, divided.resets
-    return _view(applied(level, rule, plan, at, resets), is_used=is_used)
+    return _view(limit_at(level, rule, plan, at, resets), is_used=is_used)
 
 
-def _view(each: Applied, *, is_used: bool = True) -> LevelView:
-    told, level, limit = each.rule.told, each.level, each.bounds.limit
+def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
+    told, level, limit = each.rule.record, each.level, each.bounds.limit
     used, left, ratio = None, None, None
     if limit is not None and is_used:
         used, left = _texts(limit, each.counted), limit.left(each.counted)
@@ -128,8 +218,8 @@ def _view(each: Applied, *, is_used: bool = True) -> LevelView:
     )
 
 
-def _pace_view(each: Applied) -> PaceView | None:
-    told, pace, periods = each.rule.told.pace, each.bounds.pace, each.rule.periods
+def _pace_view(each: ApplicableLimit) -> PaceView | None:
+    told, pace, periods = each.rule.record.pace, each.bounds.pace, each.rule.periods
     if told is None or pace is None or periods is None:
         return None
     return PaceView(
@@ -143,7 +233,7 @@ def _pace_view(each: Applied) -> PaceView | None:
     )
 
 
-def _share_view(told: LimitTold, level: Level) -> ShareView | None:
+def _share_view(told: LimitRecord, level: Level) -> ShareView | None:
     share = told.reserved
     if share is None:
         return None
@@ -156,7 +246,7 @@ def _share_view(told: LimitTold, level: Level) -> ShareView | None:
     )
 
 
-def _texts(bound: Bound, spent: Sums) -> Texts:
+def _texts(bound: CompiledLimit, spent: Sums) -> Texts:
     """Return what was used of each sum, rounded up."""
     amounts = written(spent)[: len(bound.kind.sums)]
     return dict(zip(bound.kind.sums, map(format_units, amounts), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.ledger.levels.periods import Periods
+from accountant.limits.periods import Periods
 
 LENGTHS = st.integers(1, 12)
 CHANGES = st.lists(st.tuples(st.integers(0, 30), LENGTHS), max_size=8)

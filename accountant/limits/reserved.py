@@ -16,7 +16,7 @@ Sums = tuple[Units, ...]
 """An amount for each sum of a dataset's filter; empty where there is none."""
 
 
-class Booked(NamedTuple):
+class ReservedTotals(NamedTuple):
     """The shares of analysts within one team's.
 
     Attributes:

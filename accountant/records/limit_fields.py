@@ -10,9 +10,9 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.errors import RequestInvalid
+from accountant.limits.wire import MOST_DAYS, LimitPolicy, Pace
 from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
 from accountant.policy.compiled import open_plan
-from accountant.records.limits.limits import DAY_MS, MOST_DAYS, LimitPolicy, Pace
 from accountant.records.names import check_name
 from accountant.records.requests import SetLimit
 from accountant.records.translate import translate
@@ -73,16 +73,6 @@ def _check_period(pace: Pace) -> None:
     if found is None or int(found[1]) > MOST_DAYS:
         rule = f"must be a number of days such as P30D, at most P{MOST_DAYS}D"
         raise RequestInvalid("pace.period", rule, pace.period)
-
-
-def days_of(period: str) -> int:
-    """Return the days of a period that is sound."""
-    return int(period[1:-1])
-
-
-def length_of(period: str) -> int:
-    """Return the length of a period that is sound, in milliseconds."""
-    return days_of(period) * DAY_MS
 
 
 def own_policy(given: LimitPolicy) -> Policy:

@@ -9,12 +9,12 @@ from accountant.claims import CheckedClaim
 from accountant.claims.price import Price
 from accountant.fractional import Fractional
 from accountant.ledger import Ledger
-from accountant.ledger.levels.level import Count, Level, Paced, excess_of, unused_of
-from accountant.ledger.levels.shares import Sums, plus, smaller
-from accountant.ledger.levels.standing import Applied, Standing
-from accountant.ledger.never import never_fits
+from accountant.ledger.budgets import never_fits
+from accountant.limits.applicable import ApplicableLimit, ApplicableLimits
+from accountant.limits.reserved import Sums, plus, smaller
+from accountant.limits.state import Count, Level, Paced, excess_of, unused_of
+from accountant.limits.wire import LevelNamed, What
 from accountant.records import encode
-from accountant.records.limits.limits import LevelNamed, What
 from accountant.records.outcomes import Reason
 
 _CROSSED: Final = ',"crossed":'
@@ -25,7 +25,7 @@ class Denial(NamedTuple):
 
     reason: Reason
     level: LevelNamed
-    standing: Standing
+    standing: ApplicableLimits
 
 
 class Charge(NamedTuple):
@@ -44,7 +44,7 @@ class Charge(NamedTuple):
 
 
 def charge(
-    standing: Standing, ledger: Ledger, claim: CheckedClaim, asked: Price
+    standing: ApplicableLimits, ledger: Ledger, claim: CheckedClaim, asked: Price
 ) -> Charge | Denial:
     """Return every level after a claim, or the first that does not take it; none is changed.
 
@@ -53,7 +53,7 @@ def charge(
         asked: what the claim costs the dataset.
     """
     plan = ledger.plan
-    for each in standing.applied:
+    for each in standing.limits:
         limit = each.bounds.limit
         if limit is None or not limit.own:
             continue
@@ -62,8 +62,8 @@ def charge(
     others = standing.others
     if others and plan.kind.charge(plan.capacity, plus(ledger.spent, others), asked) is None:
         return Denial(Reason.EXHAUSTED, LevelNamed("dataset", None, "reserved"), standing)
-    after: list[tuple[Applied, Sums, Sums]] = []
-    for each in standing.applied:
+    after: list[tuple[ApplicableLimit, Sums, Sums]] = []
+    for each in standing.limits:
         counted, paced = each.counted, each.paced
         limit, pace = each.bounds.limit, each.bounds.pace
         if limit is not None:
@@ -80,13 +80,16 @@ def charge(
     return _charged(standing, ledger, asked, after)
 
 
-def _named(each: Applied, what: What) -> LevelNamed:
-    told = each.rule.told
+def _named(each: ApplicableLimit, what: What) -> LevelNamed:
+    told = each.rule.record
     return LevelNamed(told.scope, told.name, what)
 
 
 def _charged(
-    standing: Standing, ledger: Ledger, asked: Price, after: list[tuple[Applied, Sums, Sums]]
+    standing: ApplicableLimits,
+    ledger: Ledger,
+    asked: Price,
+    after: list[tuple[ApplicableLimit, Sums, Sums]],
 ) -> Charge:
     plan, sequence, resets = ledger.plan, ledger.sequence + 1, standing.resets
     cost = asked.amounts[: plan.width]
@@ -108,7 +111,7 @@ def _charged(
 
 
 def _moved(
-    each: Applied,
+    each: ApplicableLimit,
     counted: Sums,
     paced: Sums,
     cost: Sums,
@@ -142,7 +145,7 @@ def _moved(
 
 
 def _used_elsewhere(
-    standing: Standing, cost: Sums, sums: tuple[str, ...], sequence: int
+    standing: ApplicableLimits, cost: Sums, sums: tuple[str, ...], sequence: int
 ) -> tuple[Level, str]:
     """Use an analyst's share within that of a team which the analyst has left since.
 

@@ -1,4 +1,4 @@
-"""The periods of a pace: fixed stretches of time, one after the other."""
+"""The periods of a period limit: fixed stretches of time, one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A level as a partition keeps it: the limit, and what was used under it."""
+"""A limit and its use, as a partition keeps them, and their rows of `state`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ from msgspec import UNSET, UnsetType
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.fractional import Fractional, excess_text, less_excess
-from accountant.ledger.levels.bound import Bounds, amounts_of, bounds_of
-from accountant.ledger.levels.periods import Periods
-from accountant.ledger.levels.shares import Sums, unused
+from accountant.limits.compiled import CompiledLimits, amounts_of, compile_limit
+from accountant.limits.periods import Periods
+from accountant.limits.reserved import Sums, unused
+from accountant.limits.wire import (
+    DAY_MS,
+    CountRow,
+    LevelRow,
+    LimitRecord,
+    PacedRow,
+    PeriodsRow,
+    RuleRow,
+    Scope,
+    Texts,
+    length_of,
+)
+from accountant.made_by import FORMAT
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records.limits.check import length_of
-from accountant.records.limits.limits import DAY_MS, LimitTold, Scope, Texts
-from accountant.records.limits.rows import CountRow, LevelRow, PacedRow, PeriodsRow, RuleRow
-from accountant.records.made_by import FORMAT
 
 Key = tuple[str, Scope, str, str]
 """A level's dataset, scope, the team of a default in force for an analyst, and the name."""
@@ -51,11 +60,11 @@ class Paced(msgspec.Struct, frozen=True, gc=False):
     resets: int
 
 
-class Rule:
+class LimitState:
     """What the last record about a scope and name has said. It never changes.
 
     Attributes:
-        told: as its decision tells it.
+        record: as its decision says it.
         is_in_force: whether that says anything.
         kind: the filter that use is counted for, "" while there was no limit.
         counted_since, shared_since: version from which on use is counted.
@@ -66,38 +75,38 @@ class Rule:
     """
 
     __slots__ = (
-        *("_under", "counted_since", "head", "is_in_force", "kind", "periods"),
-        *("share", "share_sums", "shared_since", "team", "told"),
+        *("_under", "counted_since", "head", "is_in_force", "kind", "periods", "record"),
+        *("share", "share_sums", "shared_since", "team"),
     )
 
     def __init__(
         self,
-        told: LimitTold,
+        record: LimitRecord,
         kind: str = "",
         counted_since: int = 0,
         periods: Periods | None = None,
         shared_since: int = 0,
     ) -> None:
-        self.told = told
-        self.is_in_force = told.is_in_force
+        self.record = record
+        self.is_in_force = record.is_in_force
         self.kind = kind
         self.counted_since, self.shared_since = counted_since, shared_since
         self.periods = periods
-        self.share: Sums = amounts_of(told.reserved.budget) if told.reserved else ()
-        self.share_sums = tuple(told.reserved.budget) if told.reserved else ()
-        self.team = (told.reserved.team or "") if told.reserved else ""
-        name = "" if told.name is None else f',"name":"{told.name}"'
-        self.head = f'{{"scope":"{told.scope}"{name},"version":{told.version}'
-        self._under: tuple[CompiledPolicy | None, Bounds] = None, Bounds(None, None)
+        self.share: Sums = amounts_of(record.reserved.budget) if record.reserved else ()
+        self.share_sums = tuple(record.reserved.budget) if record.reserved else ()
+        self.team = (record.reserved.team or "") if record.reserved else ""
+        name = "" if record.name is None else f',"name":"{record.name}"'
+        self.head = f'{{"scope":"{record.scope}"{name},"version":{record.version}'
+        self._under: tuple[CompiledPolicy | None, CompiledLimits] = None, CompiledLimits(None, None)
 
-    def under(self, plan: CompiledPolicy) -> Bounds:
+    def under(self, plan: CompiledPolicy) -> CompiledLimits:
         """Return what it comes to under the policy of its dataset."""
         # Every request asks, and a policy changes with an amendment alone. Nothing else depends on
         # when this is worked out: a row of `state` may be read before its dataset's.
         # One attribute: a reader in another thread never leaves one policy's bounds for another's.
         under = self._under
         if under[0] is not plan:
-            under = self._under = plan, bounds_of(self.told, plan)
+            under = self._under = plan, compile_limit(self.record, plan)
         return under[1]
 
 
@@ -118,7 +127,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
     team: str
     name: str
     sequence: int = 0
-    rule: Rule | None = None
+    rule: LimitState | None = None
     counted: Count | None = None
     paced: Paced | None = None
     used: Count | None = None
@@ -167,7 +176,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
         return self.rule.team if self.rule is not None else ""
 
 
-def unused_of(rule: Rule | None, used: Count | None) -> Sums:
+def unused_of(rule: LimitState | None, used: Count | None) -> Sums:
     """Return what a level's share still withholds by itself."""
     if rule is None or not rule.share:
         return ()
@@ -187,7 +196,7 @@ def row_of(level: Level) -> LevelRow:
         team=level.team or UNSET,
         name=level.name,
         sequence=level.sequence,
-        limit=UNSET if rule is None else rule.told,
+        limit=UNSET if rule is None else rule.record,
         rule=UNSET if rule is None else _rule_row(rule),
         counted=_count_row(level.counted),
         paced=_paced_row(level.paced),
@@ -214,7 +223,7 @@ def _paced_row(paced: Paced | None) -> PacedRow | UnsetType:
     )
 
 
-def _rule_row(rule: Rule) -> RuleRow:
+def _rule_row(rule: LimitState) -> RuleRow:
     periods = rule.periods
     return RuleRow(
         kind=rule.kind or UNSET,
@@ -256,8 +265,8 @@ def level_of(row: LevelRow) -> Level:
     )
 
 
-def _rule(told: LimitTold, row: RuleRow) -> Rule:
-    return Rule(
+def _rule(told: LimitRecord, row: RuleRow) -> LimitState:
+    return LimitState(
         told,
         row.kind or "",
         row.counted_since or 0,

@@ -1,4 +1,4 @@
-"""A limit record: what it comes to, and the level after it."""
+"""The state of a limit after a decision: a record that sets it, or a grant."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from typing import Final
 import msgspec
 
 from accountant.filters import BesideBasic
-from accountant.ledger.levels.bound import part_of
-from accountant.ledger.levels.level import Level, Rule, unused_of
-from accountant.ledger.levels.periods import Periods
+from accountant.limits.compiled import part_of
+from accountant.limits.periods import Periods
+from accountant.limits.state import (
+    Count,
+    Level,
+    LimitState,
+    Paced,
+    amounts_from,
+    unused_of,
+)
+from accountant.limits.wire import (
+    LevelMoved,
+    LimitRecord,
+    PaceRecord,
+    ReservedRecord,
+    length_of,
+)
 from accountant.policy.compiled import CompiledPolicy, open_plan
-from accountant.records.limits.check import kind_of, length_of, own_policy, told_policy
-from accountant.records.limits.limits import LimitTold, PaceTold, ReservedTold
+from accountant.records.limit_fields import kind_of, own_policy, told_policy
 from accountant.records.requests import SetLimit
 
 _SHARED: Final = (
@@ -41,14 +54,16 @@ def _is_nothing(part: str, plan: CompiledPolicy) -> bool:
     return any(text == "0" and limit for text, limit in zip(budget, plan.capacity, strict=True))
 
 
-def told_of(record: SetLimit, plan: CompiledPolicy, version: int, team: str | None) -> LimitTold:
+def record_of(
+    record: SetLimit, plan: CompiledPolicy, version: int, team: str | None
+) -> LimitRecord:
     """Return a record as its decision tells it.
 
     Args:
         version: of this scope and name.
         team: that of an analyst at this time.
     """
-    told = LimitTold(record.scope, record.name, version, record.part)
+    told = LimitRecord(record.scope, record.name, version, record.part)
     if record.part is not None:
         told = _with(told, budget=part_of(record.part, plan))
     elif record.policy is not None:
@@ -56,22 +71,22 @@ def told_of(record: SetLimit, plan: CompiledPolicy, version: int, team: str | No
         told = _with(told, policy=told_policy(record.policy), budget=own.budget_wire)
     if record.pace is not None:
         budget = part_of(record.pace.part, plan)
-        told = _with(told, pace=PaceTold(record.pace.part, record.pace.period, budget))
+        told = _with(told, pace=PaceRecord(record.pace.part, record.pace.period, budget))
     if record.reserved is not None:
         within = team if record.scope == "analyst" else None
-        share = ReservedTold(record.reserved, part_of(record.reserved, plan), within)
+        share = ReservedRecord(record.reserved, part_of(record.reserved, plan), within)
         told = _with(told, reserved=share)
     return told
 
 
-def _with(told: LimitTold, **fields: object) -> LimitTold:
+def _with(told: LimitRecord, **fields: object) -> LimitRecord:
     return msgspec.structs.replace(told, **fields)
 
 
-def level_after_setting(
+def apply_record(
     before: Level | None,
     dataset: str,
-    told: LimitTold,
+    told: LimitRecord,
     plan: CompiledPolicy,
     at: int,
     sequence: int,
@@ -84,7 +99,7 @@ def level_after_setting(
         sequence: the decision's number in the dataset.
     """
     level = before or Level(dataset, told.scope, "", told.name or "")
-    old = level.rule or Rule(LimitTold(told.scope))
+    old = level.rule or LimitState(LimitRecord(told.scope))
     kind, counted_since, counted = old.kind, old.counted_since, level.counted
     if told.limits:
         kind = kind_of(plan.policy if told.policy is None else own_policy(told.policy))
@@ -98,8 +113,34 @@ def level_after_setting(
     shared_since, used = 0, None
     if told.reserved is not None:
         shared_since, used = old.shared_since or told.version, level.used
-    rule = Rule(told, kind, counted_since, periods, shared_since)
+    rule = LimitState(told, kind, counted_since, periods, shared_since)
     withheld = unused_of(rule, used)
     return Level(
         dataset, told.scope, "", level.name, sequence, rule, counted, level.paced, used, withheld
     )
+
+
+def apply_grant(level: Level, limit: Level, moved: LevelMoved, sequence: int, resets: int) -> Level:
+    """Return a level as a grant has left it.
+
+    Args:
+        level: before the grant.
+        limit: the level that has the limit: of an analyst under a default, the team's.
+        sequence: number of the decision in its dataset.
+        resets: how often the partition's clock had been set back.
+    Raises: ValueError: an amount is none.
+    """
+    rule = limit.rule
+    assert rule is not None
+    counted, paced, used = level.counted, level.paced, level.used
+    if moved.totals is not None:
+        amounts = amounts_from(moved.totals, moved.rounded_up)
+        counted = Count(rule.counted_since, tuple(moved.totals), amounts)
+    if moved.paced is not None and moved.window is not None and rule.periods is not None:
+        amounts = amounts_from(moved.paced, moved.paced_rounded_up)
+        begins_at = rule.periods.begin(moved.window)
+        paced = Paced(begins_at, tuple(moved.paced), amounts, resets)
+    if moved.used is not None:
+        amounts = amounts_from(moved.used, moved.used_rounded_up)
+        used = Count(rule.shared_since, tuple(moved.used), amounts)
+    return level.moved(sequence, counted, paced, used, unused_of(level.rule, used))

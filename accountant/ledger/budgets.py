@@ -1,23 +1,25 @@
-"""What is granted where several budgets must all admit it, for the search for what would fit."""
+"""The admission rule: a claim is granted where each of several budgets admits it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from accountant.amounts import INFINITE, Units
-from accountant.claims.price import Price
+from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat
+from accountant.claims.price import Price, price
 from accountant.filters import Filter
 from accountant.ledger import Ledger
-from accountant.ledger.levels.bound import is_over
-from accountant.ledger.levels.shares import plus
-from accountant.ledger.levels.standing import Standing
+from accountant.limits.applicable import ApplicableLimits
+from accountant.limits.compiled import is_over
+from accountant.limits.reserved import plus
 from accountant.policy.cap import CappedFilter
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class Budget:
     """One of the budgets, and what was spent of it."""
 
     kind: Filter | CappedFilter
@@ -36,13 +38,13 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class AllBudgets:
     """Admits what each of some budgets admits; asked as a filter, it goes by their own state.
 
     Equal ones are the same to a cache of what fits.
     """
 
-    parts: tuple[Within, ...]
+    parts: tuple[Budget, ...]
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -86,7 +88,7 @@ class Together:
             furthest = max(furthest, excess)
         return furthest
 
-    def _each(self, price: Price) -> list[tuple[Within, Price]]:
+    def _each(self, price: Price) -> list[tuple[Budget, Price]]:
         needs = self.needs
         return [
             (part, replace(price, amounts=tuple([price.amounts[i] for i in places])))
@@ -105,16 +107,48 @@ def _places(own: tuple[str, ...], every: tuple[str, ...]) -> tuple[int, ...]:
     return tuple([every.index(name) for name in own])
 
 
-def together(standing: Standing, ledger: Ledger) -> Together:
+def budgets_of(standing: ApplicableLimits, ledger: Ledger) -> AllBudgets:
     """Return what an analyst's requests are granted by: the dataset, its cap, and every level."""
     plan = ledger.plan
-    parts = [Within(plan.offered, plan.capacity, ledger.spent)]
+    parts = [Budget(plan.offered, plan.capacity, ledger.spent)]
     if standing.others:
-        parts.append(Within(plan.kind, plan.capacity, plus(ledger.spent, standing.others)))
-    for each in standing.applied:
+        parts.append(Budget(plan.kind, plan.capacity, plus(ledger.spent, standing.others)))
+    for each in standing.limits:
         limit, pace = each.bounds
         if limit is not None:
-            parts.append(Within(limit.kind, limit.capacity, each.counted))
+            parts.append(Budget(limit.kind, limit.capacity, each.counted))
         if pace is not None:
-            parts.append(Within(pace.kind, pace.capacity, each.paced))
-    return Together(tuple(parts))
+            parts.append(Budget(pace.kind, pace.capacity, each.paced))
+    return AllBudgets(tuple(parts))
+
+
+def never_fits(
+    kind: Filter, capacity: tuple[Units, ...], claim: CheckedClaim, asked: Price
+) -> bool:
+    """Tell whether no claim like this one fits, not even a smaller one on an empty budget.
+
+    The filter needs a sum that the claim cannot bound, or a mechanism in it has a delta above all
+    that claims may spend: an analyst pays less by another epsilon or sigma, which moves no delta.
+
+    Args:
+        asked: what the claim costs there.
+    """
+    if not kind.accepts(asked):
+        return True
+    if kind.has_room_for_delta(capacity, asked):
+        return False
+    return not all(
+        kind.has_room_for_delta(capacity, price(CheckedClaim(each), kind.needs))
+        for each in _mechanisms(claim.claim)
+    )
+
+
+def _mechanisms(claim: Claim) -> Iterator[Claim]:
+    """Yield the claims that a batch is made of; others are their own."""
+    if isinstance(claim, AllOf):
+        for each in claim.claims:
+            yield from _mechanisms(each)
+    elif isinstance(claim, Repeat | Interactive):
+        yield from _mechanisms(claim.claim)
+    else:
+        yield claim

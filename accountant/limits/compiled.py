@@ -12,13 +12,13 @@ from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.filters import Filter
 from accountant.fractional import written
+from accountant.limits.wire import LimitRecord, PaceRecord, Texts
 from accountant.policy import filter_of
 from accountant.policy.compiled import CompiledPolicy
-from accountant.records.limits.check import own_policy
-from accountant.records.limits.limits import LimitTold, PaceTold, Texts
+from accountant.records.limit_fields import own_policy
 
 
-class Bound(NamedTuple):
+class CompiledLimit(NamedTuple):
     """What a level's limit or pace admits.
 
     Attributes:
@@ -82,11 +82,11 @@ class Bound(NamedTuple):
         return tuple([i for i, each in enumerate(self.thresholds) if was < each <= now])
 
 
-class Bounds(NamedTuple):
+class CompiledLimits(NamedTuple):
     """What a limit comes to under the policy of its dataset."""
 
-    limit: Bound | None
-    pace: Bound | None
+    limit: CompiledLimit | None
+    pace: CompiledLimit | None
 
 
 def is_over(kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
@@ -97,25 +97,25 @@ def is_over(kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...])
     return not kind.adds_up and any(map(gt, spent, capacity))
 
 
-def bounds_of(told: LimitTold, plan: CompiledPolicy) -> Bounds:
+def compile_limit(told: LimitRecord, plan: CompiledPolicy) -> CompiledLimits:
     """Return a limit ready to decide with, by the budgets that its decision has stored."""
-    return Bounds(_limit(told, plan), _pace(told.pace, plan))
+    return CompiledLimits(_limit(told, plan), _pace(told.pace, plan))
 
 
-def _limit(told: LimitTold, plan: CompiledPolicy) -> Bound | None:
+def _limit(told: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
     if told.budget is None:
         return None
     capacity = amounts_of(told.budget)
     kind = plan.kind if told.policy is None else filter_of(own_policy(told.policy))
     most = int(capacity[0])
     thresholds = tuple([math.ceil(Fraction(ratio) * most) for ratio in plan.policy.alert_at])
-    return Bound(kind, capacity, told.policy is not None, thresholds, _form(kind))
+    return CompiledLimit(kind, capacity, told.policy is not None, thresholds, _form(kind))
 
 
-def _pace(pace: PaceTold | None, plan: CompiledPolicy) -> Bound | None:
+def _pace(pace: PaceRecord | None, plan: CompiledPolicy) -> CompiledLimit | None:
     if pace is None:
         return None
-    return Bound(plan.kind, amounts_of(pace.budget), form=_form(plan.kind))
+    return CompiledLimit(plan.kind, amounts_of(pace.budget), form=_form(plan.kind))
 
 
 def _form(kind: Filter) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from accountant.ledger.levels.level import Key, Level, row_of
-from accountant.ledger.levels.shares import Booked, Sums, larger, minus, plus
-from accountant.partition.checksum import Checksum, crc_of_row
+from accountant.checksum import Checksum, crc_of_row
+from accountant.limits.reserved import ReservedTotals, Sums, larger, minus, plus
+from accountant.limits.state import Key, Level, row_of
+from accountant.limits.wire import level_row_key
 from accountant.records import encode
-from accountant.records.limits.rows import level_row_key
 
-_NOT_BOOKED: Final = Booked()
+_NOT_BOOKED: Final = ReservedTotals()
 
 
-class Places(Protocol):
+class LimitStore(Protocol):
     """Where levels and sums of shares are kept.
 
     What shares withhold is kept in sums, by team and by dataset, which move with each level: no
@@ -22,7 +22,7 @@ class Places(Protocol):
     """
 
     def get(self, key: Key) -> Level | None: ...
-    def booked(self, dataset: str, team: str) -> Booked: ...
+    def booked(self, dataset: str, team: str) -> ReservedTotals: ...
     def withheld(self, dataset: str) -> Sums: ...
 
 
@@ -38,7 +38,7 @@ class LevelTable:
     def __init__(self) -> None:
         self.levels: dict[Key, Level] = {}
         self._limits: dict[str, dict[Key, None]] = {}
-        self._booked: dict[tuple[str, str], Booked] = {}
+        self._booked: dict[tuple[str, str], ReservedTotals] = {}
         self._withheld: dict[str, Sums] = {}
 
     @property
@@ -50,7 +50,7 @@ class LevelTable:
         """Return a level, None for one that was never set or used."""
         return self.levels.get(key)
 
-    def booked(self, dataset: str, team: str) -> Booked:
+    def booked(self, dataset: str, team: str) -> ReservedTotals:
         """Return the analysts' shares within a team's; of team "", those within nobody's."""
         return self._booked.get((dataset, team), _NOT_BOOKED)
 
@@ -85,7 +85,7 @@ class LevelTable:
         """Replace a level, or drop it."""
         before = self.levels.get(key)
         if _moves_shares(before, level):
-            shares = shares_after(self, before, level)
+            shares = reserved_after(self, before, level)
             self.take_sums(shares.booked, {key[0]: shares.withheld})
         if level is None:
             self.levels.pop(key, None)
@@ -104,7 +104,9 @@ class LevelTable:
         keys = self._limits.get(dataset, {}).copy()
         return [level for key in keys if (level := self.levels.get(key)) is not None]
 
-    def take_sums(self, booked: dict[tuple[str, str], Booked], withheld: dict[str, Sums]) -> None:
+    def take_sums(
+        self, booked: dict[tuple[str, str], ReservedTotals], withheld: dict[str, Sums]
+    ) -> None:
         """Replace sums of shares by those that go with levels which were replaced."""
         self._booked.update(booked)
         self._withheld.update(withheld)
@@ -115,7 +117,7 @@ class LevelTable:
             yield level
 
 
-class Shares:
+class Reserved:
     """Sums of shares as they are with some level replaced.
 
     Attributes:
@@ -125,7 +127,7 @@ class Shares:
 
     __slots__ = ("booked", "withheld")
 
-    def __init__(self, booked: dict[tuple[str, str], Booked], withheld: Sums) -> None:
+    def __init__(self, booked: dict[tuple[str, str], ReservedTotals], withheld: Sums) -> None:
         self.booked = booked
         self.withheld = withheld
 
@@ -136,7 +138,7 @@ def _moves_shares(before: Level | None, after: Level | None) -> bool:
     return any(each is not None and bool(each.share) for each in (before, after))
 
 
-def shares_after(places: Places, before: Level | None, after: Level | None) -> Shares:
+def reserved_after(places: LimitStore, before: Level | None, after: Level | None) -> Reserved:
     """Return the sums of shares with a level replaced; nothing is changed."""
     level = after or before
     assert level is not None
@@ -144,22 +146,24 @@ def shares_after(places: Places, before: Level | None, after: Level | None) -> S
     if level.scope == "team":
         booked = places.booked(dataset, level.name)
         withheld = minus(plus(withheld, of_team(after, booked)), of_team(before, booked))
-        return Shares({}, withheld)
-    changed: dict[tuple[str, str], Booked] = {}
+        return Reserved({}, withheld)
+    changed: dict[tuple[str, str], ReservedTotals] = {}
     for each, move in ((after, plus), (before, minus)):
         if each is None or not each.share:
             continue
         place = dataset, each.within
         old = changed.get(place) or places.booked(*place)
-        changed[place] = Booked(move(old.withheld, each.withheld), move(old.whole, each.share))
+        changed[place] = ReservedTotals(
+            move(old.withheld, each.withheld), move(old.whole, each.share)
+        )
     for place, new in changed.items():
         team = places.get((dataset, "team", "", place[1])) if place[1] else None
         old = places.booked(*place)
         withheld = minus(plus(withheld, of_team(team, new)), of_team(team, old))
-    return Shares(changed, withheld)
+    return Reserved(changed, withheld)
 
 
-def of_team(team: Level | None, booked: Booked) -> Sums:
+def of_team(team: Level | None, booked: ReservedTotals) -> Sums:
     """Return what a team's share withholds, those of its analysts within it: whichever is more."""
     return larger(team.withheld if team is not None else (), booked.withheld)
 
@@ -173,7 +177,7 @@ class LevelChanges:
         self._table = table
         self._below = table.levels
         self._levels: dict[Key, Level] = {}
-        self._booked: dict[tuple[str, str], Booked] = {}
+        self._booked: dict[tuple[str, str], ReservedTotals] = {}
         self._withheld: dict[str, Sums] = {}
         self._crcs: dict[Key, tuple[Level, int]] = {}  # of the rows written last
         self._undo: list[tuple[dict[Any, Any], Any, bool, Any]] = []
@@ -183,7 +187,7 @@ class LevelChanges:
         level = self._levels.get(key)
         return self._below.get(key) if level is None else level
 
-    def booked(self, dataset: str, team: str) -> Booked:
+    def booked(self, dataset: str, team: str) -> ReservedTotals:
         """As `LevelTable.booked`, as it is now."""
         booked = self._booked.get((dataset, team))
         return self._table.booked(dataset, team) if booked is None else booked
@@ -198,7 +202,7 @@ class LevelChanges:
         key = level.key
         before = self.get(key)
         if _moves_shares(before, level):
-            shares = shares_after(self, before, level)
+            shares = reserved_after(self, before, level)
             for place, booked in shares.booked.items():
                 self._set(self._booked, place, booked)
             self._set(self._withheld, level.dataset, shares.withheld)

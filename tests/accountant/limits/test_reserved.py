@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.fractional import PARTS, amount_of, parts_of
-from accountant.ledger.levels.shares import larger, smaller, unused
+from accountant.limits.reserved import larger, smaller, unused
 
 # Around whole units, where amounts that differ are the same rounded up.
 _PARTS = st.builds(

@@ -1,0 +1,187 @@
+"""Which limits apply to somebody's request, and what they leave."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from accountant.amounts import format_units
+from accountant.claims.price import Price
+from accountant.fractional import written
+from accountant.ledger.ledger import Ledger
+from accountant.limits.compiled import CompiledLimits
+from accountant.limits.reserved import Sums, is_any, minus, plus
+from accountant.limits.state import Key, Level, LimitState
+from accountant.limits.store import LimitStore, of_team
+from accountant.limits.wire import LevelLeft, Texts
+from accountant.policy.compiled import CompiledPolicy
+from accountant.records.members import MemberRow
+from accountant.times import iso
+
+
+class ApplicableLimit(NamedTuple):
+    """One level that applies, as it is now.
+
+    Attributes:
+        level: as it was moved last.
+        rule: the limit; of an analyst under a default, the team's.
+        bounds: what the limit comes to.
+        counted, paced: what was used under the limit, and in this period.
+        window: the period.
+    """
+
+    level: Level
+    rule: LimitState
+    bounds: CompiledLimits
+    counted: Sums
+    paced: Sums
+    window: int
+
+
+class ApplicableLimits(NamedTuple):
+    """The levels that apply to an analyst's requests on one dataset.
+
+    Attributes:
+        limits: in the order in which they are checked.
+        others: what is withheld for others, in the dataset's sums; empty for nothing.
+        elsewhere: the level of the team within whose share the analyst's lies, if it is another
+            than the analyst's own now.
+        own: what is left of the analyst's own share.
+        resets: how often the clock was set back.
+    """
+
+    limits: tuple[ApplicableLimit, ...]
+    others: Sums = ()
+    elsewhere: Level | None = None
+    own: Sums = ()
+    resets: int = 0
+
+
+def limit_at(
+    level: Level, rule: LimitState, plan: CompiledPolicy, at: int, resets: tuple[int, int]
+) -> ApplicableLimit:
+    """Return a level as it is at a time: use of an earlier limit or period does not count.
+
+    Args:
+        resets: how often the clock was set back, and to which time at last.
+    """
+    bounds, counted = rule.under(plan), level.counted
+    spent: Sums = ()
+    if bounds.limit is not None:
+        spent = bounds.limit.nothing
+        if counted is not None and counted.since == rule.counted_since:
+            spent = counted.amounts
+    periods, paced = rule.periods, level.paced
+    if bounds.pace is None or periods is None:
+        return ApplicableLimit(level, rule, bounds, spent, (), 0)
+    window = periods.number(at)
+    if paced is None:
+        return ApplicableLimit(level, rule, bounds, spent, bounds.pace.nothing, window)
+    # A clock that was set back takes with it what the latest period had used.
+    held = periods.number(paced.begins_at if paced.resets == resets[0] else resets[1])
+    if window > held:
+        return ApplicableLimit(level, rule, bounds, spent, bounds.pace.nothing, window)
+    return ApplicableLimit(level, rule, bounds, spent, paced.amounts, held)
+
+
+def remaining_at(
+    applicable: ApplicableLimits, ledger: Ledger, asked: Price | None = None
+) -> tuple[LevelLeft, ...]:
+    """Return what each level has left, for somebody whose request did not fit.
+
+    Args:
+        asked: what it costs the dataset, where waiting may help: it is told when a pace begins
+            anew, if a whole period has room for that.
+    """
+    found: list[LevelLeft] = []
+    whole = left_of_others(applicable, ledger)
+    for each in applicable.limits:
+        told, (limit, pace) = each.rule.record, each.bounds
+        left = None if limit is None else limit.left(each.counted)
+        if told.scope == "dataset":
+            left, whole = whole, None
+        pace_left, more_at = None, None
+        if pace is not None:
+            pace_left = pace.left(each.paced)
+            periods = each.rule.periods
+            if asked is not None and periods and pace.charge(pace.nothing, asked) is not None:
+                more_at = iso(periods.end(each.window))
+        if left is not None or pace_left is not None:
+            found.append(LevelLeft(told.scope, told.name, left, pace_left, more_at))
+    if whole is not None:
+        found.insert(0, LevelLeft("dataset", None, whole))
+    return tuple(found)
+
+
+def left_of_others(applicable: ApplicableLimits, ledger: Ledger) -> Texts | None:
+    """Return what a dataset has left where others' shares are kept back, None where none is."""
+    if not applicable.others:
+        return None
+    plan = ledger.plan
+    taken = written(plus(ledger.spent, applicable.others))
+    room = plan.kind.left(plan.capacity, taken)
+    return {n: format_units(max(0, a)) for n, a in zip(plan.kind.sums, room, strict=True)}
+
+
+def team_of(member: MemberRow | None, at: int) -> str:
+    """Return the team of a membership that is in force at a time, "" for none."""
+    return (member.team or "") if member is not None and member.is_in_force(at) else ""
+
+
+def applicable_limits(
+    ledger: Ledger,
+    levels: LimitStore,
+    analyst: str,
+    team: str,
+    at: int,
+    resets: tuple[int, int],
+) -> ApplicableLimits | None:
+    """Return the levels that an analyst's request is checked at, None if there are none.
+
+    Args:
+        team: the analyst's at this time, "" for none.
+        at: the decision's time, milliseconds since 1970.
+        resets: how often the clock was set back, and to which time at last.
+    """
+    dataset, plan = ledger.dataset, ledger.plan
+    whole = levels.get((dataset, "dataset", "", ""))
+    crew = levels.get((dataset, "team", "", team)) if team else None
+    own = levels.get((dataset, "analyst", "", analyst))
+    found = [
+        limit_at(level, level.rule, plan, at, resets)
+        for level in (whole, crew, own)
+        if level is not None and level.rule is not None and level.rule.is_in_force
+    ]
+    if team and (own is None or not own.is_in_force):
+        default = levels.get((dataset, "each", "", team))
+        if default is not None and default.rule is not None and default.is_in_force:
+            key: Key = (dataset, "each", team, analyst)
+            use = levels.get(key) or Level(*key)
+            found.append(limit_at(use, default.rule, plan, at, resets))
+    others = _others(levels, dataset, crew, own, team)
+    if not found and not others:
+        return None
+    elsewhere = None
+    if own is not None and own.share and own.within not in ("", team):
+        elsewhere = levels.get((dataset, "team", "", own.within))
+        if elsewhere is not None and not elsewhere.share:
+            elsewhere = None
+    withheld = own.withheld if own is not None else ()
+    return ApplicableLimits(tuple(found), others, elsewhere, withheld, resets[0])
+
+
+def _others(
+    levels: LimitStore, dataset: str, crew: Level | None, own: Level | None, team: str
+) -> Sums:
+    """Return what is withheld for others than an analyst, empty for nothing."""
+    withheld = levels.withheld(dataset)
+    if not is_any(withheld):
+        return ()
+    share = own.withheld if own is not None else ()
+    here = bool(team) and own is not None and own.within == team
+    if team:
+        booked = levels.booked(dataset, team)
+        rest = minus(booked.withheld, share) if here else booked.withheld
+        withheld = minus(withheld, minus(of_team(crew, booked), rest))
+    if not here:
+        withheld = minus(withheld, share)
+    return withheld if is_any(withheld) else ()

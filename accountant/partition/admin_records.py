@@ -1,0 +1,179 @@
+"""Decide an admin record, and take what it changes beside its dataset into the draft."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import gt
+
+import msgspec
+
+from accountant.ledger import Ledger
+from accountant.ledger.adjudicate import Verdict, moved
+from accountant.ledger.administer import administer
+from accountant.limits.applicable import team_of
+from accountant.limits.apply import apply_record, is_possible, record_of
+from accountant.limits.reserved import plus
+from accountant.limits.state import Level
+from accountant.limits.store import LimitStore, reserved_after
+from accountant.limits.wire import MOST_LIMITS
+from accountant.partition.draft import Draft
+from accountant.partition.permits import may_decide
+from accountant.records import AdminRecord, Amend, Close, Open, SetLimit, SetMember
+from accountant.records.members import (
+    MOST_MEMBERS,
+    Member,
+    MemberRow,
+    in_order,
+    member_row,
+    owner_rows,
+)
+from accountant.records.outcomes import Outcome, Reason
+
+AdminVerdict = tuple[Ledger, Verdict, dict[str, object]]
+"""The ledger after a record, the verdict, and the decision's extra fields."""
+
+
+def decide_admin(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> AdminVerdict:
+    """Decide an owner's record, whose dataset is opened or is to be.
+
+    Precedence: already_opened, not_permitted, then that of each kind of record.
+    """
+    if isinstance(record, Open):
+        return _administer(draft, ledger, record)
+    assert ledger is not None
+    at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
+    if not may_decide(lookup, record, at):
+        return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED), {}
+    if isinstance(record, SetMember):
+        return _member(draft, ledger, record)
+    if isinstance(record, SetLimit):
+        return _limit(draft, ledger, record)
+    return _administer(draft, ledger, record)
+
+
+def _administer(draft: Draft, ledger: Ledger | None, record: Open | Amend | Close) -> AdminVerdict:
+    after, verdict, extra = administer(ledger, record, draft.decided_at)
+    if verdict.outcome is Outcome.OPENED:
+        owners = extra.get("owners", ())
+        for row in owner_rows(record.dataset, after.sequence, owners):  # type: ignore[arg-type]
+            draft.members.put(row)
+    return after, verdict, extra
+
+
+def _member(draft: Draft, ledger: Ledger, record: SetMember) -> AdminVerdict:
+    name, before = record.dataset, draft.members.get(record.dataset, record.member)
+    after, verdict, member = apply_member(ledger, before, record, draft.decided_at)
+    if member is None:
+        return after, verdict, {}
+    if member.roles:
+        draft.members.put(member_row(name, after.sequence, member))
+    else:
+        draft.members.remove(name, member.member)
+    return after, verdict, {"member": member, "administrator": record.as_ is not None}
+
+
+def _limit(draft: Draft, ledger: Ledger, record: SetLimit) -> AdminVerdict:
+    at, team = draft.decided_at, ""
+    if record.scope == "analyst":
+        team = team_of(draft.members.get(record.dataset, record.name or ""), at)
+    after, verdict, level = apply_limit(ledger, draft.levels, record, team, at)
+    if level is None or level.rule is None:
+        return after, verdict, {}
+    draft.levels.put(level)
+    return after, verdict, {"limit": level.rule.record}
+
+
+def apply_member(
+    ledger: Ledger, before: MemberRow | None, record: SetMember, at: int
+) -> tuple[Ledger, Verdict, Member | None]:
+    """Return the ledger after a record, the verdict, and the membership from then on.
+
+    Args:
+        before: the member's row.
+        at: the decision's time, milliseconds since 1970.
+    Returns: None for the membership where the record is refused; without roles, a removal.
+    """
+    reason = _member_refusal(ledger, before, record)
+    if reason is not None:
+        return moved(ledger, at), Verdict(Outcome.REFUSED, reason), None
+    owned = before is not None and "owner" in before.roles
+    after = msgspec.structs.replace(
+        moved(ledger, at),
+        owners=ledger.owners + ("owner" in record.roles) - owned,
+        members=ledger.members + bool(record.roles) - (before is not None),
+    )
+    outcome = Outcome.MEMBER_SET if record.roles else Outcome.MEMBER_REMOVED
+    member = Member(record.member, in_order(record.roles), record.team, record.until)
+    return after, Verdict(outcome), member
+
+
+def _member_refusal(ledger: Ledger, before: MemberRow | None, record: SetMember) -> Reason | None:
+    if record.follows is not None and record.follows != ledger.sequence:
+        return Reason.OUT_OF_DATE
+    if before is None and not record.roles:
+        return Reason.UNKNOWN_MEMBER
+    owned = before is not None and "owner" in before.roles
+    if owned and ledger.owners == 1 and "owner" not in record.roles:
+        return Reason.LAST_OWNER
+    if before is None and ledger.members >= MOST_MEMBERS:
+        return Reason.TOO_MANY_MEMBERS
+    return None
+
+
+def apply_limit(
+    ledger: Ledger, levels: LimitStore, record: SetLimit, team: str, at: int
+) -> tuple[Ledger, Verdict, Level | None]:
+    """Return the ledger after a record, the verdict, and the level from then on.
+
+    Args:
+        team: of an analyst, in force at this time; "" for none.
+        at: the decision's time, milliseconds since 1970.
+    Returns: None for the level where the record is refused.
+    """
+    before = levels.get((ledger.dataset, record.scope, "", record.name or ""))
+    was_in_force = before is not None and before.is_in_force
+    reason = _limit_refusal(ledger, record, was_in_force)
+    if reason is not None:
+        return moved(ledger, at), Verdict(Outcome.REFUSED, reason), None
+    rule = None if before is None else before.rule
+    version = 1 if rule is None else rule.record.version + 1
+    told = record_of(record, ledger.plan, version, team or None)
+    sequence = ledger.sequence + 1
+    level = apply_record(before, ledger.dataset, told, ledger.plan, at, sequence)
+    if level.share and _is_over_reserved(ledger, levels, before, level):
+        return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), None
+    if not was_in_force and level.is_in_force and ledger.limits >= MOST_LIMITS:
+        return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.TOO_MANY_LIMITS), None
+    after = msgspec.structs.replace(
+        moved(ledger, at),
+        levels=ledger.levels + (before is None),
+        limits=ledger.limits + level.is_in_force - was_in_force,
+    )
+    outcome = Outcome.LIMIT_SET if level.is_in_force else Outcome.LIMIT_REMOVED
+    return after, Verdict(outcome), level
+
+
+def _limit_refusal(ledger: Ledger, record: SetLimit, is_in_force: bool) -> Reason | None:
+    if ledger.closed:
+        return Reason.CLOSED
+    if record.follows is not None and record.follows != ledger.sequence:
+        return Reason.OUT_OF_DATE
+    if record.removes and not is_in_force:
+        return Reason.UNKNOWN_LIMIT
+    return None if is_possible(record, ledger.plan) else Reason.LIMIT_NOT_POSSIBLE
+
+
+def _is_over_reserved(
+    ledger: Ledger, levels: LimitStore, before: Level | None, level: Level
+) -> bool:
+    """Tell whether more would be promised than is there, or to analysts than to their team."""
+    shares = reserved_after(levels, before, level)
+    if any(map(gt, plus(ledger.spent, shares.withheld), ledger.plan.capacity)):
+        return True
+    team = level.name if level.scope == "team" else level.within
+    place = ledger.dataset, team
+    crew = level if level.scope == "team" else levels.get((ledger.dataset, "team", "", team))
+    if not team or crew is None or not crew.share:
+        return False
+    booked = shares.booked.get(place) or levels.booked(*place)
+    return any(map(gt, booked.whole, crew.share))

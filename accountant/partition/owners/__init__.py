@@ -1,1 +1,0 @@
-"""Owners' records: each decided on its dataset, and what it changes beside that."""

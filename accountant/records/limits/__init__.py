@@ -1,1 +1,0 @@
-"""What is on the wire of limits, pace and reserved shares."""

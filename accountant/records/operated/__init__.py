@@ -1,1 +1,0 @@
-"""What decisions say that a command writes: a seal, an accepted loss, another key."""
