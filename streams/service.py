@@ -14,8 +14,13 @@ from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
 from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.usage import UsageView
+from accountant.views.overview import Overview
+from accountant.views.usage import By, UsageRow, UsageView
+from accountant.views.visibility import Caller
 from accountant.views.why import Why
+
+MOST_READ: Final = 5_000
+"""Decisions that one page may read to find those that its caller sees."""
 
 MOST_PAGE_BYTES: Final = 4 << 20
 """Of one page of decisions: a record may be as long as the longest body."""
@@ -186,7 +191,22 @@ class Appending(Protocol):
 
 
 class LedgerService(Service, Protocol):
-    """A ledger that reads its log itself, as what a door serves."""
+    """A ledger that reads its log itself, as a server has it."""
+
+    async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
+        """Return all that a caller sees of a dataset; None where they see nothing, or it is none.
+
+        Args:
+            caller: the authenticated one; None where authentication is off.
+        """
+        ...
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return who used a dataset, in the order of the keys.
+
+        Raises: Unavailable: the index is behind, or cannot be read.
+        """
+        ...
 
     @property
     def partitions(self) -> int:

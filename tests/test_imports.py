@@ -45,6 +45,8 @@ LAYERS = {
     "streams": (
         {"errors"},
         {"address", "broadcast", "clock", "service"},
+        {"visibility"},
+        {"dataset_reads"},
         {"settings"},
         {"logs"},
         {"private_files"},

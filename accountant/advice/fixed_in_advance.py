@@ -10,8 +10,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-import msgspec
-
 from accountant.advice.compare import Alternative, Tally
 from accountant.advice.optimal_mixed import OptimalComposition, Parts
 from accountant.advice.tune import guaranteed_epsilon
@@ -19,6 +17,7 @@ from accountant.claims import Claim, atoms
 from accountant.claims.promises import promise
 from accountant.policy import Policy, resolve
 from accountant.records import Decision
+from accountant.records.asked_by import claim_in
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome, Reason
 
@@ -26,13 +25,6 @@ NAME: Final = "optimal_mixed"
 _FOR_ITS_COST: Final = frozenset(
     {Reason.EXHAUSTED, Reason.ABOVE_CAP, Reason.CLAIM_NOT_ACCEPTED, Reason.HALTED}
 )
-
-
-class _Asked(msgspec.Struct):
-    claim: Claim
-
-
-_decode_asked = msgspec.json.Decoder(_Asked).decode
 
 
 class FixedInAdvance:
@@ -82,7 +74,7 @@ class FixedInAdvance:
     def _count(self, decision: Decision, dataset: str, line: int) -> None:
         composed = self._composed.get(dataset) or self._composed.setdefault(dataset, self._new())
         tally = self._tallies.setdefault(dataset, Tally())
-        parts = _parts_of(_decode_asked(decision.request).claim)
+        parts = _parts_of(claim_in(decision.request))
         if parts is None:
             tally.refuse(line, not_taken=True)
         elif composed.fits(parts, self._delta):

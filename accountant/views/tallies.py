@@ -13,6 +13,7 @@ from accountant.amounts import Units, parse_units
 from accountant.errors import LogDamaged
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, NO_REQUEST, Format, check_maker
+from accountant.records.asked_by import AskedFor, decode_asked_for
 from accountant.records.outcomes import Outcome
 
 MOST_LARGEST: Final = 20
@@ -49,14 +50,7 @@ class Line(msgspec.Struct, tag_field="type", tag="decision", gc=False):
     request: msgspec.Raw = NO_REQUEST
 
 
-class _Asked(msgspec.Struct, gc=False):
-    analyst: str | None = None
-    purpose: str = ""
-    request_id: str = ""
-
-
 _decode_line = msgspec.json.Decoder(Line).decode
-_decode_asked = msgspec.json.Decoder(_Asked).decode
 
 
 class Tally(msgspec.Struct, gc=False):
@@ -114,10 +108,10 @@ class Largest:
 
     def __init__(self) -> None:
         # Plain tuples sort the largest first, and of equal ones the earliest.
-        self._found: list[tuple[Units, int, _Asked, str]] = []
+        self._found: list[tuple[Units, int, AskedFor, str]] = []
         self.least: Units = 0
 
-    def take(self, cost: Units, sequence: int, asked: _Asked, decided_at: str) -> None:
+    def take(self, cost: Units, sequence: int, asked: AskedFor, decided_at: str) -> None:
         """Take one whose cost exceeds `least`."""
         self._found.append((-cost, sequence, asked, decided_at))
         if len(self._found) >= 2 * MOST_LARGEST:
@@ -247,8 +241,8 @@ def _add(counted: Counted, line: Line) -> None:
     granted = line.outcome is Outcome.GRANTED
     if not granted and line.outcome is not Outcome.REFUSED:
         return
-    asked = _decode_asked(line.request)
-    if asked.analyst is None:
+    asked = decode_asked_for(line.request)
+    if not asked.analyst:
         return  # an owner's record
     counted.requests += 1
     at = line.decided_at

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from typing import Final
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
 from accountant.amounts import Units, format_units
+from accountant.records.asked_by import asked_by
 from accountant.records.decided import CountedDecision
 from accountant.times import iso
 
@@ -48,17 +49,55 @@ class UsageView(msgspec.Struct, frozen=True, kw_only=True):
 
 decode_usage_view = msgspec.json.Decoder(UsageView).decode
 
+By = Literal["analyst", "purpose", "day", "month"]
+BYS: Final[tuple[By, ...]] = get_args(By)
 
-class _Asker(msgspec.Struct):
-    analyst: str | None = None
 
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests on one dataset with the same analyst, purpose, day or month.
 
-_decode_asker = msgspec.json.Decoder(_Asker).decode
+    Attributes:
+        key: the analyst, the purpose (any text, also none), the day `2026-11-23` or the month
+            `2026-11`, in UTC, by the decision's own clock.
+        granted, refused: how many requests; a batch is one.
+        spent: exact sum of what the grants cost, in `unit`, the budget's additive sum.
+        sequence, last_decided_at: of the last of them by number. A time may be earlier than that
+            of another row with a smaller number, where the clock was reset.
+    """
+
+    dataset: str
+    generation: int
+    key: str
+    granted: int
+    refused: int
+    unit: str
+    spent: str
+    sequence: int
+    last_decided_at: str
+
+    def view(self) -> UsageView:
+        """Return the row of an analyst as clients know it."""
+        return UsageView(
+            dataset=self.dataset,
+            generation=self.generation,
+            analyst=self.key,
+            sequence=self.sequence,
+            granted=self.granted,
+            refused=self.refused,
+            unit=self.unit,
+            spent=self.spent,
+            last_decided_at=self.last_decided_at,
+        )
+
+    def named(self, by: By) -> dict[str, Any]:
+        """Return the row with its key under the name of what it is."""
+        fields = msgspec.structs.asdict(self)
+        return {by if name == "key" else name: value for name, value in fields.items()}
 
 
 def analyst_in(request: msgspec.Raw) -> str | None:
     """Return the analyst of a decided request, None for an owner's record."""
-    return _decode_asker(request).analyst
+    return asked_by(request).analyst or None
 
 
 class Usage(msgspec.Struct, gc=False):

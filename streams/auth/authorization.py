@@ -8,12 +8,14 @@ from typing import Final
 from accountant.partition.permits import may_ask, may_decide
 from accountant.records import Body, MechanismRequest, Open, SetMember
 from accountant.records.outcomes import Outcome
+from accountant.views.visibility import WHOLE, DatasetAccess
 from streams.auth.principal import Principal, principal_of
-from streams.auth.visibility import WHOLE, Sight, Standing
+from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest, context_of
 from streams.http.refusal import forbidden
 from streams.logs import get_logger
 from streams.settings.access import EVERYBODY, AccessSettings, listed
+from streams.visibility import Sight
 
 _log = get_logger(__name__)
 _DONE: Final = frozenset(
@@ -33,8 +35,7 @@ async def check_may_send(request: HttpRequest, body: Body) -> None:
     who = principal_of(request)
     if who is None:
         return
-    context = context_of(request)
-    sight = Sight(context, who)
+    context, sight = context_of(request), sight_of(request)
     _check_name(request, sight, who, body)
     if isinstance(body, Open):
         permitted = _may_open(context.settings, who, body) and await _is_free(sight, body)
@@ -48,7 +49,7 @@ async def check_may_send(request: HttpRequest, body: Body) -> None:
 
 async def check_may_know(
     request: HttpRequest, body: Body, outcome: Outcome, *, tells: bool
-) -> Standing:
+) -> DatasetAccess:
     """Return what the one who has sent a record sees of its dataset, now that it is decided.
 
     Whoever lost the right in between was let through by this door and is refused by the log: with
@@ -61,10 +62,10 @@ async def check_may_know(
     if who is None:
         return WHOLE
     _note(who, body, outcome)
-    found = await Sight(context_of(request), who).at(body.dataset)
+    found = await sight_of(request).at(body.dataset)
     if found is None and tells and outcome not in _DONE:
         raise _refused(request, body, is_seen=False)
-    return found or Standing(who.name, sees_all=False, sees_requests=False)
+    return found or DatasetAccess(who.name, sees_all=False, sees_requests=False)
 
 
 def _check_name(request: HttpRequest, sight: Sight, who: Principal, body: Body) -> None:
@@ -105,7 +106,7 @@ async def _is_permitted(request: HttpRequest, who: Principal, body: Body) -> boo
     if view is None:
         return False
     lookup = partial(context.service.member, body.dataset)
-    now = Sight(context, who).now(body.dataset)
+    now = sight_of(request).now(body.dataset)
     if isinstance(body, MechanismRequest):
         return may_ask(view.policy, lookup, body, now)
     return may_decide(lookup, body, now)

@@ -9,20 +9,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.records import encode
+from accountant.views.visibility import DatasetAccess, decode_decision_line, sees_decision, shown
 from streams.auth.principal import principal_of
-from streams.auth.visibility import (
-    Standing,
-    decode_decision_line,
-    sees_decision,
-    shown,
-)
 from streams.http.context import HttpRequest
 from streams.logs import get_logger
-from streams.service import LedgerService
+from streams.service import MOST_READ, LedgerService
 
 _log = get_logger(__name__)
-MOST_LOOKED_AT: Final = 5_000
-"""Decisions that one page may take to find; whoever sees few of many goes on from its end."""
 _AT_A_TIME: Final = 1_000
 
 
@@ -36,11 +29,11 @@ class _Part(NamedTuple):
 async def page_of(
     service: LedgerService,
     dataset: str,
-    standing: Standing,
+    standing: DatasetAccess,
     *,
     after: int,
     most: int,
-    most_looked_at: int = MOST_LOOKED_AT,
+    most_looked_at: int = MOST_READ,
 ) -> bytes:
     """Return a page of a dataset's decisions as JSON, with the number to go on after.
 
@@ -63,7 +56,7 @@ async def page_of(
     return encode({"decisions": page, "next": last})
 
 
-def _part(found: Sequence[bytes], standing: Standing, most: int) -> _Part:
+def _part(found: Sequence[bytes], standing: DatasetAccess, most: int) -> _Part:
     part, last = list[msgspec.Raw](), 0
     for value in found:
         line = decode_decision_line(value)

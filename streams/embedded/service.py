@@ -19,13 +19,17 @@ from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.overview import Overview
 from accountant.views.own_alerts import OwnAlerts, crossed
 from accountant.views.population import ordered_before
-from accountant.views.why import UsedSums
+from accountant.views.usage import By, UsageRow, UsageView
+from accountant.views.visibility import Caller
+from accountant.views.why import UsedSums, Why
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
+from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.embedded.checkpointing import check_ledger, own_heads, senders_of
 from streams.embedded.decision_reader import DecisionPages, DecisionReader, LogSlices
 from streams.embedded.file_ownership import OwnedFile, own_file
@@ -35,7 +39,7 @@ from streams.embedded.live_views import LiveViews
 from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
-from streams.index import By, UsageAnswers, UsageReader, UsageRow, index_path
+from streams.index import UsageReader, index_path
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.private_files import keep_private
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
-class EmbeddedService(UsageAnswers):
+class EmbeddedService:
     """The embedded ledger as a `Service`. Make it by `open`.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
@@ -234,6 +238,15 @@ class EmbeddedService(UsageAnswers):
 
     async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
         return await asyncio.to_thread(self._usage.sums, dataset, self._last(), since_day=since_day)
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        return await usage_of(self, dataset)
+
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        return await why_of_dataset(self, dataset, now=self._clock.now(), analyst=analyst)
+
+    async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
+        return await overview_of(self, dataset, caller, self._clock)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         view = self.views.dataset(dataset)

@@ -11,12 +11,14 @@ from litestar.params import FromPath
 from accountant.records import encode
 from accountant.records.names import check_name
 from accountant.views.limit_views import AnalystBudget
+from accountant.views.visibility import DatasetAccess
 from streams.auth.decision_pages import note_reading
 from streams.auth.principal import principal_of
-from streams.auth.visibility import Sight, Standing, sight_of
+from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, list_of, never_opened
 from streams.http.refusal import forbidden
+from streams.visibility import Sight
 
 _AT_A_TIME: Final = 50  # each some 5 microseconds, with limits 50
 
@@ -60,7 +62,9 @@ async def show_budget(
     return Response(encode(budget), media_type=JSON)
 
 
-def check_sees_budget(request: HttpRequest, dataset: str, standing: Standing, analyst: str) -> None:
+def check_sees_budget(
+    request: HttpRequest, dataset: str, standing: DatasetAccess, analyst: str
+) -> None:
     """Check that the one who asks may know what an analyst has left; note who looks at another's.
 
     Raises: Told: they may not.

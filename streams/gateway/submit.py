@@ -25,8 +25,8 @@ from accountant.records import (
 )
 from accountant.records.inputs import Checked, check_body
 from accountant.records.outcomes import Outcome, Reason
+from accountant.views.visibility import decode_decision_line, shown
 from streams.auth.authorization import check_may_know, check_may_send
-from streams.auth.visibility import decode_decision_line, shown
 from streams.gateway.contract.openapi import (
     AmendOperation,
     CloseOperation,

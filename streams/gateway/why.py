@@ -12,9 +12,10 @@ from accountant.errors import RequestInvalid
 from accountant.foreign_text import csv_text
 from accountant.records import encode
 from accountant.records.names import is_name
-from accountant.views.why import WHY_BYS, Why, columns, own_alone, rows, without_members
+from accountant.views.visibility import why_as_seen
+from accountant.views.why import WHY_BYS, columns, rows
 from streams.auth.decision_pages import note_reading
-from streams.auth.visibility import Standing, sight_of
+from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, never_opened
 
@@ -81,17 +82,8 @@ async def show_why(
     why = await context_of(request).service.why(dataset, analyst=whose)
     if why is None:
         return never_opened(dataset)
-    seen = seen_of(why, standing)
+    seen = why_as_seen(why, standing)
     if form == "json":
         return Response(encode(seen), media_type=JSON)
     body = await asyncio.to_thread(csv_text, columns(table), rows(seen, table))
     return csv_file(f"{dataset}-{table}", body)
-
-
-def seen_of(why: Why, standing: Standing) -> Why:
-    """Return what somebody sees of who used a dataset."""
-    if standing.sees_all:
-        return why
-    if standing.sees_requests:
-        return without_members(why, standing.name)
-    return own_alone(why, standing.name)

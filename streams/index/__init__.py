@@ -1,25 +1,18 @@
 """An index of a ledger's decisions, kept behind them: who used what, and where each stands."""
 
-from streams.index.answers import UsageAnswers
-from streams.index.census import BYS, By, Indexed, UsageRow
 from streams.index.follower import Follower
 from streams.index.reader import IndexState, UsageReader, index_path
 from streams.index.rows import most_apart
 from streams.index.usage_index import Beginning, Log, Reached, UsageIndex
 
 __all__ = [
-    "BYS",
     "Beginning",
-    "By",
     "Follower",
     "IndexState",
-    "Indexed",
     "Log",
     "Reached",
-    "UsageAnswers",
     "UsageIndex",
     "UsageReader",
-    "UsageRow",
     "index_path",
     "most_apart",
 ]

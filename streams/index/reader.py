@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from accountant.views.usage import By, UsageRow
 from accountant.views.why import UsedSums
 from streams.errors import Unavailable
-from streams.index.census import By, UsageRow
 from streams.index.followed import SLICE
 from streams.index.follower import Follower
 from streams.index.rows import most_apart

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import apsw
+import msgspec
 
-from accountant.amounts import INFINITE, Units, parse_units
+from accountant.amounts import INFINITE, Units, format_units, parse_units
 from accountant.views.tallies import LargeGrant
-from accountant.views.usage import MOST_ANALYSTS, OTHERS
+from accountant.views.usage import MOST_ANALYSTS, OTHERS, By, UsageRow
 from accountant.views.why import Used, UsedSums
-from streams.index.census import By, UsageRow, by_month, together
 
 TABLES: Final[dict[str, str]] = {
     "analyst": "analysts",
@@ -147,3 +148,27 @@ def padded(units: Units) -> str:
 
 def _unpadded(text: str) -> Units:
     return INFINITE if text == "inf" else int(text)
+
+
+def together(rows: Iterable[UsageRow], key: str) -> UsageRow | None:
+    """Return the sum of rows of one dataset, under another key; None of no rows."""
+    found = list(rows)
+    if not found:
+        return None
+    last = max(found, key=lambda row: row.sequence)
+    return msgspec.structs.replace(
+        last,
+        key=key,
+        granted=sum(row.granted for row in found),
+        refused=sum(row.refused for row in found),
+        spent=format_units(sum(parse_units(row.spent) for row in found)),
+    )
+
+
+def by_month(days: Iterable[UsageRow]) -> list[UsageRow]:
+    """Return rows of days as rows of months."""
+    months: dict[str, list[UsageRow]] = {}
+    for row in days:
+        months.setdefault(row.key[:7], []).append(row)
+    summed = (together(rows, month) for month, rows in sorted(months.items()))
+    return [row for row in summed if row is not None]

@@ -22,11 +22,14 @@ from accountant.views.follow import ViewFolder, counted, decode_line, runs
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.members import MemberViews
-from accountant.views.why import UsedSums
+from accountant.views.overview import Overview
+from accountant.views.usage import By, UsageRow, UsageView
+from accountant.views.visibility import Caller
+from accountant.views.why import UsedSums, Why
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
+from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.errors import JournalFault, Refused, Unavailable
-from streams.index import By, UsageAnswers, UsageRow
 from streams.kafka.appender import Appender
 from streams.kafka.deployment import Deployment
 from streams.kafka.following.limits import FollowedLimits
@@ -47,7 +50,7 @@ _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller wai
 _BRANCHES: Final = frozenset({Outcome.GENESIS, Outcome.ROLLED_BACK})
 
 
-class KafkaService(UsageAnswers):
+class KafkaService:
     """Appends bodies with acks=all and answers from a read-committed tail of the decisions.
 
     `start` returns once the tail follows every partition, so the service never misses a decision
@@ -223,6 +226,15 @@ class KafkaService(UsageAnswers):
 
     async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
         return await self.usage_index.sums(dataset, since_day=since_day)
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        return await usage_of(self, dataset)
+
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        return await why_of_dataset(self, dataset, now=self._clock.now(), analyst=analyst)
+
+    async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
+        return await overview_of(self, dataset, caller, self._clock)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         if dataset not in self._views:

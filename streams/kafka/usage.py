@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from accountant.partition.key_hash import partition_of
+from accountant.views.usage import By, UsageRow
 from accountant.views.why import UsedSums
 from streams.errors import Unavailable
-from streams.index import By, IndexState, UsageReader, UsageRow
+from streams.index import IndexState, UsageReader
 from streams.kafka.blocking_reader import LogLookup, LogsHere
 from streams.kafka.deployment import Deployment
 from streams.logs import get_logger

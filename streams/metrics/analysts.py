@@ -8,7 +8,8 @@ from typing import Protocol
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from streams.index import IndexState, UsageRow
+from accountant.views.usage import UsageRow
+from streams.index import IndexState
 from streams.metrics.snapshot import AnalystUse
 from streams.metrics.usage import uses_of_rows
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -15,6 +14,7 @@ from prometheus_client.core import (
 from prometheus_client.samples import Exemplar
 
 from accountant.records import DECODE_ERRORS
+from accountant.records.asked_by import decode_asked_for
 from accountant.records.decided import Encoded
 from accountant.times import issued_at
 from streams.metrics.histogram import Buckets
@@ -143,17 +143,10 @@ def _cumulative(buckets: Buckets) -> list[Any]:
     return rows
 
 
-class _Asked(msgspec.Struct):
-    request_id: str = ""
-
-
-_decode_asked = msgspec.json.Decoder(_Asked).decode
-
-
 def request_id_of(encoded: Encoded) -> str | None:
     """Return the id of the request that a decision answers, None where it has none."""
     try:
-        found = _decode_asked(encoded.decision.request).request_id
+        found = decode_asked_for(encoded.decision.request).request_id
     except DECODE_ERRORS:
         return None
     return found if issued_at(found) is not None else None

@@ -10,8 +10,7 @@ from accountant.amounts import format_units
 from accountant.ledger import Ledger
 from accountant.records.decided import Encoded
 from accountant.records.outcomes import Outcome
-from accountant.views.usage import Rows, Unit, Usage, UsageTable, Vacancies
-from streams.index import UsageRow
+from accountant.views.usage import Rows, Unit, Usage, UsageRow, UsageTable, Vacancies
 from streams.metrics.snapshot import AnalystUse
 
 

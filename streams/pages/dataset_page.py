@@ -16,8 +16,9 @@ from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso, issued_at, uuid7
 from accountant.views.usage import analyst_in
+from accountant.views.visibility import decode_decision_line, sees_decision
 from streams.auth.decision_pages import note_reading
-from streams.auth.visibility import Sight, decode_decision_line, sees_decision, sight_of
+from streams.auth.visibility import caller_of
 from streams.http.context import HttpRequest, context_of
 from streams.pages import form_data, preview_form
 from streams.pages.asked import asked
@@ -31,6 +32,7 @@ from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import rendered
 from streams.pages.spending import note_of
 from streams.pages.words import day
+from streams.service import LedgerService
 
 _MOST_MEMBERS: Final = 200
 _MOST_LEVELS: Final = 200
@@ -61,19 +63,19 @@ async def dataset_page(
     Args:
         told: what is told on top.
     """
-    context, sight = context_of(request), sight_of(request)
-    found = await read(sight, dataset, context.clock.now())
+    context, service = context_of(request), context_of(request).service
+    found = await read(service, dataset, caller_of(request), context.clock.now())
     if found is None:
         return missing(request, dataset)
     note_reading(request, dataset, sees_all=found.viewer.standing.sees_all)
     query = {name: str(text) for name, text in request.query_params.items()}
     if told is None and "done" in query:
-        decision = await _decision(sight, found, query)
+        decision = await _decision(service, found, query)
         told = message(decision)
         member, limit = _refilled(found, decision, member, limit)
     preview = preview_form.typed(query)
     if "kind" in query and status == 200:
-        preview = await previewed(sight, found, preview)
+        preview = await previewed(service, found, preview)
     values: dict[str, Any] = {
         "member_form": member or _member_form(found, query),
         "limit_form": limit or _limit_form(found, query),
@@ -107,7 +109,7 @@ def _shown(found: Read) -> dict[str, Any]:
         "levels": levels_of(found.levels[:_MOST_LEVELS], now),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
         "used": found.used,
-        "asked": [asked(each, found.levels or own_levels, now) for each in found.latest.decisions],
+        "asked": [asked(each, found.levels or own_levels, now) for each in found.decisions],
         "latest": found.latest,
         "lasting_note": note_of(found.used.lasting),
         "readings": readings(view),
@@ -128,13 +130,15 @@ def _told_member(member: Member, now: int) -> dict[str, Any]:
     }
 
 
-async def _decision(sight: Sight, found: Read, query: Mapping[str, str]) -> Decision | None:
+async def _decision(
+    service: LedgerService, found: Read, query: Mapping[str, str]
+) -> Decision | None:
     """Return the decision on the record of a form, None where it is not to be seen yet."""
     who = found.viewer.name or query.get("by", "")
     request_id = query["done"]
     if issued_at(request_id) is None:
         return None
-    value = await sight.service.find(found.view.dataset, who, request_id)
+    value = await service.find(found.view.dataset, who, request_id)
     if value is None or not sees_decision(found.viewer.standing, decode_decision_line(value)):
         return None
     decision = decode_decision(value)

@@ -63,7 +63,7 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
     if found is None:
         return missing(request, dataset)
     view, standing = found
-    viewer = viewer_of(sight, view, standing)
+    viewer = viewer_of(sight.caller, view, standing, sight.roles(dataset))
     if not (viewer.sets_members if kind == "member" else viewer.sets_limits):
         return _refused(request, dataset, kind)
     removes = given.get("action") == "remove"

@@ -12,10 +12,11 @@ from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
 from accountant.views.population import joint_guarantees
-from streams.auth.visibility import Sight, sight_of
+from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest, context_of
 from streams.pages.paths import HOME
 from streams.pages.render import rendered
+from streams.visibility import Sight
 
 _MOST: Final = 500
 

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
+
+import msgspec
 
 from accountant.advice.preview import Preview
 from accountant.errors import RequestInvalid
-from accountant.records.members import Member
+from accountant.records import Decision, decode_decision
+from accountant.records.members import Member, Role
 from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
+from accountant.records.served import as_logged
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.why import Why
-from streams.auth.visibility import Sight, Standing
-from streams.errors import Unavailable
-from streams.gateway.why import seen_of as why_seen
-from streams.index import Indexed
+from accountant.views.overview import Overview, RecentRequests
+from accountant.views.visibility import Caller, DatasetAccess
 from streams.pages.asked import NO_REFUSAL, paces_of, refusal
 from streams.pages.preview_form import PreviewForm, Told, claim_of, more_words, reason_of
-from streams.pages.recent_requests import Latest, latest
 from streams.pages.spending import Lasting, Spending, lasting, spending
 from streams.pages.usage import Refused, Usage, by_analyst, by_key, refusals
 from streams.pages.words import charged, cut, joined
-from streams.service import Service
+from streams.service import LedgerService
 
 _NO_PURPOSE: Final = "(none given)"
 
@@ -33,8 +33,7 @@ class Used(NamedTuple):
     """Who used a dataset, and how much longer it lasts.
 
     Attributes:
-        over_time, analysts, purposes: None for who does not see what all have asked; the first
-            and the last also where the door keeps no index.
+        over_time, analysts, purposes: None for who does not see what all have asked.
         refused: by reason. `lasting`: forecasts, as far as they are seen.
         trouble: why there is nothing, in words; "" where nothing is wrong.
     """
@@ -53,7 +52,7 @@ class Read(NamedTuple):
     Attributes:
         members: all for those who see them, else the reader's own.
         levels: all limits for those who see all, else none. `budget`: an analyst's own.
-        latest: the last requests of `viewer.own`.
+        latest: the last requests of `viewer.own`; `decisions`: these, decoded.
     """
 
     view: DatasetView
@@ -61,72 +60,61 @@ class Read(NamedTuple):
     members: Sequence[Member]
     levels: Sequence[LevelView]
     budget: AnalystBudget | None
-    latest: Latest
+    latest: RecentRequests
+    decisions: Sequence[Decision]
     used: Used
     now: int
 
 
-async def read(sight: Sight, dataset: str, now: int) -> Read | None:
-    """Return what somebody sees of a dataset; None alike for nothing, and where there is none.
+async def read(
+    service: LedgerService, dataset: str, caller: Caller | None, now: int
+) -> Read | None:
+    """Return what a caller sees of a dataset; None alike for nothing, and where there is none.
 
     Args:
         now: milliseconds since 1970.
     Raises: Unavailable.
     """
-    found = await sight.dataset(dataset)
-    if found is None:
-        return None
-    (view,), standing = await sight.with_joint(found[:1]), found[1]
-    service = sight.service
-    members = await service.members(dataset)
-    viewer = viewer_of(sight, view, standing)
-    if not standing.sees_all:
-        members = [member for member in members if member.member == viewer.name]
-    budget = await service.budget_for(dataset, viewer.name) if viewer.asks else None
+    overview = await service.overview(dataset, caller)
+    return None if overview is None else page_data(overview, caller, now)
+
+
+def page_data(overview: Overview, caller: Caller | None, now: int) -> Read:
+    """Return the data of a dataset's page from its overview."""
+    seen = overview.caller
+    access = DatasetAccess(seen.name or "", seen.sees_all, seen.sees_requests)
+    viewer = viewer_of(caller, overview.dataset, access, seen.roles)
+    latest = overview.requests
     return Read(
-        view=view,
+        view=overview.dataset,
         viewer=viewer,
-        members=members,
-        levels=await service.levels(dataset) if standing.sees_all else (),
-        budget=budget,
-        latest=await _latest(service, view, viewer),
-        used=await _used(sight, view, viewer, now),
+        members=overview.members,
+        levels=overview.limits,
+        budget=overview.budget,
+        latest=msgspec.structs.replace(latest, trouble=cut(latest.trouble)),
+        decisions=[decode_decision(as_logged(raw)[0]) for raw in latest.decisions],
+        used=_used(overview, viewer, now),
         now=now,
     )
 
 
-async def _latest(service: Service, view: DatasetView, viewer: Viewer) -> Latest:
-    """Return the last requests; an index that is behind leaves out this part of the page."""
-    standing, own = viewer.standing, viewer.own
-    try:
-        return await latest(service, view.dataset, standing, view.sequence, own=own)
-    except Unavailable as error:
-        return Latest([], 0, is_whole=False, archived=False, trouble=cut(str(error)))
+def _used(overview: Overview, viewer: Viewer, now: int) -> Used:
+    view, why = overview.dataset, overview.why
+    if overview.trouble:
+        return Used(trouble=cut(overview.trouble))
+    used = Used()
+    if why is not None:
+        used = Used(refused=refusals(why), lasting=lasting(why, viewer.name))
+    if overview.analysts is None or overview.days is None or overview.purposes is None:
+        return used
+    return used._replace(
+        over_time=spending(view, overview.days, iso(now)[:10]),
+        analysts=by_analyst(view, overview.analysts),
+        purposes=by_key(view, overview.purposes, unnamed=_NO_PURPOSE),
+    )
 
 
-async def _used(sight: Sight, view: DatasetView, viewer: Viewer, now: int) -> Used:
-    """Return who used a dataset; an index that is behind leaves out this part of the page."""
-    service, dataset, standing = sight.service, view.dataset, viewer.standing
-    try:
-        why = await service.why(dataset, analyst=viewer.name if viewer.asks else None)
-        told = Used() if why is None else _told_of(why_seen(why, standing), viewer)
-        if not standing.sees_requests:
-            return told
-        told = told._replace(analysts=by_analyst(view, await service.usage(dataset)))
-        if not isinstance(service, Indexed):
-            return told
-        days = await service.usage_by(dataset, "day")
-        purposes = by_key(view, await service.usage_by(dataset, "purpose"), unnamed=_NO_PURPOSE)
-    except Unavailable as error:
-        return Used(trouble=cut(str(error)))
-    return told._replace(over_time=spending(view, days, iso(now)[:10]), purposes=purposes)
-
-
-def _told_of(why: Why, viewer: Viewer) -> Used:
-    return Used(refused=refusals(why), lasting=lasting(why, viewer.name))
-
-
-async def previewed(sight: Sight, found: Read, form: PreviewForm) -> PreviewForm:
+async def previewed(service: LedgerService, found: Read, form: PreviewForm) -> PreviewForm:
     """Return the form of a preview with what the ledger would say of the claim in it.
 
     Raises: Unavailable.
@@ -139,7 +127,7 @@ async def previewed(sight: Sight, found: Read, form: PreviewForm) -> PreviewForm
         if name:
             check_name("analyst", name)
         asked = PreviewRequest(claim, policy.unit, policy.neighbours, name or None)
-        told = await sight.service.preview(view.dataset, asked)
+        told = await service.preview(view.dataset, asked)
     except RequestInvalid as error:
         named = error.field in form.values or error.field in {"times", "analyst"}
         field = error.field if named else ""
@@ -186,7 +174,7 @@ class Viewer(NamedTuple):
     """
 
     name: str
-    standing: Standing
+    standing: DatasetAccess
     asks: bool
     roles: tuple[str, ...]
     sets_members: bool
@@ -204,19 +192,23 @@ class Viewer(NamedTuple):
         return None if self.standing.sees_all else self.name
 
 
-def viewer_of(sight: Sight, view: DatasetView, standing: Standing) -> Viewer:
-    """Return who looks at a dataset of which something is seen."""
-    who = sight.who
-    if who is None:
-        return Viewer("", standing, False, (), True, True, False)
-    roles = sight.roles(view.dataset)
+def viewer_of(
+    caller: Caller | None, view: DatasetView, access: DatasetAccess, roles: Collection[Role]
+) -> Viewer:
+    """Return who looks at a dataset of which something is seen.
+
+    Args:
+        roles: the caller's that are in force.
+    """
+    if caller is None:
+        return Viewer("", access, False, (), True, True, False)
     is_owner = "owner" in roles
     return Viewer(
-        name=who.name,
-        standing=standing,
+        name=caller.name,
+        standing=access,
         asks=view.policy.access != "members" or "analyst" in roles,
         roles=tuple(sorted(roles)),
-        sets_members=is_owner or who.administrator,
+        sets_members=is_owner or caller.is_administrator,
         sets_limits=is_owner,
-        as_administrator=who.administrator and not is_owner,
+        as_administrator=caller.is_administrator and not is_owner,
     )

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.views.datasets import DatasetView
+from accountant.views.usage import UsageRow
 from accountant.views.why import Forecast, Why
-from streams.index import UsageRow
 from streams.pages.bars import first_of
 from streams.pages.words import day, part_of, short, symbol, used_percent, whose
 

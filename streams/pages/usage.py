@@ -9,10 +9,9 @@ from typing import Final, NamedTuple
 from accountant.amounts import Units, format_units, parse_units
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
-from accountant.views.usage import UsageView
+from accountant.views.usage import UsageRow, UsageView
 from accountant.views.why import Why
 from accountant.views.why.report import Refusals
-from streams.index import UsageRow
 from streams.pages.bars import Bar, bar_of, first_of
 from streams.pages.reasons import AT_A_LIMIT, OF_THE_DATASET, meaning, title
 from streams.pages.words import cut, part_of, short, symbol

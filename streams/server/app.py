@@ -23,6 +23,7 @@ from streams.gateway.datasets import (
 )
 from streams.gateway.events import stream_events
 from streams.gateway.me import show_me
+from streams.gateway.overview import show_overview
 from streams.gateway.preview import preview_request
 from streams.gateway.submit import (
     amend_dataset,
@@ -55,6 +56,7 @@ _ROUTES: Final = [
     preview_request,
     list_datasets,
     show_dataset,
+    show_overview,
     show_usage,
     show_why,
     list_members,

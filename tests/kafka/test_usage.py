@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from accountant.partition.key_hash import partition_of
+from accountant.views.usage import BYS, By
 from streams.errors import Unavailable
-from streams.index import BYS, By
 from streams.kafka import topics
 from streams.kafka.deployment import Deployment
 from streams.kafka.service import KafkaService

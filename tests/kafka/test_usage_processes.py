@@ -20,7 +20,8 @@ import httpx
 import pyarrow.parquet as pq
 
 from accountant.partition.key_hash import partition_of
-from streams.index import BYS, Reached, UsageIndex
+from accountant.views.usage import BYS
+from streams.index import Reached, UsageIndex
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
 from tests.faults.ledger import Ledger, until, working

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from accountant.records import Source
+from accountant.views.usage import BYS, By, UsageRow
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
-from streams.index import BYS, By, UsageRow
 from streams.kafka.service import KafkaService
 from streams.service import Service
 from streams.settings import load

@@ -12,7 +12,8 @@ from urllib.parse import quote
 from streams.cli.printing.exits import Exit, fail
 
 if TYPE_CHECKING:
-    from streams.index import By, UsageIndex
+    from accountant.views.usage import By
+    from streams.index import UsageIndex
     from streams.kafka.deployment import Deployment
 
 _HTTP_S: Final = 30.0

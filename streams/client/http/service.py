@@ -25,6 +25,7 @@ from accountant.views.limit_views import (
     decode_analyst_budgets,
     decode_level_views,
 )
+from accountant.views.overview import Overview, decode_overview
 from accountant.views.usage import UsageView
 from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import Bearer, is_this_machine, verification
@@ -181,6 +182,11 @@ class HttpService:
         if budgets:
             check_names(self._url, budgets, analyst=await self.own_name())
         return budgets
+
+    async def overview(self, dataset: str) -> Overview | None:
+        """Return all that this client's token is shown of a dataset, None if there is nothing."""
+        found = self._found(await self._send("GET", f"{_path(dataset)}/overview"), dataset)
+        return None if found is None else self._decoded(found, decode_overview)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         rows = await self._list(dataset, "usage?by=analyst", _decode_usage) or []

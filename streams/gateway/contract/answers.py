@@ -124,6 +124,11 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "404": _UNKNOWN,
         "503": _BUSY,
     },
+    "show_overview": {
+        "200": _found("the dataset, and all that the caller sees of it", "Overview"),
+        "404": _UNKNOWN,
+        "503": _BUSY,
+    },
     "show_usage": {
         "200": _placed(
             Answer(
@@ -133,7 +138,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         ),
         "400": _QUERY,
         "404": _UNKNOWN,
-        "422": _problem("by is none of these; or this door counts by analyst alone"),
+        "422": _problem("by is none of these"),
         "503": _BUSY,
     },
     "show_why": {

@@ -37,6 +37,7 @@ from accountant.records.served import Me, Problem
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView, PaceView, ShareView
+from accountant.views.overview import Overview, RecentRequests
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
 from streams.gateway.contract.fields import (
@@ -74,7 +75,7 @@ def _answered(kind: type[Any], **added: Any) -> type[Any]:
         if field.type is msgspec.Raw:
             fields.append((field.name, added.pop(field.name, Any), msgspec.UNSET))
         elif field.required:
-            fields.append((field.name, field.type))
+            fields.append((field.name, added.pop(field.name, field.type)))
         else:
             fields.append((field.name, added.pop(field.name, field.type), field.default))
     config = kind.__struct_config__
@@ -97,9 +98,11 @@ _PAGE: Final = msgspec.defstruct(
     [("decisions", list[_DECISION]), ("next", int)],  # type: ignore[valid-type]
     namespace={"__doc__": "Decisions of a dataset in their order; the next page is after `next`."},
 )
+_RECENT: Final = _answered(RecentRequests, decisions=list[_DECISION])  # type: ignore[valid-type]
 _ANSWERS: Final = (
     _DECISION,
     _PAGE,
+    _answered(Overview, requests=_RECENT),
     Preview,
     Alert,
     DatasetView,

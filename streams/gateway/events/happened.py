@@ -16,10 +16,10 @@ from accountant.views.crossings import (
     may_cross_levels,
 )
 from accountant.views.datasets import Alert
-from streams.auth.visibility import (
+from accountant.views.visibility import (
     WHOLE,
+    DatasetAccess,
     DecisionLine,
-    Standing,
     sees_alert,
     sees_decision,
     shown,
@@ -118,7 +118,9 @@ class Happened:
         """The dataset that it is on, None for none."""
         return self._line.dataset
 
-    def encoded(self, wanted: Wanted, *, sent: int = 0, standing: Standing | None = WHOLE) -> bytes:
+    def encoded(
+        self, wanted: Wanted, *, sent: int = 0, standing: DatasetAccess | None = WHOLE
+    ) -> bytes:
         """Return the events that a client wants, without the first `sent`; made once for all.
 
         Args:
@@ -132,7 +134,7 @@ class Happened:
             self._encoded = b"".join(self._events(wanted, 0, standing))
         return self._encoded
 
-    def _events(self, wanted: Wanted, sent: int, standing: Standing) -> list[bytes]:
+    def _events(self, wanted: Wanted, sent: int, standing: DatasetAccess) -> list[bytes]:
         if wanted.dataset is not None and wanted.dataset != self._line.dataset:
             return []
         found = list[bytes]()

@@ -16,7 +16,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
 from streams.auth.decision_pages import note_reading
 from streams.auth.principal import principal_of
-from streams.auth.visibility import Sight, sight_of
+from streams.auth.visibility import sight_of
 from streams.errors import Gone, Unavailable
 from streams.gateway.events.happened import Wanted
 from streams.gateway.events.position import Position
@@ -24,6 +24,7 @@ from streams.gateway.events.ring import Ring
 from streams.gateway.events.stream import EventStream, NotThisLog, check
 from streams.http.context import Context, HttpRequest, context_of
 from streams.http.problems import Told, problem
+from streams.visibility import Sight
 
 MOST_STREAMS: Final = 500
 """Streams that one gateway keeps open: each takes one of the 1,024 files that a process may

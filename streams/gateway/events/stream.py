@@ -10,13 +10,14 @@ from accountant.errors import BudgetError
 from accountant.views.datasets import DatasetView, alerts
 from accountant.views.level_alerts import crossed_in_view
 from accountant.views.limit_views import LevelView
-from streams.auth.visibility import WHOLE, Sight, Standing, sees_alert
+from accountant.views.visibility import WHOLE, DatasetAccess, sees_alert
 from streams.errors import Gone
 from streams.gateway.events.happened import Happened, Wanted, alert_event
 from streams.gateway.events.position import Position
 from streams.gateway.events.ring import SLICE, Ring
 from streams.logs import get_logger
 from streams.service import LedgerService
+from streams.visibility import Sight
 
 _log = get_logger(__name__)
 MOST_BEHIND: Final = 20_000
@@ -140,7 +141,7 @@ class EventStream:
     async def _levels_of(self, dataset: str) -> list[LevelView]:
         """Return the limits of a dataset, and what a client has used under a default."""
         levels = await self._service.levels(dataset)
-        who = None if self._sight is None else self._sight.who
+        who = None if self._sight is None else self._sight.caller
         if who is None or all(level.scope != "each" for level in levels):
             return levels
         own = await self._service.budget_for(dataset, who.name)
@@ -191,7 +192,7 @@ class EventStream:
     async def _sent(self, found: Sequence[Happened]) -> AsyncIterator[bytes]:
         """Yield the events that the client wants, and sees, of some decisions."""
         piece, size = list[bytes](), 0
-        standings = dict[str | None, Standing | None]()
+        standings = dict[str | None, DatasetAccess | None]()
         for happened in found:
             _, sent = self._position.begun or (0, 0)
             if happened.dataset not in standings:
@@ -211,7 +212,7 @@ class EventStream:
         if piece:
             yield self._now(b"".join(piece))
 
-    async def _standing(self, dataset: str | None) -> Standing | None:
+    async def _standing(self, dataset: str | None) -> DatasetAccess | None:
         return WHOLE if self._sight is None else await self._sight.at(dataset)
 
     def _told(self) -> bytes:

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import msgspec
 
+from accountant.views.visibility import DatasetAccess
 from streams.auth.decision_pages import page_of
-from streams.auth.visibility import Standing
 from tests.streams.auth.roles_door import RolesDoor, at
 from tests.streams.auth.test_reading_matrix import label
 from tests.streams.gateway.door import TestClock, amending, request
@@ -103,7 +103,7 @@ def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesDoor) -> Non
     for _ in range(30):
         census.granted("census", "ben")
     mine = census.granted("census", "ana")
-    own = Standing("ana", sees_all=False, sees_requests=False)
+    own = DatasetAccess("ana", sees_all=False, sees_requests=False)
 
     def page(after: int, most: int, at_most: int) -> tuple[list[str], int]:
         found = page_of(

@@ -11,8 +11,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from accountant.views.usage import BYS
 from streams.errors import Unavailable
-from streams.index import BYS, Follower
+from streams.index import Follower
 from streams.index.rows import Rows
 from tests.accountant.world import World
 from tests.streams.index.logs import ListedLog, busy_world, end_of, filled, recounted, said

@@ -11,8 +11,8 @@ import pytest
 
 from accountant.partition import hash_of
 from accountant.views.tallies import LogDiffers, UnreadableDecision
-from accountant.views.usage import OTHERS
-from streams.index import BYS, UsageIndex
+from accountant.views.usage import BYS, OTHERS
+from streams.index import UsageIndex
 from streams.index.usage_index import NOTHING, Moved, Reached, Unfit
 from tests.accountant.world import World
 from tests.streams.index.logs import (

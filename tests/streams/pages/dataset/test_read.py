@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from streams.auth.principal import Principal
-from streams.auth.visibility import WHOLE, Sight
+from accountant.views.visibility import WHOLE, Caller
+from streams.dataset_reads import overview_of, recent_requests
 from streams.errors import Gone, Unavailable
-from streams.http.context import Context
-from streams.pages.page_data import read
-from streams.pages.recent_requests import latest
+from streams.pages.page_data import page_data, read
 from tests.streams.pages.dataset.paged_door import PagedDoor
 from tests.streams.pages.dataset.shown_views import NOW
 
@@ -40,14 +39,33 @@ class Archived:
         raise Gone(f"read {dataset} on from 5", after=5)
 
 
-def sight(service: Any, name: str) -> Sight:
-    context = Context(service, None)  # type: ignore[arg-type]
-    return Sight(context, Principal(name, "token", administrator=name == "root"))
+def caller(name: str) -> Caller:
+    return Caller(name, is_administrator=name == "root")
+
+
+class Counted:
+    """A real ledger that counts the calls of a page."""
+
+    def __init__(self, service: Any) -> None:
+        self._service = service
+        self.calls = list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.append(name)
+        return getattr(self._service, name)
+
+
+async def test_a_page_is_one_call_of_the_service(lasting: PagedDoor) -> None:
+    service: Any = Counted(lasting.service)
+    assert await read(service, "survey", caller("root"), NOW) is not None
+    assert service.calls == ["overview"]
 
 
 async def test_an_index_that_is_behind_leaves_out_its_part_alone(lasting: PagedDoor) -> None:
-    found = await read(sight(Behind(lasting.service), "root"), "survey", NOW)
-    assert found is not None
+    behind: Any = Behind(lasting.service)
+    overview = await overview_of(behind, "survey", caller("root"), lasting.clock)
+    assert overview is not None
+    found = page_data(overview, caller("root"), NOW)
     assert found.used.trouble == "the index of survey is behind"
     assert found.latest.trouble == "the index of survey is behind"
     assert not found.latest.decisions
@@ -56,7 +74,7 @@ async def test_an_index_that_is_behind_leaves_out_its_part_alone(lasting: PagedD
 
 
 async def test_what_was_archived_is_told_as_such() -> None:
-    found = await latest(Archived(), "survey", WHOLE, 5, own=None)  # type: ignore[arg-type]
+    found = await recent_requests(Archived(), "survey", WHOLE, 5, own=None)  # type: ignore[arg-type]
     assert found.archived
     assert not found.is_whole
 
@@ -64,19 +82,19 @@ async def test_what_was_archived_is_told_as_such() -> None:
 async def test_the_newest_come_first_and_no_more_than_wanted(lasting: PagedDoor) -> None:
     view = await lasting.service.dataset("survey")
     assert view is not None
-    whole = await latest(lasting.service, "survey", WHOLE, view.sequence, own=None)
-    numbers = [each.sequence for each in whole.decisions]
+    whole = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own=None)
+    numbers = [json.loads(bytes(each))["sequence"] for each in whole.decisions]
     assert numbers == sorted(numbers, reverse=True)
     assert len(numbers) == 11
     assert whole.is_whole
-    few = await latest(lasting.service, "survey", WHOLE, view.sequence, own=None, most=3)
-    assert [each.sequence for each in few.decisions] == numbers[:3]
-    own = await latest(lasting.service, "survey", WHOLE, view.sequence, own="otto")
+    few = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own=None, most=3)
+    assert [json.loads(bytes(each))["sequence"] for each in few.decisions] == numbers[:3]
+    own = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own="otto")
     assert len(own.decisions) == 2
 
 
 async def test_of_what_others_asked_nothing_is_read(lasting: PagedDoor) -> None:
-    found = await read(sight(lasting.service, "ana"), "survey", NOW)
+    found = await read(lasting.service, "survey", caller("ana"), NOW)
     assert found is not None
     assert found.used.analysts is None
     assert found.used.refused == ()
@@ -85,5 +103,5 @@ async def test_of_what_others_asked_nothing_is_read(lasting: PagedDoor) -> None:
     assert [member.member for member in found.members] == ["ana"]
     assert found.budget is not None
     assert found.budget.analyst == "ana"
-    assert await read(sight(lasting.service, "opie"), "survey", NOW) is None
-    assert await read(sight(lasting.service, "opie"), "nowhere", NOW) is None
+    assert await read(lasting.service, "survey", caller("opie"), NOW) is None
+    assert await read(lasting.service, "nowhere", caller("opie"), NOW) is None

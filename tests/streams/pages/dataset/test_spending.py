@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from accountant.views.usage import UsageRow
 from accountant.views.why import Forecast, Why
 from accountant.views.why.report import Refusals
-from streams.index import UsageRow
 from streams.pages.spending import HEIGHT, WIDTH, lasting, note_of, spending
 from streams.pages.usage import by_analyst, by_key, refusals
 from tests.streams.pages.dataset.shown_views import dataset

@@ -1,0 +1,51 @@
+"""Who an input of any kind names, and what for: read alone, for logs hold invalid inputs, too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from accountant.claims import Claim
+from accountant.records.records import DECODE_ERRORS
+
+
+class AskedBy(msgspec.Struct, gc=False):
+    """The names in an input; "" where it has none."""
+
+    analyst: str = ""
+    by: str = ""
+    via: str = ""
+
+
+class AskedFor(AskedBy, gc=False):
+    """The names in a request that was granted or refused, its id and its purpose."""
+
+    request_id: str = ""
+    purpose: str = ""
+
+
+class _Asked(msgspec.Struct):
+    claim: Claim
+
+
+decode_asked_for = msgspec.json.Decoder(AskedFor).decode
+_decode_asked_by = msgspec.json.Decoder(AskedBy).decode
+_decode_asked = msgspec.json.Decoder(_Asked).decode
+_NOBODY: Final = AskedBy()
+
+
+def asked_by(request: msgspec.Raw | bytes) -> AskedBy:
+    """Return the names in an input of any kind; none where it is no request."""
+    try:
+        return _decode_asked_by(request)
+    except DECODE_ERRORS:  # it has other things than texts in these fields
+        return _NOBODY
+
+
+def claim_in(request: msgspec.Raw | bytes) -> Claim:
+    """Return the claim of a request that was granted.
+
+    Raises: DECODE_ERRORS: it has none.
+    """
+    return _decode_asked(request).claim

@@ -1,0 +1,74 @@
+"""All that a caller sees of one dataset, as its page and its command show it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from accountant.records.members import Member, Role
+from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.usage import UsageRow, UsageView
+from accountant.views.why import Why
+
+
+class CallerRoles(msgspec.Struct, frozen=True, kw_only=True):
+    """What the caller may do and see on the dataset.
+
+    Attributes:
+        name: None where authentication is off: everybody sees all then.
+        roles: those in force, by name.
+        asks: whether the caller may send requests as an analyst.
+        sees_all: every decision, and who is a member.
+        sees_requests: what everybody has asked.
+    """
+
+    name: str | None
+    roles: tuple[Role, ...]
+    asks: bool
+    sees_all: bool
+    sees_requests: bool
+
+
+class RecentRequests(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest requests that the caller sees, the newest first: everybody's, or their own.
+
+    Attributes:
+        decisions: as servers answer them.
+        read: how many of the dataset's decisions were read for them.
+        is_whole: there are no older ones.
+        archived: older ones are in an archive of the log.
+        trouble: why they cannot be read now; "" where nothing is wrong.
+    """
+
+    decisions: tuple[msgspec.Raw, ...] = ()
+    read: int = 0
+    is_whole: bool = False
+    archived: bool = False
+    trouble: str = ""
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """One dataset as the caller sees it: each part as its own route would show it.
+
+    Attributes:
+        members: all to those who see all, else the caller's own.
+        limits: all to those who see all, else none. `budget`: the caller's own, where they ask.
+        why: who used the budget, and how much longer it lasts; None while it is not known.
+        analysts, days, purposes: None for a caller who does not see what everybody has asked.
+        trouble: why `why` and usage cannot be read now; "" where nothing is wrong.
+    """
+
+    dataset: DatasetView
+    caller: CallerRoles
+    members: tuple[Member, ...]
+    limits: tuple[LevelView, ...]
+    budget: AnalystBudget | None
+    requests: RecentRequests
+    why: Why | None = None
+    analysts: tuple[UsageView, ...] | None = None
+    days: tuple[UsageRow, ...] | None = None
+    purposes: tuple[UsageRow, ...] | None = None
+    trouble: str = ""
+
+
+decode_overview = msgspec.json.Decoder(Overview).decode

@@ -1,0 +1,138 @@
+"""What a caller sees of a dataset: all of it, what is theirs, or that there is none."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from accountant.policy import Policy, sees_only_own
+from accountant.records import NO_REQUEST
+from accountant.records.asked_by import asked_by
+from accountant.records.members import MemberRow, Role
+from accountant.records.outcomes import Outcome
+from accountant.records.served import served
+from accountant.views.datasets import Alert
+from accountant.views.why import Why, own_alone, without_members
+
+_EVERYBODYS: Final = frozenset({Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED})
+SEES_ALL: Final[frozenset[Role]] = frozenset({"owner", "auditor"})
+"""Roles whose holders see all of a dataset."""
+
+
+class DatasetAccess(NamedTuple):
+    """What a caller sees of one dataset at one moment.
+
+    Attributes:
+        name: whose requests they see in any case, those made for them or by them for others.
+        sees_all: every decision, and who is a member.
+        sees_requests: what everybody has asked.
+        team: theirs, None for none.
+    """
+
+    name: str
+    sees_all: bool
+    sees_requests: bool
+    team: str | None = None
+
+
+WHOLE: Final = DatasetAccess("", sees_all=True, sees_requests=True)
+"""Of an administrator, and of everybody where authentication is off."""
+
+
+class Caller(NamedTuple):
+    """An authenticated caller of a server."""
+
+    name: str
+    is_administrator: bool = False
+
+
+def access_of(caller: Caller | None, policy: Policy, row: MemberRow | None) -> DatasetAccess | None:
+    """Return what a caller sees of a dataset that has a policy; None for nothing of it.
+
+    Args:
+        caller: None without authentication, where everybody sees all.
+        row: the caller's membership that is in force.
+    """
+    if caller is None or caller.is_administrator:
+        return WHOLE
+    roles = frozenset[Role]() if row is None else frozenset(row.roles)
+    is_open = policy.access != "members"
+    if not roles and not is_open:
+        return None
+    sees_all = not SEES_ALL.isdisjoint(roles)
+    # Where anybody may ask, everybody is an analyst.
+    is_analyst = is_open or "analyst" in roles
+    sees_requests = sees_all or (is_analyst and not sees_only_own(policy))
+    team = None if row is None else (row.team or None)
+    return DatasetAccess(caller.name, sees_all, sees_requests, team)
+
+
+class _Named(msgspec.Struct):
+    member: str = ""
+
+
+class DecisionLine(msgspec.Struct, tag_field="type", tag="decision"):
+    """The fields of a decision that say whose it is."""
+
+    outcome: Outcome
+    dataset: str | None = None
+    sequence: int | None = None
+    member: _Named | None = None
+    request: msgspec.Raw = NO_REQUEST
+
+
+decode_decision_line = msgspec.json.Decoder(DecisionLine).decode
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def sees_decision(access: DatasetAccess, line: DecisionLine) -> bool:
+    """Tell whether a decision on a dataset is shown to somebody who sees the dataset."""
+    if access.sees_all or line.outcome in _EVERYBODYS:
+        return True
+    if line.member is not None:
+        return line.member.member == access.name
+    asked = asked_by(line.request)
+    if asked.analyst:
+        return access.sees_requests or access.name in {asked.analyst, asked.via}
+    return asked.by == access.name
+
+
+def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
+    """Tell whether an alert on a dataset is shown to somebody who sees the dataset.
+
+    Everybody sees the dataset's alerts, a team's members those of the team, an analyst their own.
+    """
+    if access.sees_all or alert.scope in {None, "dataset"}:
+        return True
+    if alert.scope == "team":
+        return alert.name == access.team
+    return access.name == (alert.name if alert.analyst is None else alert.analyst)
+
+
+def shown(access: DatasetAccess, line: DecisionLine, value: bytes) -> bytes:
+    """Return a decision that somebody sees, as servers answer it.
+
+    An engine may reuse an id that was another analyst's first: the first decision is left out
+    then, and with it the hash, which covers the whole.
+    """
+    told = served(value)
+    is_conflict = line.outcome is Outcome.CONFLICT
+    if (
+        not is_conflict
+        or access.sees_requests
+        or asked_by(line.request).analyst in {"", access.name}
+    ):
+        return told
+    left = {name: raw for name, raw in _members(told).items() if name not in {"first", "hash"}}
+    return _encode(left)
+
+
+def why_as_seen(why: Why, access: DatasetAccess) -> Why:
+    """Return what a caller sees of who used a dataset."""
+    if access.sees_all:
+        return why
+    if access.sees_requests:
+        return without_members(why, access.name)
+    return own_alone(why, access.name)

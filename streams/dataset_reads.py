@@ -1,0 +1,220 @@
+"""What is read of one dataset in several parts: its usage, why its budget is used, an overview."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from accountant.records.asked_by import asked_by
+from accountant.records.members import Member
+from accountant.records.outcomes import Outcome
+from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.overview import CallerRoles, Overview, RecentRequests
+from accountant.views.usage import By, UsageRow, UsageView
+from accountant.views.visibility import (
+    Caller,
+    DatasetAccess,
+    decode_decision_line,
+    sees_decision,
+    shown,
+    why_as_seen,
+)
+from accountant.views.why import UsedSums, Why, lefts, since_day, spenders, why_of
+from streams.clock import Clock
+from streams.errors import Gone, Unavailable
+from streams.service import MOST_READ, LedgerService
+from streams.visibility import Sight
+
+MOST_RECENT: Final = 20
+_FIRST, _AT_A_TIME = 60, 1_000
+_REQUESTS: Final = frozenset({Outcome.GRANTED, Outcome.REFUSED})
+_LONGEST_TROUBLE: Final = 300
+
+
+class UsageSource(Protocol):
+    """What usage and `why` are made of."""
+
+    async def dataset(self, name: str) -> DatasetView | None: ...
+
+    async def members(self, dataset: str) -> list[Member]: ...
+
+    async def levels(self, dataset: str) -> list[LevelView]: ...
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None: ...
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]: ...
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None: ...
+
+
+async def usage_of(source: UsageSource, dataset: str) -> list[UsageView]:
+    """As `Service.usage`."""
+    return [row.view() for row in await source.usage_by(dataset, "analyst")]
+
+
+async def why_of_dataset(
+    source: UsageSource, dataset: str, *, now: int, analyst: str | None = None
+) -> Why | None:
+    """As `Service.why`; `now` in milliseconds since 1970."""
+    view = await source.dataset(dataset)
+    if view is None:
+        return None
+    sums = await source.sums(dataset, since_day=since_day(now))
+    members = await source.members(dataset)
+    if sums is None:
+        return None
+    levels, budgets = await source.levels(dataset), dict[str, AnalystBudget]()
+    if levels:
+        for name in spenders(sums, members, analyst)[1]:
+            budget = await source.budget_for(dataset, name)
+            if budget is not None:
+                budgets[name] = budget
+    left = lefts(view, levels, budgets, {each.team for each in members if each.team})
+    # In a thread: thousands of rows would keep the loop from answering others.
+    return await asyncio.to_thread(why_of, view, sums, members, now=now, analyst=analyst, left=left)
+
+
+async def overview_of(
+    service: LedgerService, dataset: str, caller: Caller | None, clock: Clock
+) -> Overview | None:
+    """As `LedgerService.overview`."""
+    sight = Sight(service, clock, caller)
+    found = await sight.dataset(dataset)
+    if found is None:
+        return None
+    (view,), access = await sight.with_joint(found[:1]), found[1]
+    roles = _roles(sight, view, access)
+    members = await service.members(dataset)
+    if not access.sees_all:
+        members = [member for member in members if member.member == access.name]
+    budget = None
+    if caller is not None and roles.asks:
+        budget = await service.budget_for(dataset, caller.name)
+    overview = Overview(
+        dataset=view,
+        caller=roles,
+        members=tuple(members),
+        limits=tuple(await service.levels(dataset)) if access.sees_all else (),
+        budget=budget,
+        requests=await _recent(service, view, access),
+    )
+    return await _with_usage(service, overview, access)
+
+
+def _roles(sight: Sight, view: DatasetView, access: DatasetAccess) -> CallerRoles:
+    caller = sight.caller
+    roles = sight.roles(view.dataset)
+    is_open = view.policy.access != "members"
+    return CallerRoles(
+        name=None if caller is None else caller.name,
+        roles=tuple(sorted(roles)),
+        asks=caller is not None and (is_open or "analyst" in roles),
+        sees_all=access.sees_all,
+        sees_requests=access.sees_requests,
+    )
+
+
+async def _with_usage(
+    service: LedgerService, overview: Overview, access: DatasetAccess
+) -> Overview:
+    """Return an overview with usage; an index that is behind leaves out this part alone."""
+    dataset, caller = overview.dataset.dataset, overview.caller
+    try:
+        why = await service.why(dataset, analyst=caller.name if caller.asks else None)
+        if why is not None:
+            overview = msgspec.structs.replace(overview, why=why_as_seen(why, access))
+        if not access.sees_requests:
+            return overview
+        return msgspec.structs.replace(
+            overview,
+            analysts=tuple(await service.usage(dataset)),
+            days=tuple(await service.usage_by(dataset, "day")),
+            purposes=tuple(await service.usage_by(dataset, "purpose")),
+        )
+    except Unavailable as error:
+        return msgspec.structs.replace(overview, why=None, trouble=_words(error))
+
+
+async def _recent(
+    service: LedgerService, view: DatasetView, access: DatasetAccess
+) -> RecentRequests:
+    """Return the latest requests; an index that is behind leaves out this part alone."""
+    own = None if access.sees_all else access.name
+    try:
+        return await recent_requests(service, view.dataset, access, view.sequence, own=own)
+    except Unavailable as error:
+        return RecentRequests(trouble=_words(error))
+
+
+def _words(error: Unavailable) -> str:
+    text = str(error)
+    return text if len(text) <= _LONGEST_TROUBLE else f"{text[:_LONGEST_TROUBLE]}..."
+
+
+class DecisionSource(Protocol):
+    """Pages of decisions."""
+
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]: ...
+
+
+async def recent_requests(
+    source: DecisionSource,
+    dataset: str,
+    access: DatasetAccess,
+    sequence: int,
+    *,
+    own: str | None,
+    most: int = MOST_RECENT,
+) -> RecentRequests:
+    """Return the latest requests that a caller sees of a dataset, back from decision `sequence`.
+
+    At most `MOST_READ` decisions are read: all of them may be others'.
+
+    Args:
+        own: whose requests alone, made for them or by them for others; None for everybody's.
+    Raises: Unavailable.
+    """
+    found, read, upto, size = list[msgspec.Raw](), 0, sequence, _FIRST
+    while upto > 0 and len(found) < most and read < MOST_READ:
+        after = max(0, upto - size)
+        try:
+            values = await _between(source, dataset, after, upto)
+        except Gone:
+            return RecentRequests(decisions=tuple(found), read=read, archived=True)
+        # In a thread: to decode a thousand decisions takes some milliseconds.
+        found += await asyncio.to_thread(_seen, values, access, own, most - len(found))
+        read += upto - after
+        upto, size = after, _AT_A_TIME
+    return RecentRequests(decisions=tuple(found), read=read, is_whole=upto <= 0)
+
+
+async def _between(source: DecisionSource, dataset: str, after: int, upto: int) -> list[bytes]:
+    """Return the decisions of a dataset from number `after` + 1 to `upto`, in their order."""
+    found, most = list[bytes](), upto - after
+    while len(found) < most:
+        # A page is shorter than asked for where decisions are long.
+        page = await source.decisions(dataset, after=after + len(found), most=most - len(found))
+        if not page:
+            break
+        found += page
+    return found
+
+
+def _seen(
+    values: Sequence[bytes], access: DatasetAccess, own: str | None, most: int
+) -> list[msgspec.Raw]:
+    found = list[msgspec.Raw]()
+    for value in reversed(values):
+        line = decode_decision_line(value)
+        if line.outcome not in _REQUESTS or not sees_decision(access, line):
+            continue
+        asked = asked_by(line.request)
+        if asked.analyst and (own is None or own in {asked.analyst, asked.via}):
+            found.append(msgspec.Raw(shown(access, line, value)))
+            if len(found) == most:
+                break
+    return found
