@@ -20,13 +20,16 @@ def me(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False)
 
     Exit code 4 where the door wants a token, or does not know this one.
     """
+    from msgspec.structs import asdict
+
     from streams.cli.printing.output import print_json
     from streams.cli.reading.connected import connected
 
     with explained(), connected(url, token_file) as ledger:
         found = ledger.me()
     if json:
-        print_json(found)
+        datasets = [asdict(each) for each in found.datasets]
+        print_json(asdict(found) | {"datasets": datasets})
     else:
         _show(found, url)
 

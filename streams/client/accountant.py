@@ -1,64 +1,121 @@
-"""`Accountant`: a ledger for notebooks and scripts, without an event loop."""
+# Generated from async_accountant.py by `make client`: change that file instead.
+"""`Accountant`: a ledger for notebooks and scripts."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from html import escape
-from typing import Any, ParamSpec, Self, TypeVar
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from functools import wraps
+from typing import Any, Final, ParamSpec, Self, TypeVar, cast
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
 
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
-from accountant.errors import BudgetError
-from accountant.policy import Neighbours
-from accountant.records import Decision
-from accountant.views.datasets import Alert
-from streams.broadcast import Subscription
-from streams.client.async_accountant import CONNECT_S, AsyncAccountant
-from streams.client.connect import connect_here
-from streams.client.loop_thread import LoopThread
-from streams.client.methods import refuse_old_close
-from streams.client.notebooks.shown import client_html
-from streams.client.owned.methods import Make, MakeOpen
-from streams.client.owned.opened import was_open
-from streams.client.patience import WAIT_S, Patience
-from streams.client.reading.waited import WaitedReads
-from streams.client.releases import Releases
+from accountant.errors import RequestInvalid
+from accountant.policy import Access, Neighbours, Policy, Visibility
+from accountant.records import Decision, decode_decision
+from accountant.records.given import given_id, given_seconds, given_text, optional_text
+from accountant.records.members import Member
+from accountant.records.previews import asked_in
+from accountant.records.served import Me
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.heads import Head
+from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.usage import UsageView
+from accountant.views.why import Why
+from streams.client.answers.store import AnswerStore
+from streams.client.connect import settings_of
+from streams.client.connection import Connection
+from streams.client.grants import (
+    OF_EACH_CALL,
+    TAGGED_JSON,
+    Codec,
+    Grant,
+    Release,
+    check_of_each_call,
+    check_run_for,
+    given_once,
+)
+from streams.client.owner_records import (
+    OwnerRecord,
+    amend_fields,
+    check_same_policy,
+    limit_fields,
+    member_fields,
+    open_fields,
+    was_open,
+)
+from streams.client.patience import CONNECT_S, WAIT_S
+from streams.client.reading import (
+    Statement,
+    budget_of,
+    budgets_of,
+    ledger_id_of,
+    me_of,
+    missing_fields,
+    ordered_before_of,
+    own_name,
+)
 from streams.client.reply import Reply
 from streams.client.request_notes import NOT_SENT, noted
 from streams.client.requests import (
+    SOMEBODY,
     PreparedRequest,
+    RequestDraft,
     StatedClaim,
-    Unanswered,
-    Wanted,
-    unanswered,
-    undecided,
-    words,
+    draft_request,
+    new_id,
+    own_analyst,
+    prepared,
 )
-from streams.clock import Clock
-from streams.embedded.service import EmbeddedService
-from streams.errors import Unavailable
+from streams.client.sender import Sender
+from streams.clock import Clock, SystemClock
+from streams.errors import AccountantWarning
 from streams.settings import Settings
 
 T = TypeVar("T")
 Given = ParamSpec("Given")
 
+_NOBODY: Final = "preview"  # is not sent
+_USUAL: Final[Statement] = ("person", "add_remove")
+_PAGE: Final = 500  # decisions
 
-class Accountant(WaitedReads, Releases):
-    """A ledger, for notebooks and scripts; connected once made, let go by `close`.
 
-    The same as `AsyncAccountant` without an event loop. With a sqlite URL the ledger runs in
-    this process, unless another process holds the file and answers at an address; clients of
-    one process that open the same file share it. A file that is not there is made by the first
-    opening of a dataset, and by nothing else.
+class Accountant:
+    """A ledger, for notebooks and scripts; connected once made, until `close`.
 
-    A fork inherits no client: it makes its own.
+    Outcomes are values: a refusal is a `Reply` with a reason, and `fits` says what would
+    still be granted. Raised are RequestInvalid or Undecodable (nothing was sent),
+    Unavailable (ask again with the same request_id), and Refused (someone must act).
 
-    Args: as those of `AsyncAccountant`.
+    With a sqlite URL the ledger runs in this process, unless another process holds the file
+    and answers at an address; clients of one process that open the same file share it. A file
+    that does not exist is made by the first opening of a dataset, and by nothing else. A fork
+    inherits no client: it makes its own.
+
+    Args:
+        url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; without it
+            `ACCOUNTANT_URL`, or the first of these. A relative path is one in the directory
+            that is the current one when the client is made.
+        token: sent to the server at the address, and nowhere else; without it
+            `ACCOUNTANT_TOKEN`, or what is in the file `ACCOUNTANT_TOKEN_FILE`. A file that is
+            opened here and Kafka ask for none.
+        analyst: the name in requests that give none; without it `ACCOUNTANT_ANALYST`, and with
+            a token the name that the server knows it by.
+        via: the engine that asks for the analyst, where a call names none.
+        settings: all of them, instead of those in the environment.
+        wait: seconds to wait for a connection to Kafka, at least 2, or for a file that another
+            process holds without an address.
+
+    Attributes:
+        settings, url, analyst, via: as given.
+        clock: dates request ids.
     """
-
-    _client: AsyncAccountant
 
     def __init__(
         self,
@@ -71,19 +128,15 @@ class Accountant(WaitedReads, Releases):
         clock: Clock | None = None,
         wait: float = CONNECT_S,
     ) -> None:
-        self._client = AsyncAccountant(
-            url, token=token, analyst=analyst, via=via, settings=settings, clock=clock, wait=wait
-        )
-        self.analyst = self._client.analyst
-        self.url = self._client.url
-        self.via = self._client.via
-        self.clock = self._client.clock
-        self._portal: LoopThread | None = None
-        self._starting = threading.Lock()
-        self._connected = False
-        here = connect_here(self._client.settings, self.clock, wait=wait)
-        self._client.attach(here or self._call(self._client.connect_kafka()))
-        self._connected = True
+        self.settings = settings_of(url, token, settings)
+        self.url = self.settings.url
+        self.analyst = optional_text("analyst", analyst)
+        self.via = optional_text("via", via)
+        self.clock = clock or SystemClock()
+        self._statements: dict[str, Statement] = {}
+        self._ledger_id = ""
+        self._connection = Connection(self.settings, self.clock, wait=given_seconds("wait", wait))
+        self._sender = Sender(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -92,53 +145,169 @@ class Accountant(WaitedReads, Releases):
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Let go of the ledger; in a fork, of nothing."""
-        if self._connected and self._client.is_own:
-            self._connected = False
-            self._call(self._client.disconnect())
-        if self._portal is not None and self._client.is_own:
-            self._portal.close()
-            self._portal = None
-
-    def _repr_html_(self) -> str:
-        """Show the datasets in a notebook; only the address where they cannot be read."""
-        try:
-            return client_html(self._client.settings.url, self.datasets())
-        except BudgetError as error:
-            return escape(f"{self._client.settings.url}: {error}")
+        """Close the connection to the ledger; in a fork, nothing."""
+        self._connection.close()
 
     def close(self, *dataset: object, **rest: object) -> None:
-        """Let go of the ledger, as `disconnect`. A dataset is closed by `close_dataset`."""
-        refuse_old_close(dataset, rest)
+        """Close the connection, as `disconnect`. A dataset is closed by `close_dataset`."""
+        if dataset or rest:
+            raise TypeError(
+                "close() closes the client and takes nothing: a dataset is closed by "
+                "close_dataset(name, by=...)"
+            )
         self.disconnect()
+
+    def _repr_html_(self) -> str:
+        return self._connection.html()
 
     @property
     def shows_token(self) -> bool:
-        """Whether there is a door that a token is shown to."""
-        return self._client.shows_token
+        """Whether the client sends a token to the ledger's server."""
+        return self._connection.shows_token
 
-    def said(self, by: str | None, make: Make, wait: float) -> Decision:
-        """Send the record that somebody makes; None for whom the door knows the client as."""
-        if by is None:
-            return self._call(self._client.said(None, make, wait))
-        return self.decided(make(by), wait)
+    def datasets(self) -> list[DatasetView]:
+        """Return every dataset, by name."""
+        return self._connection.read(lambda service: service.datasets())
 
-    def opened(self, by: str | None, make: MakeOpen, wait: float) -> Decision:
-        """Open a dataset, or find it open under the same policy."""
-        if by is None or self.shows_token:
-            return self._call(self._client.opened(by, make, wait))
-        call = make(by)
-        decision = self.decided(call, wait)
-        if was_open(decision):
-            self._call(self._client.check_opened(call, decision, wait))
-        return decision
+    def dataset(self, name: str) -> DatasetView | None:
+        """Return one dataset, None if it was never opened."""
+        name = given_text("name", name)
+        return self._connection.read(lambda service: service.dataset(name))
+
+    def ordered_before(self) -> int | None:
+        """Return before which time the times of decisions say their order, in milliseconds.
+
+        To be called after `datasets`; None where they never do.
+        """
+        return self._connection.read(ordered_before_of)
+
+    def heads(self) -> list[Head]:
+        """Return the end of each partition's log.
+
+        Stored where whoever runs the ledger cannot change them, they show later that nothing was
+        cut off or rewritten: `accountant audit --head`, and `--checkpoints` for signed ones.
+        """
+        return self._connection.read(lambda service: service.heads())
+
+    def members(self, dataset: str) -> list[Member]:
+        """Return a dataset's members by name, those whose time is over among them.
+
+        A server shows all to owners, auditors and administrators; to others themselves alone.
+        """
+        dataset = given_text("dataset", dataset)
+        return self._connection.read(lambda service: service.members(dataset))
+
+    def limits(self, dataset: str) -> list[LevelView]:
+        """Return a dataset's limits that are in force, by scope and name, with what is used.
+
+        A server shows all to owners, auditors and administrators; to others those that apply to
+        them.
+        """
+        dataset = given_text("dataset", dataset)
+        return self._connection.read(lambda service: service.levels(dataset))
+
+    def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
+        """Return what an analyst may still use of a dataset: its rest, and each limit.
+
+        Args:
+            analyst: without it the client's own, or the name that the server knows it by.
+        Raises: RequestInvalid: no name is known, or the dataset was never opened.
+        """
+        dataset = given_text("dataset", dataset)
+        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
+        return self._connection.read(lambda service: budget_of(service, dataset, who))
+
+    def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
+        """Return what an analyst may still use, dataset by dataset; closed ones are left out.
+
+        A server answers for the token's own name; for others, on the datasets of which the token
+        sees all. Of a file or on Kafka, every dataset is there.
+
+        Raises:
+            RequestInvalid: no name is known.
+            NotPermitted: another's, and there is no dataset of which the token sees all.
+        """
+        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
+        return self._connection.read(lambda service: budgets_of(service, who))
+
+    def me(self) -> Me:
+        """Return who this client is to the ledger; nobody in a file and on Kafka.
+
+        Raises: Unauthenticated: the server wants a token, or does not know this one.
+        """
+        return self._connection.read(me_of)
+
+    def usage(self, dataset: str) -> list[UsageView]:
+        """Return who used a dataset, by analyst, since its log began.
+
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
+        dataset = given_text("dataset", dataset)
+        return self._connection.read(lambda service: service.usage(dataset))
+
+    def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        """Return who used a dataset, for what and when, and how much longer it lasts.
+
+        Forecasts are arithmetic about the past, and promise nothing. None if it was never opened.
+
+        Args:
+            analyst: whose row and forecast are included however little they spent; a server shows
+                callers who may not see everybody's requests their own alone.
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
+        dataset, analyst = given_text("dataset", dataset), optional_text("analyst", analyst)
+        return self._connection.read(lambda service: service.why(dataset, analyst=analyst))
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """Return the decision on a request of the last hour, None if it is not known.
 
         Older ones are in the log: `accountant log export --id`.
         """
-        return self._call(self._client.decision(dataset, analyst, request_id))
+        dataset = given_text("dataset", dataset)
+        analyst = given_text("analyst", analyst)
+        request_id = given_text("request_id", request_id)
+        found = self._connection.read(lambda service: service.find(dataset, analyst, request_id))
+        if found is None:
+            return None
+        decision = decode_decision(found)
+        self._sender.matching.check_lookup(dataset, analyst, request_id, decision)
+        return decision
+
+    def requests(self, dataset: str, *, after: int = 0) -> Iterator[Decision]:
+        """Yield the decisions on a dataset in the order of their numbers, to the last one.
+
+        A decision without a number in the dataset, such as a repeat, is not among them.
+
+        Args:
+            after: the number of a decision in the dataset: those after it alone.
+        Raises: Gone: the next one is in an archive. Unavailable: the index is behind; resume from
+            the last one.
+        """
+        while found := self._page(dataset, after):
+            yield from found
+            after = found[-1].sequence or after
+
+    def _page(self, dataset: str, after: int) -> list[Decision]:
+        dataset = given_text("dataset", dataset)
+        found = self._connection.read(
+            lambda service: service.decisions(dataset, after=after, most=_PAGE)
+        )
+        return [decode_decision(value) for value in found]
+
+    def events(self) -> Iterator[Decision]:
+        """Yield decisions as they become visible, from now on.
+
+        Through a gateway a stream that is cut resumes where it ended: nothing is lost or comes
+        twice. In process, a reader that is too slow loses the oldest.
+
+        Raises: Unavailable: the gateway stays away. Gone: the stream ended so long ago that the
+            rest is to be read with `requests`.
+        """
+        return self._connection.stream(lambda service: service.events())
+
+    def alerts(self) -> Iterator[Alert]:
+        """Yield thresholds as they are crossed; `datasets` and `limits` show earlier ones."""
+        return self._connection.stream(lambda service: service.alerts())
 
     def cost(
         self,
@@ -151,148 +320,481 @@ class Accountant(WaitedReads, Releases):
         via: str | None = None,
         wait: float = WAIT_S,
     ) -> Preview:
-        """Return what a request would be told now: granted or not, its cost, what would be left.
+        """Return what a request would get now: granted or not, its cost, what would remain.
 
         Nothing is written or charged. The arguments are those of `ask`; the role and the limits of
         the analyst count, where one is known.
 
         Raises: RequestInvalid: also where the dataset was never opened.
         """
-        fields = {"analyst": analyst, "unit": unit, "via": via}
-        asked = self._client.cost(dataset, claim, **fields, neighbours=neighbours, wait=wait)
-        return self._call(asked)
+        wait = given_seconds("wait", wait)
+        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
+        draft = self._draft(dataset, claim, who or _NOBODY, "", unit, neighbours, None, via)
+        return self._cost(draft, who, wait)
 
-    def requests(self, dataset: str, *, after: int = 0) -> Iterator[Decision]:
-        """Yield the decisions on a dataset in the order of their numbers, to the last one.
+    def _cost(self, draft: RequestDraft, who: str | None, wait: float) -> Preview:
+        call = self._prepare(draft, wait)
+        # With a token and no analyst, the server fills in the name.
+        asked = asked_in(call.body)
+        asked = msgspec.structs.replace(asked, analyst=who, via=asked.via if who else UNSET)
+        found = self._connection.read(lambda service: service.preview(draft.dataset, asked))
+        if found is None:
+            raise RequestInvalid("dataset", "must have been opened", draft.dataset)
+        return found
 
-        A decision without a number in the dataset, such as a repeat, is not among them.
+    def new_request_id(self) -> str:
+        """Return a new request id, to be stored before asking: a UUIDv7 of this moment."""
+        return new_id(self.clock)
+
+    def ask(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Reply:
+        """Ask to run one mechanism on a dataset; read `granted` of the reply.
+
+        `grant` and `release` do the same and raise where nothing is granted.
 
         Args:
-            after: the number of a decision in the dataset: those after it alone.
-        Raises: Gone: the next one is in an archive. Unavailable: the index is behind; go on from
-            the last one.
+            dataset: its name.
+            claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`),
+                as a value of `accountant.claims`, as a dict of the wire, or as an engine's
+                adapter states it. Amounts are taken exactly, or refused with how to write them.
+            analyst: the name in the request; without it the client's own, which with a token is
+                by default the name that the server knows it by.
+            purpose: for people, at most 200 characters.
+            unit, neighbours: what the promise is for; those of the dataset's policy where they
+                are not given.
+            request_id: of an earlier call, to ask again; without it a new one.
+            via: the name of the engine that asks for the analyst, the token's own: it needs the
+                role `engine`, and the analyst must be named.
+            wait: seconds to wait for the decision, retries included; a call that is under way
+                then takes at most about two more.
+        Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
         """
-        while found := self._call(self._client.page(dataset, after)):
-            yield from found
-            after = found[-1].sequence or after
+        wait = given_seconds("wait", wait)
+        draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        return self._ask(draft, wait)
 
-    def events(self) -> Iterator[Decision]:
-        """Yield decisions as they become visible, from now on.
+    def _ask(self, draft: RequestDraft, wait: float) -> Reply:
+        return self._sender.reply_to(self._prepare(draft, wait), wait)
 
-        Through a gateway a stream that is cut goes on where it ended: nothing is lost or comes
-        twice. In process, who reads too slowly loses the oldest.
+    def submit(self, body: bytes, *, wait: float = WAIT_S) -> Decision:
+        """Send a body of your own, a request or an admin record; retries send the same bytes."""
+        wait = given_seconds("wait", wait)
+        if not isinstance(body, bytes | bytearray | memoryview):
+            raise RequestInvalid("body", "must be bytes", body)
+        return self._submit(prepared(bytes(body)), wait)
 
-        Raises: Unavailable: the gateway stays away. Gone: the stream ended so long ago that the
-            rest is to be read with `requests`.
+    def _submit(self, call: PreparedRequest, wait: float) -> Decision:
+        reply = self._sender.reply_to(call, wait)
+        return reply.decision
+
+    def grant(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Grant:
+        """Ask, and enter the `with` only where the mechanism may run: once, within it.
+
+        The arguments are those of `ask`. What is within it runs for this grant alone: `release`
+        is for an answer that a retry is to get again.
+
+        Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
         """
-        return self._iterate(self._client.events)
+        wait = given_seconds("wait", wait)
 
-    def alerts(self) -> Iterator[Alert]:
-        """Yield thresholds as they are crossed; `datasets` and `limits` say what was before."""
-        return self._iterate(self._client.alerts)
+        def ask() -> tuple[RequestDraft, Reply]:
+            how = (analyst, purpose, unit, neighbours, request_id, via)
+            draft = self._draft(dataset, claim, *how)
+            return draft, self._ask(draft, wait)
 
-    def _iterate(self, subscribe: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-        async def begin() -> AsyncIterator[T]:
-            return subscribe()
+        return Grant(ask)
 
-        events = self._call(begin())
-        try:
-            while True:
-                try:
-                    yield self._call(_next(events))
-                except StopAsyncIteration:
-                    return
-        finally:
-            if isinstance(events, Subscription):  # a generator ends with its last reader
-                events.close()
+    def release(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        run: Callable[[], T],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+        store: AnswerStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+        once: str | None = None,
+    ) -> T:
+        """Ask, run the mechanism once, and return its answer, to every retry the same.
 
-    def decided(self, call: PreparedRequest, wait: float) -> Decision:
-        """Send a call until it is answered, the same bytes each time.
+        The answer is stored before it is returned. Called again with the same name (`once`) or
+        the same `request_id`, it returns the stored answer and charges nothing. Two calls without
+        either are two requests.
 
-        Raises: Unanswered: it never was, or not in time.
+        Args:
+            once: a name for the answer, such as "age-by-district", for programs that run again:
+                in this store it stands for this claim on this dataset, of this analyst and
+                ledger: a file by whatever path, a gateway by its address as given, and of both
+                the ledger's own id, since another may be made there. It excludes `request_id`.
+            run: draws the answer; it is called at most once for a grant, unless it ended
+                without an answer that anybody has seen. What it shows itself is shown. The client
+                for event loops also takes an asynchronous one, and runs any other in a thread.
+            store: of answers, or the path of its file; see `AnswerStore`.
+            codec: how answers become bytes, for other types than `encode_answer` takes; nothing
+                is pickled.
+            The others are those of `ask`; `wait` also for another's run of the same grant.
+        Returns: the answer as it is stored.
+
+        Raises:
+            NotGranted: nothing ran. Unanswered: release again with its `request_id`.
+            AnswerMissing: granted before, and no answer is stored here: nothing runs again.
+            StillRunning: another process runs it.
+            NameTaken: `once` stands for another claim, or for an answer of another ledger that
+                was at this address before; nothing was asked or charged.
+        Warns: AccountantWarning: the answer cannot be stored. It is returned, this once; where
+            warnings are errors, nobody gets it, and it may run again.
         """
+        check_run_for(run, codec, awaited=False)
+        name = given_once(once, request_id)
+        wait = given_seconds("wait", wait)
+        draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        answers = store if isinstance(store, AnswerStore) else AnswerStore(store)
+        call = self._prepare(draft, wait)
+        release = Release(answers, call, codec, self.url, wait, name)
+        with release.under_way():
+            if (repeats := self._connection.run(release.repeats)) is not None:
+                warnings.warn(repeats, AccountantWarning, stacklevel=2)
+            ledger_id = "" if name is None else self._ledger()
+            stored = self._connection.run(release.begin, ledger_id)
+            if stored is not None:
+                return cast("T", release.stored(stored))
+            reply = self._sender.reply_to(release.call, wait)
+            return cast("T", release.run(reply, run))
+
+    def released(
+        self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any
+    ) -> Callable[[Callable[Given, T]], Callable[Given, T]]:
+        """Return a decorator: each call of the function is a `release` of its own.
+
+        Args:
+            how: further arguments of `release`, but for `once` and `request_id`: a call of the
+                function takes those, since its answer is one of its own.
+        Raises: RequestInvalid: `how` has one of these.
+        """
+        check_of_each_call(how)
+
+        def decorate(function: Callable[Given, T]) -> Callable[Given, T]:
+            @wraps(function)
+            def call(*args: Given.args, **kwargs: Given.kwargs) -> T:
+                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in OF_EACH_CALL}
+
+                def run() -> T:
+                    return function(*args, **kwargs)
+
+                return self.release(dataset, claim, run, **own, **how)
+
+            return call
+
+        return decorate
+
+    def open(
+        self,
+        dataset: str,
+        policy: Policy | Mapping[str, Any],
+        *,
+        by: str | None = None,
+        owners: Sequence[str] | None = None,
+        as_given: bool = False,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Open a dataset under a policy; the budget is fixed from the first grant on.
+
+        The policy is the one of `accountant dataset open`: where it names none, no request may
+        take more than 0.1 of the budget (`most_per_request`, "1" is none), basic composition
+        counts beside the filter (`beside`, "none" is none), and with a token members alone may
+        ask (`access`). A dataset that is open under this policy is left as it is, so that a
+        program may begin with its opening each time.
+
+        Args:
+            policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
+            by: the owner's name, in this and the calls below; with a token by default the name
+                that the server knows it by.
+            owners: who may decide about it from then on; without them `by` alone. A dataset that
+                is open keeps its own, which are not compared: `members` shows them.
+            as_given: neither the cap nor basic composition is proposed.
+        Raises: PolicyDiffers: the dataset was opened under another policy.
+        """
+        fields = open_fields(policy, as_given=as_given, owners=owners, reason=reason)
+        return self._record("open", dataset, fields, by, request_id, wait)
+
+    def amend(
+        self,
+        dataset: str,
+        *,
+        alert_at: Sequence[object] | None = None,
+        horizon: str | None = None,
+        most_per_request: object = None,
+        policy: Policy | Mapping[str, Any] | None = None,
+        as_given: bool = False,
+        access: Access | None = None,
+        visibility: Visibility | None = None,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Change thresholds, horizon, cap or access; or, before any grant, lower the budget.
+
+        Args:
+            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None keeps
+                those there are, as it does for the others.
+            horizon: how long the budget is to last, such as `P365D`.
+            most_per_request: the most that one request may take, a ratio.
+            access: who may ask, `members` or `anyone`.
+            visibility: whose decisions an analyst sees, `own` or `members`.
+            policy: the whole policy with a lower budget, and nothing beside it; refused once
+                anything was granted. What it does not name is proposed, as by `open`.
+            as_given: nothing is proposed.
+            follows: in this and the calls below, the number (`sequence`) of the dataset's last
+                decision; refused as `out_of_date` if another one has come since.
+        """
+        fields = amend_fields(
+            alert_at=alert_at,
+            horizon=horizon,
+            most_per_request=most_per_request,
+            policy=policy,
+            as_given=as_given,
+            access=access,
+            visibility=visibility,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("amend", dataset, fields, by, request_id, wait)
+
+    def close_dataset(
+        self,
+        dataset: str,
+        *,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Close a dataset: nothing more is granted."""
+        fields = {"reason": reason, "follows": follows}
+        return self._record("close", dataset, fields, by, request_id, wait)
+
+    def set_member(
+        self,
+        dataset: str,
+        member: str,
+        *,
+        roles: Sequence[str],
+        team: str | None = None,
+        until: str | date | datetime | None = None,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Set what a member may do on a dataset, in place of what was set before.
+
+        Args:
+            roles: some of `owner`, `analyst`, `engine`, `auditor`.
+            team: the one that the member belongs to in this dataset.
+            until: the first moment at which it is over: a day, which begins in UTC, or a time
+                with its zone; an owner has none.
+            as_administrator: an administrator's help, not an owner's word; a server takes it from
+                its administrators alone.
+        """
+        fields = member_fields(
+            member,
+            roles=roles,
+            team=team,
+            until=until,
+            as_administrator=as_administrator,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("member", dataset, fields, by, request_id, wait)
+
+    def remove_member(
+        self,
+        dataset: str,
+        member: str,
+        *,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Take all roles from a member; the last owner stays (`last_owner`)."""
+        return self.set_member(
+            dataset,
+            member,
+            roles=(),
+            as_administrator=as_administrator,
+            follows=follows,
+            by=by,
+            reason=reason,
+            request_id=request_id,
+            wait=wait,
+        )
+
+    def set_limit(
+        self,
+        dataset: str,
+        scope: str,
+        name: str | None = None,
+        *,
+        part: object = None,
+        policy: Mapping[str, Any] | None = None,
+        pace: tuple[object, str] | None = None,
+        reserved: object = None,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Decision:
+        """Set a limit on the use of a budget, in place of what was set before.
+
+        With none of part, policy, pace and reserved, the limit is removed.
+
+        Args:
+            scope: `team`, `analyst`, `each` (every analyst of a team without a limit of their
+                own) or `dataset`, which takes a pace alone.
+            name: the team or the analyst.
+            part: a ratio of each sum of the dataset's budget.
+            policy: instead, filter and budget of its own.
+            pace: a ratio of the dataset's budget and the period that it is for: `("0.01", "P1D")`.
+            reserved: a ratio of the dataset's budget that nobody else may use.
+        """
+        fields = limit_fields(
+            scope,
+            name,
+            part=part,
+            policy=policy,
+            pace=pace,
+            reserved=reserved,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("limit", dataset, fields, by, request_id, wait)
+
+    def _record(
+        self,
+        kind: str,
+        dataset: str,
+        fields: Mapping[str, object],
+        by: str | None,
+        request_id: str | UUID | None,
+        wait: float,
+    ) -> Decision:
+        if by is None and not self.shows_token:
+            raise RequestInvalid("by", "must be given, or a token that the door knows", None)
+        sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
+        record = OwnerRecord(kind, dataset, fields, sent_id, fresh=request_id is None)
+        call = record.prepared(SOMEBODY if by is None else by)  # wrong fields raise here
+        return self._send_record(record, call, by, given_seconds("wait", wait))
+
+    def _send_record(
+        self, record: OwnerRecord, call: PreparedRequest, by: str | None, wait: float
+    ) -> Decision:
+        access: Access | None = None
         with noted(call, NOT_SENT):
-            service = self._client.look(make=call.opens)
-        with noted(call):
-            if not isinstance(service, EmbeddedService):
-                return self._call(self._client.decided(call, wait))
-            return self._in_process(service, call, wait)[0]
+            if call.opens and self.shows_token:
+                me = self._sender.look_up(me_of, call, wait)
+                access = "members" if me.authentication else None
+            if by is None:
+                by = self._sender.look_up(lambda service: own_name(service, "by"), call, wait)
+            if access is not None or by != call.who:
+                call = record.prepared(by, access=access)
+        decision = self._submit(call, wait)
+        if call.opens and was_open(decision):
+            view = self._sender.look_up(lambda service: service.dataset(call.dataset), call, wait)
+            if view is not None:
+                check_same_policy(call, decision, view.policy)
+        return decision
 
-    def replied(self, wanted: Wanted, wait: float) -> Reply:
-        """Ask, with the unit and neighbours of the dataset's policy where none are given."""
-        return self.reply_to(self.prepare(wanted, wait), wait)
+    def _draft(
+        self,
+        dataset: str,
+        claim: object,  # whatever a notebook hands over
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+    ) -> RequestDraft:
+        """Return a request, checked as far as it is known.
 
-    def prepare(self, wanted: Wanted, wait: float) -> PreparedRequest:
-        """Return the call by which a caller's wish is asked for.
-
-        Raises: Unanswered: the dataset's policy is needed, and cannot be read in time.
+        Raises: RequestInvalid.
         """
-        with noted(wanted, NOT_SENT):
-            if wanted.is_stated:
-                return wanted.prepared()
-            known = self._client.known_statement(wanted.dataset)
-            if known is not None and wanted.analyst is not None:
-                return wanted.prepared(*known)
-            return self._call(self._client.prepare(wanted, wait))
+        return draft_request(
+            dataset,
+            claim,
+            optional_text("analyst", analyst) or own_analyst(self.analyst),
+            purpose,
+            unit,
+            neighbours,
+            request_id,
+            optional_text("via", via) or optional_text("via", self.via),
+            clock=self.clock,
+            needs_analyst=not self.shows_token,
+        )
 
-    def ledger_id(self) -> str:
-        """Return the random id of the ledger, empty where it is not known."""
-        return self._call(self._client.ledger_id())
+    def _prepare(self, draft: RequestDraft, wait: float) -> PreparedRequest:
+        """Complete a request with the policy's unit and neighbours, and the token's name.
 
-    def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
-        """Send a request until it is answered, the same bytes each time.
-
-        Raises: Unanswered: it never was, or not in time.
+        Raises: Unanswered: they are needed, and cannot be read in time.
         """
-        with noted(call, NOT_SENT):
-            service = self._client.look(make=call.opens)
-        with noted(call):
-            if not isinstance(service, EmbeddedService):
-                return self._call(self._client.reply_to(call, wait))
-            decision, own = self._in_process(service, call, wait)
-            return Reply(decision, call.request_id, own_repeat=own)
+        with noted(draft, NOT_SENT):
+            if draft.is_stated:
+                return draft.prepared()
+            known = self._statements.get(draft.dataset)
+            if known is None or draft.analyst is None:
+                analyst, known = self._sender.look_up(
+                    lambda service: missing_fields(service, draft, known), draft, wait
+                )
+                if known is not None:
+                    self._statements[draft.dataset] = known
+                return draft._replace(analyst=analyst).prepared(*(known or _USUAL))
+            return draft.prepared(*known)
 
-    def _in_process(
-        self, service: EmbeddedService, call: PreparedRequest, wait: float
-    ) -> tuple[Decision, bool]:
-        """Decide in this thread; tell also whether it is the repeat of a first one not found."""
-        matching = self._client.matching
-        try:
-            decision = _decided_here(service, call, wait)
-            if decision is None:
-                raise undecided(call, wait)
-            matching.check(call, decision)
-        except Unanswered:
-            matching.not_answered(call)
-            raise
-        if not call.is_own_repeat(decision):
-            return decision, False
-        first = service.find_sync(call.dataset, call.who, call.request_id)
-        return (decision, True) if first is None else (matching.first(call, decision, first), False)
+    def _ledger(self) -> str:
+        """Return the random id of the ledger in a file or behind a gateway, else nothing.
 
-    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if not self._client.is_own:
-            coroutine.close()
-            self._client.check_process()
-        with self._starting:  # two threads may be the first at once
-            if self._portal is None:
-                self._portal = LoopThread()
-            portal = self._portal
-        return portal.call(coroutine)
-
-
-async def _next(events: AsyncIterator[T]) -> T:
-    return await anext(events)
-
-
-def _decided_here(ledger: EmbeddedService, call: PreparedRequest, wait: float) -> Decision | None:
-    """Decide in this thread."""
-    patience = Patience(wait)
-    while True:
-        try:
-            return ledger.decide_sync(call.source, call.body, patience.left, checked=call.checked)
-        except Unavailable as error:
-            pause = patience.pause()
-            if pause is None:
-                raise unanswered(call, words(error)) from error
-        time.sleep(pause)
+        Raises: NoSuchLedger: there is no file. Unavailable, LogDamaged: the file cannot be read.
+        """
+        if not self._ledger_id:
+            self._ledger_id = self._connection.read(ledger_id_of)
+        return self._ledger_id

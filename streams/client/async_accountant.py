@@ -1,13 +1,14 @@
-"""The client for programs with an event loop."""
+"""`AsyncAccountant`: a ledger for programs with an event loop."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
-import threading
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final, Self
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import date, datetime
+from functools import wraps
+from typing import Any, Final, ParamSpec, Self, TypeVar, cast
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET
@@ -15,67 +16,104 @@ from msgspec import UNSET
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.errors import RequestInvalid
-from accountant.policy import Access, Neighbours
+from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.records import Decision, decode_decision
-from accountant.records.given import given_seconds, given_text, optional_text
+from accountant.records.given import given_id, given_seconds, given_text, optional_text
+from accountant.records.members import Member
 from accountant.records.previews import asked_in
-from accountant.views.datasets import Alert
+from accountant.records.served import Me
+from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
-from streams.client.async_releases import AsyncReleases
-from streams.client.connect import AbsentLedger, connect_here, let_go, settings_of
-from streams.client.http import HttpService
-from streams.client.identity import me_of, own_name, shows_token
-from streams.client.matching import Matching
-from streams.client.methods import refuse_old_close
-from streams.client.one_a_process import UsedAfterFork
-from streams.client.owned.methods import Make, MakeOpen
-from streams.client.owned.opened import check_same_policy, was_open
-from streams.client.patience import GRACE_S, WAIT_S, answered, looked_up
-from streams.client.reading.awaited import AwaitedReads
+from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.usage import UsageView
+from accountant.views.why import Why
+from streams.client.answers.store import AnswerStore
+from streams.client.async_sender import AsyncSender
+from streams.client.connect import settings_of
+from streams.client.connection import AsyncConnection
+from streams.client.grants import (
+    OF_EACH_CALL,
+    TAGGED_JSON,
+    AsyncGrant,
+    Codec,
+    Release,
+    check_of_each_call,
+    check_run_for,
+    given_once,
+)
+from streams.client.owner_records import (
+    OwnerRecord,
+    amend_fields,
+    check_same_policy,
+    limit_fields,
+    member_fields,
+    open_fields,
+    was_open,
+)
+from streams.client.patience import CONNECT_S, WAIT_S
+from streams.client.reading import (
+    Statement,
+    budget_of,
+    budgets_of,
+    ledger_id_of,
+    me_of,
+    missing_fields,
+    ordered_before_of,
+    own_name,
+)
 from streams.client.reply import Call, Reply, must_be_awaited
 from streams.client.request_notes import NOT_SENT, noted
 from streams.client.requests import (
     SOMEBODY,
     PreparedRequest,
+    RequestDraft,
     StatedClaim,
-    Unanswered,
-    Wanted,
-    undecided,
+    draft_request,
+    new_id,
+    own_analyst,
+    prepared,
 )
 from streams.clock import Clock, SystemClock
-from streams.embedded.service import EmbeddedService
-from streams.errors import Gone, Refused, Unavailable, Unreadable
-from streams.service import Service
+from streams.errors import AccountantWarning
 from streams.settings import Settings
 
-CONNECT_S: Final = 10.0
+T = TypeVar("T")
+Given = ParamSpec("Given")
+
 _NOBODY: Final = "preview"  # is not sent
-_USUAL: Final[tuple[str, Neighbours]] = ("person", "add_remove")
+_USUAL: Final[Statement] = ("person", "add_remove")
 _PAGE: Final = 500  # decisions
 
 
-class AsyncAccountant(AwaitedReads, AsyncReleases):
+class AsyncAccountant:
     """A ledger, for programs with an event loop; use it as an `async with` context.
 
     Outcomes are values: a refusal is a `Reply` with a reason, and `fits` says what would
     still be granted. Raised are RequestInvalid or Undecodable (nothing was sent),
     Unavailable (ask again with the same request_id), and Refused (someone must act).
 
+    With a sqlite URL the ledger runs in this process, unless another process holds the file
+    and answers at an address; clients of one process that open the same file share it. A file
+    that does not exist is made by the first opening of a dataset, and by nothing else. A fork
+    inherits no client: it makes its own.
+
     Args:
         url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; without it
             `ACCOUNTANT_URL`, or the first of these. A relative path is one in the directory
             that is the current one when the client is made.
-        token: shown to the door at the address, and nowhere else; without it `ACCOUNTANT_TOKEN`,
-            or what is in the file `ACCOUNTANT_TOKEN_FILE`. A file that is opened here and Kafka
-            ask for none.
-        analyst: who asks, where a call does not say so; without it `ACCOUNTANT_ANALYST`, and with
-            a token whom the door knows.
-        via: the engine that asks for them, where a call does not say so.
+        token: sent to the server at the address, and nowhere else; without it
+            `ACCOUNTANT_TOKEN`, or what is in the file `ACCOUNTANT_TOKEN_FILE`. A file that is
+            opened here and Kafka ask for none.
+        analyst: the name in requests that give none; without it `ACCOUNTANT_ANALYST`, and with
+            a token the name that the server knows it by.
+        via: the engine that asks for the analyst, where a call names none.
         settings: all of them, instead of those in the environment.
         wait: seconds to wait for a connection to Kafka, at least 2, or for a file that another
             process holds without an address.
 
-    A file that is not there is made by the first opening of a dataset, and by nothing else.
+    Attributes:
+        settings, url, analyst, via: as given.
+        clock: dates request ids.
     """
 
     def __init__(
@@ -94,112 +132,201 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         self.analyst = optional_text("analyst", analyst)
         self.via = optional_text("via", via)
         self.clock = clock or SystemClock()
-        self._open: Service | None = None
-        self._made_by = os.getpid()
-        self._connect_s = given_seconds("wait", wait)
-        self._looking = threading.Lock()
-        self._stated: dict[str, tuple[str, Neighbours]] = {}
+        self._statements: dict[str, Statement] = {}
         self._ledger_id = ""
-        self.matching = Matching()
+        self._connection = AsyncConnection(
+            self.settings, self.clock, wait=given_seconds("wait", wait)
+        )
+        self._sender = AsyncSender(self._connection)
 
     async def __aenter__(self) -> Self:
-        here = await asyncio.to_thread(
-            connect_here, self.settings, self.clock, wait=self._connect_s
-        )
-        self.attach(here or await self.connect_kafka())
+        await self._connection.connect()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.disconnect()
 
-    @property
-    def shows_token(self) -> bool:
-        """Whether there is a door that a token is shown to."""
-        return shows_token(self._open)
-
-    async def connect_kafka(self) -> Service:
-        """Return the service of a ledger on Kafka.
-
-        Raises: Unavailable: the broker does not answer in time.
-        """
-        from streams.kafka.connect import connect_kafka
-
-        return await connect_kafka(self.settings, wait=self._connect_s)
-
-    def attach(self, service: Service) -> None:
-        """Use a service that is connected already; `disconnect` closes it."""
-        self._made_by = os.getpid()
-        self._open = service
-
     @must_be_awaited
     async def disconnect(self) -> None:
-        """Let go of the ledger."""
-        service, self._open = self._open, None
-        if service is not None and self.is_own:
-            await let_go(service)
+        """Close the connection to the ledger; in a fork, nothing."""
+        await self._connection.close()
 
-    def close(self, *dataset: object, **rest: object) -> Call[None]:
-        """Let go of the ledger, as `disconnect`. A dataset is closed by `close_dataset`."""
-        refuse_old_close(dataset, rest)
-        return self.disconnect()
-
-    @property
-    def is_own(self) -> bool:
-        """Whether this process made the client, and is no fork of the one that did."""
-        return os.getpid() == self._made_by
-
-    def check_process(self) -> None:
-        """Check that this process made the client.
-
-        Raises: UsedAfterFork.
-        """
-        if not self.is_own:
-            raise UsedAfterFork(self._made_by)
-
-    @property
-    def _service(self) -> Service:
-        self.check_process()
-        if self._open is None:
-            raise Unavailable(
-                "not connected: the client was let go, or is used before its `async with`"
+    @must_be_awaited
+    async def close(self, *dataset: object, **rest: object) -> None:
+        """Close the connection, as `disconnect`. A dataset is closed by `close_dataset`."""
+        if dataset or rest:
+            raise TypeError(
+                "close() closes the client and takes nothing: a dataset is closed by "
+                "close_dataset(name, by=...)"
             )
-        return self._open
+        await self.disconnect()
 
-    def look(self, *, make: bool = False) -> Service:
-        """Return the service in use; where there was no file, look again.
+    def _repr_html_(self) -> str:
+        return self._connection.html()
+
+    @property
+    def shows_token(self) -> bool:
+        """Whether the client sends a token to the ledger's server."""
+        return self._connection.shows_token
+
+    @must_be_awaited
+    async def datasets(self) -> list[DatasetView]:
+        """Return every dataset, by name."""
+        return await self._connection.read(lambda service: service.datasets())
+
+    @must_be_awaited
+    async def dataset(self, name: str) -> DatasetView | None:
+        """Return one dataset, None if it was never opened."""
+        name = given_text("name", name)
+        return await self._connection.read(lambda service: service.dataset(name))
+
+    @must_be_awaited
+    async def ordered_before(self) -> int | None:
+        """Return before which time the times of decisions say their order, in milliseconds.
+
+        To be called after `datasets`; None where they never do.
+        """
+        return await self._connection.read(ordered_before_of)
+
+    @must_be_awaited
+    async def heads(self) -> list[Head]:
+        """Return the end of each partition's log.
+
+        Stored where whoever runs the ledger cannot change them, they show later that nothing was
+        cut off or rewritten: `accountant audit --head`, and `--checkpoints` for signed ones.
+        """
+        return await self._connection.read(lambda service: service.heads())
+
+    @must_be_awaited
+    async def members(self, dataset: str) -> list[Member]:
+        """Return a dataset's members by name, those whose time is over among them.
+
+        A server shows all to owners, auditors and administrators; to others themselves alone.
+        """
+        dataset = given_text("dataset", dataset)
+        return await self._connection.read(lambda service: service.members(dataset))
+
+    @must_be_awaited
+    async def limits(self, dataset: str) -> list[LevelView]:
+        """Return a dataset's limits that are in force, by scope and name, with what is used.
+
+        A server shows all to owners, auditors and administrators; to others those that apply to
+        them.
+        """
+        dataset = given_text("dataset", dataset)
+        return await self._connection.read(lambda service: service.levels(dataset))
+
+    @must_be_awaited
+    async def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
+        """Return what an analyst may still use of a dataset: its rest, and each limit.
 
         Args:
-            make: make the file if there still is none.
-        Raises: Unavailable: not connected. Refused, LogDamaged: as `connect_here`.
+            analyst: without it the client's own, or the name that the server knows it by.
+        Raises: RequestInvalid: no name is known, or the dataset was never opened.
         """
-        if not isinstance(self._service, AbsentLedger):
-            return self._service
-        with self._looking:
-            if isinstance(self._service, AbsentLedger):
-                self._open = connect_here(
-                    self.settings, self.clock, make=make, wait=self._connect_s
-                )
-            return self._service
+        dataset = given_text("dataset", dataset)
+        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
+        return await self._connection.read(lambda service: budget_of(service, dataset, who))
 
-    async def _reached(self, *, make: bool = False) -> Service:
-        if not isinstance(self._service, AbsentLedger):
-            return self._service
-        return await asyncio.to_thread(self.look, make=make)
+    @must_be_awaited
+    async def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
+        """Return what an analyst may still use, dataset by dataset; closed ones are left out.
+
+        A server answers for the token's own name; for others, on the datasets of which the token
+        sees all. Of a file or on Kafka, every dataset is there.
+
+        Raises:
+            RequestInvalid: no name is known.
+            NotPermitted: another's, and there is no dataset of which the token sees all.
+        """
+        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
+        return await self._connection.read(lambda service: budgets_of(service, who))
+
+    @must_be_awaited
+    async def me(self) -> Me:
+        """Return who this client is to the ledger; nobody in a file and on Kafka.
+
+        Raises: Unauthenticated: the server wants a token, or does not know this one.
+        """
+        return await self._connection.read(me_of)
+
+    @must_be_awaited
+    async def usage(self, dataset: str) -> list[UsageView]:
+        """Return who used a dataset, by analyst, since its log began.
+
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
+        dataset = given_text("dataset", dataset)
+        return await self._connection.read(lambda service: service.usage(dataset))
+
+    @must_be_awaited
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        """Return who used a dataset, for what and when, and how much longer it lasts.
+
+        Forecasts are arithmetic about the past, and promise nothing. None if it was never opened.
+
+        Args:
+            analyst: whose row and forecast are included however little they spent; a server shows
+                callers who may not see everybody's requests their own alone.
+        Raises: Unavailable: the index of usage is still behind; ask again.
+        """
+        dataset, analyst = given_text("dataset", dataset), optional_text("analyst", analyst)
+        return await self._connection.read(lambda service: service.why(dataset, analyst=analyst))
 
     @must_be_awaited
     async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
-        """As `Accountant.decision`."""
-        asked = (
-            given_text("dataset", dataset),
-            given_text("analyst", analyst),
-            given_text("request_id", request_id),
+        """Return the decision on a request of the last hour, None if it is not known.
+
+        Older ones are in the log: `accountant log export --id`.
+        """
+        dataset = given_text("dataset", dataset)
+        analyst = given_text("analyst", analyst)
+        request_id = given_text("request_id", request_id)
+        found = await self._connection.read(
+            lambda service: service.find(dataset, analyst, request_id)
         )
-        found = await self._found(*asked)
         if found is None:
             return None
         decision = decode_decision(found)
-        self.matching.check_lookup(*asked, decision)
+        self._sender.matching.check_lookup(dataset, analyst, request_id, decision)
         return decision
+
+    async def requests(self, dataset: str, *, after: int = 0) -> AsyncIterator[Decision]:
+        """Yield the decisions on a dataset in the order of their numbers, to the last one.
+
+        A decision without a number in the dataset, such as a repeat, is not among them.
+
+        Args:
+            after: the number of a decision in the dataset: those after it alone.
+        Raises: Gone: the next one is in an archive. Unavailable: the index is behind; resume from
+            the last one.
+        """
+        while found := await self._page(dataset, after):
+            for decision in found:
+                yield decision
+            after = found[-1].sequence or after
+
+    async def _page(self, dataset: str, after: int) -> list[Decision]:
+        dataset = given_text("dataset", dataset)
+        found = await self._connection.read(
+            lambda service: service.decisions(dataset, after=after, most=_PAGE)
+        )
+        return [decode_decision(value) for value in found]
+
+    def events(self) -> AsyncIterator[Decision]:
+        """Yield decisions as they become visible, from now on.
+
+        Through a gateway a stream that is cut resumes where it ended: nothing is lost or comes
+        twice. In process, a reader that is too slow loses the oldest.
+
+        Raises: Unavailable: the gateway stays away. Gone: the stream ended so long ago that the
+            rest is to be read with `requests`.
+        """
+        return self._connection.stream(lambda service: service.events())
+
+    def alerts(self) -> AsyncIterator[Alert]:
+        """Yield thresholds as they are crossed; `datasets` and `limits` show earlier ones."""
+        return self._connection.stream(lambda service: service.alerts())
 
     def cost(
         self,
@@ -212,199 +339,484 @@ class AsyncAccountant(AwaitedReads, AsyncReleases):
         via: str | None = None,
         wait: float = WAIT_S,
     ) -> Call[Preview]:
-        """As `Accountant.cost`."""
-        wait = given_seconds("wait", wait)
-        who = optional_text("analyst", analyst) or self.named()
-        wanted = self.wanted(dataset, claim, who or _NOBODY, "", unit, neighbours, via=via)
-        return Call(self._cost(wanted, who, wait))
+        """Return what a request would get now: granted or not, its cost, what would remain.
 
-    async def _cost(self, wanted: Wanted, who: str | None, wait: float) -> Preview:
-        call = await self.prepare(wanted, wait)
-        # Where only a token says who asks, the door knows it.
+        Nothing is written or charged. The arguments are those of `ask`; the role and the limits of
+        the analyst count, where one is known.
+
+        Raises: RequestInvalid: also where the dataset was never opened.
+        """
+        wait = given_seconds("wait", wait)
+        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
+        draft = self._draft(dataset, claim, who or _NOBODY, "", unit, neighbours, None, via)
+        return Call(self._cost(draft, who, wait))
+
+    async def _cost(self, draft: RequestDraft, who: str | None, wait: float) -> Preview:
+        call = await self._prepare(draft, wait)
+        # With a token and no analyst, the server fills in the name.
         asked = asked_in(call.body)
         asked = msgspec.structs.replace(asked, analyst=who, via=asked.via if who else UNSET)
-        found = await (await self._reached()).preview(wanted.dataset, asked)
+        found = await self._connection.read(lambda service: service.preview(draft.dataset, asked))
         if found is None:
-            raise RequestInvalid("dataset", "must have been opened", wanted.dataset)
+            raise RequestInvalid("dataset", "must have been opened", draft.dataset)
         return found
 
-    async def requests(self, dataset: str, *, after: int = 0) -> AsyncIterator[Decision]:
-        """As `Accountant.requests`."""
-        while found := await self.page(dataset, after):
-            for decision in found:
-                yield decision
-            after = found[-1].sequence or after
+    def new_request_id(self) -> str:
+        """Return a new request id, to be stored before asking: a UUIDv7 of this moment."""
+        return new_id(self.clock)
 
-    async def page(self, dataset: str, after: int) -> list[Decision]:
-        """Return the first of a dataset's decisions after a number, none at their end."""
-        dataset = given_text("dataset", dataset)
-        found = await (await self._reached()).decisions(dataset, after=after, most=_PAGE)
-        return [decode_decision(value) for value in found]
+    def ask(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Reply]:
+        """Ask to run one mechanism on a dataset; read `granted` of the reply.
 
-    def events(self) -> AsyncIterator[Decision]:
-        """As `Accountant.events`."""
-        return self.look().events()
+        `grant` and `release` do the same and raise where nothing is granted.
 
-    def alerts(self) -> AsyncIterator[Alert]:
-        """Yield thresholds as they are crossed; `datasets` and `limits` say what was before."""
-        return self.look().alerts()
+        Args:
+            dataset: its name.
+            claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`),
+                as a value of `accountant.claims`, as a dict of the wire, or as an engine's
+                adapter states it. Amounts are taken exactly, or refused with how to write them.
+            analyst: the name in the request; without it the client's own, which with a token is
+                by default the name that the server knows it by.
+            purpose: for people, at most 200 characters.
+            unit, neighbours: what the promise is for; those of the dataset's policy where they
+                are not given.
+            request_id: of an earlier call, to ask again; without it a new one.
+            via: the name of the engine that asks for the analyst, the token's own: it needs the
+                role `engine`, and the analyst must be named.
+            wait: seconds to wait for the decision, retries included; a call that is under way
+                then takes at most about two more.
+        Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
+        """
+        wait = given_seconds("wait", wait)
+        draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        return Call(self._ask(draft, wait))
 
-    def known_statement(self, dataset: str) -> tuple[str, Neighbours] | None:
-        """Return what `stated` has returned before for a dataset that is open."""
-        return self._stated.get(dataset)
+    async def _ask(self, draft: RequestDraft, wait: float) -> Reply:
+        return await self._sender.reply_to(await self._prepare(draft, wait), wait)
+
+    def submit(self, body: bytes, *, wait: float = WAIT_S) -> Call[Decision]:
+        """Send a body of your own, a request or an admin record; retries send the same bytes."""
+        wait = given_seconds("wait", wait)
+        if not isinstance(body, bytes | bytearray | memoryview):
+            raise RequestInvalid("body", "must be bytes", body)
+        return Call(self._submit(prepared(bytes(body)), wait))
+
+    async def _submit(self, call: PreparedRequest, wait: float) -> Decision:
+        reply = await self._sender.reply_to(call, wait)
+        return reply.decision
+
+    def grant(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+    ) -> AsyncGrant:
+        """Ask, and enter the `with` only where the mechanism may run: once, within it.
+
+        The arguments are those of `ask`. What is within it runs for this grant alone: `release`
+        is for an answer that a retry is to get again.
+
+        Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
+        """
+        wait = given_seconds("wait", wait)
+
+        async def ask() -> tuple[RequestDraft, Reply]:
+            how = (analyst, purpose, unit, neighbours, request_id, via)
+            draft = self._draft(dataset, claim, *how)
+            return draft, await self._ask(draft, wait)
+
+        return AsyncGrant(ask)
 
     @must_be_awaited
-    async def stated(self, dataset: str) -> tuple[str, Neighbours]:
-        """Return unit and neighbours of a dataset's policy; the usual ones of an unknown one."""
-        dataset = given_text("dataset", dataset)
-        known = self._stated.get(dataset)
-        if known is None:
-            view = await (await self._reached()).dataset(dataset)
-            if view is None:
-                return _USUAL
-            known = self._stated[dataset] = view.policy.unit, view.policy.neighbours
-        return known
+    async def release(
+        self,
+        dataset: str,
+        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        run: Callable[[], T | Awaitable[T]],
+        *,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+        store: AnswerStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+        once: str | None = None,
+    ) -> T:
+        """Ask, run the mechanism once, and return its answer, to every retry the same.
 
-    def decided(self, call: PreparedRequest, wait: float) -> Call[Decision]:
-        """Send a call until it is answered, the same bytes each time.
+        The answer is stored before it is returned. Called again with the same name (`once`) or
+        the same `request_id`, it returns the stored answer and charges nothing. Two calls without
+        either are two requests.
 
-        Raises: Unanswered: it never was, or not in time.
+        Args:
+            once: a name for the answer, such as "age-by-district", for programs that run again:
+                in this store it stands for this claim on this dataset, of this analyst and
+                ledger: a file by whatever path, a gateway by its address as given, and of both
+                the ledger's own id, since another may be made there. It excludes `request_id`.
+            run: draws the answer; it is called at most once for a grant, unless it ended
+                without an answer that anybody has seen. What it shows itself is shown. The client
+                for event loops also takes an asynchronous one, and runs any other in a thread.
+            store: of answers, or the path of its file; see `AnswerStore`.
+            codec: how answers become bytes, for other types than `encode_answer` takes; nothing
+                is pickled.
+            The others are those of `ask`; `wait` also for another's run of the same grant.
+        Returns: the answer as it is stored.
+
+        Raises:
+            NotGranted: nothing ran. Unanswered: release again with its `request_id`.
+            AnswerMissing: granted before, and no answer is stored here: nothing runs again.
+            StillRunning: another process runs it.
+            NameTaken: `once` stands for another claim, or for an answer of another ledger that
+                was at this address before; nothing was asked or charged.
+        Warns: AccountantWarning: the answer cannot be stored. It is returned, this once; where
+            warnings are errors, nobody gets it, and it may run again.
         """
-        return Call(self._decided(call, wait))
+        check_run_for(run, codec, awaited=True)
+        name = given_once(once, request_id)
+        wait = given_seconds("wait", wait)
+        draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        answers = store if isinstance(store, AnswerStore) else AnswerStore(store)
+        call = await self._prepare(draft, wait)
+        release = Release(answers, call, codec, self.url, wait, name)
+        with release.under_way():
+            if (repeats := await self._connection.run(release.repeats)) is not None:
+                warnings.warn(repeats, AccountantWarning, stacklevel=2)
+            ledger_id = "" if name is None else await self._ledger()
+            stored = await self._connection.run(release.begin, ledger_id)
+            if stored is not None:
+                return cast("T", release.stored(stored))
+            reply = await self._sender.reply_to(release.call, wait)
+            return cast("T", await release.run_async(reply, run))
 
-    async def _decided(self, call: PreparedRequest, wait: float) -> Decision:
-        with noted(call):
-            decision, _ = await self._answer(call, wait)
-            if call.is_own_repeat(decision):
-                first = await self._first(call)
-                return decision if first is None else self.matching.first(call, decision, first)
-            return decision
+    def released(
+        self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any
+    ) -> Callable[[Callable[Given, Awaitable[T]]], Callable[Given, Call[T]]]:
+        """Return a decorator: each call of the function is a `release` of its own.
 
-    def replied(self, wanted: Wanted, wait: float) -> Call[Reply]:
-        """Ask, with the unit and neighbours of the dataset's policy where none are given."""
-        return Call(self._replied(wanted, wait))
-
-    async def _replied(self, wanted: Wanted, wait: float) -> Reply:
-        return await self.reply_to(await self.prepare(wanted, wait), wait)
-
-    @must_be_awaited
-    async def prepare(self, wanted: Wanted, wait: float) -> PreparedRequest:
-        """Return the call by which a caller's wish is asked for.
-
-        Raises: Unanswered: the dataset's policy is needed, and cannot be read in time.
+        Args:
+            how: further arguments of `release`, but for `once` and `request_id`: a call of the
+                function takes those, since its answer is one of its own.
+        Raises: RequestInvalid: `how` has one of these.
         """
-        with noted(wanted, NOT_SENT):
-            if wanted.is_stated:
-                return wanted.prepared()
-            return await looked_up(lambda: self._prepared(wanted), wanted, wait)
+        check_of_each_call(how)
 
-    async def _prepared(self, wanted: Wanted) -> PreparedRequest:
-        if wanted.analyst is None:
-            wanted = wanted._replace(analyst=await own_name(self._service, "analyst"))
-        return wanted.prepared(*await self.stated(wanted.dataset))
+        def decorate(function: Callable[Given, Awaitable[T]]) -> Callable[Given, Call[T]]:
+            @wraps(function)
+            def call(*args: Given.args, **kwargs: Given.kwargs) -> Call[T]:
+                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in OF_EACH_CALL}
 
-    def said(self, by: str | None, make: Make, wait: float) -> Call[Decision]:
-        """Send the record that somebody makes; None for whom the door knows the client as."""
-        if by is not None:
-            return self.decided(make(by), wait)
-        return Call(self._said_as_known(make, wait))
+                async def run() -> T:
+                    return await function(*args, **kwargs)
 
-    def opened(self, by: str | None, make: MakeOpen, wait: float) -> Call[Decision]:
-        """Open a dataset, or find it open under the same policy.
+                return self.release(dataset, claim, run, **own, **how)
 
-        Raises: PolicyDiffers: it is open under another one.
+            return call
+
+        return decorate
+
+    def open(
+        self,
+        dataset: str,
+        policy: Policy | Mapping[str, Any],
+        *,
+        by: str | None = None,
+        owners: Sequence[str] | None = None,
+        as_given: bool = False,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Open a dataset under a policy; the budget is fixed from the first grant on.
+
+        The policy is the one of `accountant dataset open`: where it names none, no request may
+        take more than 0.1 of the budget (`most_per_request`, "1" is none), basic composition
+        counts beside the filter (`beside`, "none" is none), and with a token members alone may
+        ask (`access`). A dataset that is open under this policy is left as it is, so that a
+        program may begin with its opening each time.
+
+        Args:
+            policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
+            by: the owner's name, in this and the calls below; with a token by default the name
+                that the server knows it by.
+            owners: who may decide about it from then on; without them `by` alone. A dataset that
+                is open keeps its own, which are not compared: `members` shows them.
+            as_given: neither the cap nor basic composition is proposed.
+        Raises: PolicyDiffers: the dataset was opened under another policy.
         """
-        return Call(self._opened(by, make, wait))
+        fields = open_fields(policy, as_given=as_given, owners=owners, reason=reason)
+        return self._record("open", dataset, fields, by, request_id, wait)
 
-    async def _opened(self, by: str | None, make: MakeOpen, wait: float) -> Decision:
+    def amend(
+        self,
+        dataset: str,
+        *,
+        alert_at: Sequence[object] | None = None,
+        horizon: str | None = None,
+        most_per_request: object = None,
+        policy: Policy | Mapping[str, Any] | None = None,
+        as_given: bool = False,
+        access: Access | None = None,
+        visibility: Visibility | None = None,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Change thresholds, horizon, cap or access; or, before any grant, lower the budget.
+
+        Args:
+            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None keeps
+                those there are, as it does for the others.
+            horizon: how long the budget is to last, such as `P365D`.
+            most_per_request: the most that one request may take, a ratio.
+            access: who may ask, `members` or `anyone`.
+            visibility: whose decisions an analyst sees, `own` or `members`.
+            policy: the whole policy with a lower budget, and nothing beside it; refused once
+                anything was granted. What it does not name is proposed, as by `open`.
+            as_given: nothing is proposed.
+            follows: in this and the calls below, the number (`sequence`) of the dataset's last
+                decision; refused as `out_of_date` if another one has come since.
+        """
+        fields = amend_fields(
+            alert_at=alert_at,
+            horizon=horizon,
+            most_per_request=most_per_request,
+            policy=policy,
+            as_given=as_given,
+            access=access,
+            visibility=visibility,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("amend", dataset, fields, by, request_id, wait)
+
+    def close_dataset(
+        self,
+        dataset: str,
+        *,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Close a dataset: nothing more is granted."""
+        fields = {"reason": reason, "follows": follows}
+        return self._record("close", dataset, fields, by, request_id, wait)
+
+    def set_member(
+        self,
+        dataset: str,
+        member: str,
+        *,
+        roles: Sequence[str],
+        team: str | None = None,
+        until: str | date | datetime | None = None,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Set what a member may do on a dataset, in place of what was set before.
+
+        Args:
+            roles: some of `owner`, `analyst`, `engine`, `auditor`.
+            team: the one that the member belongs to in this dataset.
+            until: the first moment at which it is over: a day, which begins in UTC, or a time
+                with its zone; an owner has none.
+            as_administrator: an administrator's help, not an owner's word; a server takes it from
+                its administrators alone.
+        """
+        fields = member_fields(
+            member,
+            roles=roles,
+            team=team,
+            until=until,
+            as_administrator=as_administrator,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("member", dataset, fields, by, request_id, wait)
+
+    def remove_member(
+        self,
+        dataset: str,
+        member: str,
+        *,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Take all roles from a member; the last owner stays (`last_owner`)."""
+        return self.set_member(
+            dataset,
+            member,
+            roles=(),
+            as_administrator=as_administrator,
+            follows=follows,
+            by=by,
+            reason=reason,
+            request_id=request_id,
+            wait=wait,
+        )
+
+    def set_limit(
+        self,
+        dataset: str,
+        scope: str,
+        name: str | None = None,
+        *,
+        part: object = None,
+        policy: Mapping[str, Any] | None = None,
+        pace: tuple[object, str] | None = None,
+        reserved: object = None,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Set a limit on the use of a budget, in place of what was set before.
+
+        With none of part, policy, pace and reserved, the limit is removed.
+
+        Args:
+            scope: `team`, `analyst`, `each` (every analyst of a team without a limit of their
+                own) or `dataset`, which takes a pace alone.
+            name: the team or the analyst.
+            part: a ratio of each sum of the dataset's budget.
+            policy: instead, filter and budget of its own.
+            pace: a ratio of the dataset's budget and the period that it is for: `("0.01", "P1D")`.
+            reserved: a ratio of the dataset's budget that nobody else may use.
+        """
+        fields = limit_fields(
+            scope,
+            name,
+            part=part,
+            policy=policy,
+            pace=pace,
+            reserved=reserved,
+            follows=follows,
+            reason=reason,
+        )
+        return self._record("limit", dataset, fields, by, request_id, wait)
+
+    def _record(
+        self,
+        kind: str,
+        dataset: str,
+        fields: Mapping[str, object],
+        by: str | None,
+        request_id: str | UUID | None,
+        wait: float,
+    ) -> Call[Decision]:
+        if by is None and not self.shows_token:
+            raise RequestInvalid("by", "must be given, or a token that the door knows", None)
+        sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
+        record = OwnerRecord(kind, dataset, fields, sent_id, fresh=request_id is None)
+        call = record.prepared(SOMEBODY if by is None else by)  # wrong fields raise here
+        return Call(self._send_record(record, call, by, given_seconds("wait", wait)))
+
+    async def _send_record(
+        self, record: OwnerRecord, call: PreparedRequest, by: str | None, wait: float
+    ) -> Decision:
         access: Access | None = None
-        if self.shows_token:
-            me = await looked_up(lambda: me_of(self._service), make(SOMEBODY), wait)
-            access = "members" if me.authentication else None
-        if by is None:
-            by = await looked_up(lambda: own_name(self._service, "by"), make(SOMEBODY), wait)
-        call = make(by, access=access)
-        decision = await self._decided(call, wait)
-        await self._check_opened(call, decision, wait)
-        return decision
-
-    async def _check_opened(self, call: PreparedRequest, decision: Decision, wait: float) -> None:
-        if was_open(decision):
-            view = await looked_up(lambda: self.dataset(call.dataset), call, wait)
+        with noted(call, NOT_SENT):
+            if call.opens and self.shows_token:
+                me = await self._sender.look_up(me_of, call, wait)
+                access = "members" if me.authentication else None
+            if by is None:
+                by = await self._sender.look_up(lambda service: own_name(service, "by"), call, wait)
+            if access is not None or by != call.who:
+                call = record.prepared(by, access=access)
+        decision = await self._submit(call, wait)
+        if call.opens and was_open(decision):
+            view = await self._sender.look_up(
+                lambda service: service.dataset(call.dataset), call, wait
+            )
             if view is not None:
                 check_same_policy(call, decision, view.policy)
+        return decision
 
-    @must_be_awaited
-    async def check_opened(self, call: PreparedRequest, decision: Decision, wait: float) -> None:
-        """Check what a dataset that was opened before has for its policy."""
-        await self._check_opened(call, decision, wait)
+    def _draft(
+        self,
+        dataset: str,
+        claim: object,  # whatever a notebook hands over
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+    ) -> RequestDraft:
+        """Return a request, checked as far as it is known.
 
-    async def _said_as_known(self, make: Make, wait: float) -> Decision:
-        call = make(SOMEBODY)
-        with noted(call, NOT_SENT):
-            name = await looked_up(lambda: own_name(self._service, "by"), call, wait)
-        return await self._decided(make(name), wait)
+        Raises: RequestInvalid.
+        """
+        return draft_request(
+            dataset,
+            claim,
+            optional_text("analyst", analyst) or own_analyst(self.analyst),
+            purpose,
+            unit,
+            neighbours,
+            request_id,
+            optional_text("via", via) or optional_text("via", self.via),
+            clock=self.clock,
+            needs_analyst=not self.shows_token,
+        )
 
-    @must_be_awaited
-    async def ledger_id(self) -> str:
+    async def _prepare(self, draft: RequestDraft, wait: float) -> PreparedRequest:
+        """Complete a request with the policy's unit and neighbours, and the token's name.
+
+        Raises: Unanswered: they are needed, and cannot be read in time.
+        """
+        with noted(draft, NOT_SENT):
+            if draft.is_stated:
+                return draft.prepared()
+            known = self._statements.get(draft.dataset)
+            if known is None or draft.analyst is None:
+                analyst, known = await self._sender.look_up(
+                    lambda service: missing_fields(service, draft, known), draft, wait
+                )
+                if known is not None:
+                    self._statements[draft.dataset] = known
+                return draft._replace(analyst=analyst).prepared(*(known or _USUAL))
+            return draft.prepared(*known)
+
+    async def _ledger(self) -> str:
         """Return the random id of the ledger in a file or behind a gateway, else nothing.
-
-        It is asked for once. Nothing also where a gateway does not tell it, or not now: stored
-        answers are there without it.
 
         Raises: NoSuchLedger: there is no file. Unavailable, LogDamaged: the file cannot be read.
         """
-        if self._ledger_id:
-            return self._ledger_id
-        service = await self._reached()
-        if isinstance(service, HttpService):
-            with contextlib.suppress(TimeoutError, Unavailable, Refused, Gone):
-                async with asyncio.timeout(GRACE_S):
-                    self._ledger_id = _ledger_in(await service.heads())
-        elif isinstance(service, EmbeddedService | AbsentLedger):
-            self._ledger_id = _ledger_in(await service.heads())
+        if not self._ledger_id:
+            self._ledger_id = await self._connection.read(ledger_id_of)
         return self._ledger_id
-
-    @must_be_awaited
-    async def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
-        """Send a request until it is answered, the same bytes each time.
-
-        Raises: Unanswered: it never was, or not in time.
-        """
-        with noted(call):
-            decision, record = await self._answer(call, wait)
-            own = call.is_own_repeat(decision)
-            first = await self._first(call) if own else None
-            if first is not None:
-                found = self.matching.first(call, decision, first)
-                return Reply(found, call.request_id, record=first)
-            return Reply(decision, call.request_id, own_repeat=own, record=record)
-
-    async def _answer(self, call: PreparedRequest, wait: float) -> tuple[Decision, bytes]:
-        """Return the decision on a call, with the log's record."""
-        with noted(call, NOT_SENT):
-            service = await self._reached(make=call.opens)
-        try:
-            answer = await answered(service, call, wait)
-            if answer.decision is None:
-                raise undecided(call, wait)
-            decision = decode_decision(answer.decision)
-            self.matching.check(call, decision)
-        except Unanswered:
-            self.matching.not_answered(call)
-            raise
-        return decision, answer.decision
-
-    async def _found(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        return await (await self._reached()).find(dataset, who, request_id)
-
-    async def _first(self, call: PreparedRequest) -> bytes | None:
-        try:
-            async with asyncio.timeout(GRACE_S):
-                return await self._found(call.dataset, call.who, call.request_id)
-        except (TimeoutError, Unavailable, Unreadable):
-            return None
-
-
-def _ledger_in(heads: list[Head]) -> str:
-    return heads[0].ledger if heads else ""

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from accountant.advice.preview import Preview
-from accountant.records import Decision, Source
-from accountant.records.members import Member
-from accountant.records.previews import PreviewRequest
-from accountant.views.datasets import Alert, DatasetView
-from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.usage import UsageView
-from accountant.views.why import Why
 from streams.client import one_a_process
 from streams.client.http import HttpService
 from streams.client.http.bearer import bearer_for
@@ -24,7 +14,6 @@ from streams.clock import Clock
 from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
-from streams.service import Answer, Readiness, Service
 from streams.settings import Settings, load_client
 
 _HELD_LOOK_S: Final = 0.05
@@ -51,80 +40,18 @@ def _missing(path: Path) -> str:
     return f"no such ledger: {path}; open a dataset first, or check the path"
 
 
-class AbsentLedger:
-    """The `Service` of a file that nobody has made: each call raises NoSuchLedger."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @property
-    def _missing(self) -> NoSuchLedger:
-        return NoSuchLedger(_missing(self._path))
-
-    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
-        raise self._missing
-
-    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        raise self._missing
-
-    async def datasets(self) -> list[DatasetView]:
-        raise self._missing
-
-    async def dataset(self, name: str) -> DatasetView | None:
-        raise self._missing
-
-    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
-        raise self._missing
-
-    async def levels(self, dataset: str) -> list[LevelView]:
-        raise self._missing
-
-    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
-        raise self._missing
-
-    async def usage(self, dataset: str) -> list[UsageView]:
-        raise self._missing
-
-    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
-        raise self._missing
-
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
-        raise self._missing
-
-    async def members(self, dataset: str) -> list[Member]:
-        raise self._missing
-
-    async def heads(self) -> list[Head]:
-        raise self._missing
-
-    def ordered_before(self) -> int | None:
-        raise self._missing
-
-    def events(self) -> AsyncIterator[Decision]:
-        raise self._missing
-
-    def alerts(self) -> AsyncIterator[Alert]:
-        raise self._missing
-
-    def readiness(self) -> Readiness:
-        return Readiness(ready=False, reasons=[str(self._missing)])
-
-    async def close(self) -> None:
-        """There is nothing to let go of."""
-
-
 def connect_here(
     settings: Settings, clock: Clock | None, *, make: bool = False, wait: float = 0.0
-) -> EmbeddedService | HttpService | AbsentLedger | None:
+) -> EmbeddedService | HttpService | None:
     """Return the service of a file or a gateway, None where the ledger is on Kafka.
 
     A file that another process holds is reached through the address that it published; where
     there is none, such as beside another `accountant ask`, it is free again in a moment.
 
     Args:
-        make: make the file if it is not there, instead of answering with `AbsentLedger`.
+        make: make the file if it is not there.
         wait: seconds to wait for a file that another process holds.
-    Raises: Refused, LogDamaged: as `EmbeddedService.open`.
+    Raises: NoSuchLedger: there is no file. Refused, LogDamaged: as `EmbeddedService.open`.
     """
     until = time.monotonic() + wait
     while True:
@@ -138,7 +65,7 @@ def connect_here(
 
 def _connect_once(
     settings: Settings, clock: Clock | None, *, make: bool
-) -> EmbeddedService | HttpService | AbsentLedger | None:
+) -> EmbeddedService | HttpService | None:
     kind, target = settings.ledger
     if kind == "http":
         return HttpService(target, bearer_for(target, settings))
@@ -152,14 +79,8 @@ def _connect_once(
     if owner is not None and owner.address is not None:
         return HttpService(owner.address, bearer_for(owner.address, settings))
     if owner is None and not make and not path.exists():
-        return AbsentLedger(path)
+        raise NoSuchLedger(_missing(path))
     return one_a_process.opened(path, settings, clock)
-
-
-async def let_go(service: Service) -> None:
-    """Close a service, unless another client of this process has the same file open."""
-    if not isinstance(service, EmbeddedService) or one_a_process.is_last(service):
-        await service.close()
 
 
 def settings_of(url: str | None, token: str | None, settings: Settings | None) -> Settings:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
+import inspect
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,6 +33,7 @@ from streams.client.answers.store import (
     Turn,
     ledger_name,
 )
+from streams.client.connection import run_to_its_end
 from streams.client.reply import Reply
 from streams.client.request_notes import (
     GRANTED,
@@ -40,7 +43,7 @@ from streams.client.request_notes import (
     OnError,
     note_request,
 )
-from streams.client.requests import PreparedRequest, Wanted, prepared
+from streams.client.requests import PreparedRequest, RequestDraft, prepared
 from streams.errors import AccountantWarning
 
 LOOK_S: Final = 0.05
@@ -274,6 +277,50 @@ class Release:
         self._store.unbind(self._asked.request)
         raise NotGranted(reply, then=f"the name {self._once!r} is free: release again to ask anew")
 
+    def run(self, reply: Reply, run: Callable[[], Any]) -> Any:
+        """Return the answer: that of this run, or the stored one of another.
+
+        Raises: as `turn`.
+        """
+        while (turn := self.turn(reply)) is None:
+            time.sleep(LOOK_S)
+        if isinstance(turn, Stored):
+            return self.stored(turn)
+        encoded = self.encoded(run())
+        encoded.warn(stacklevel=3)
+        self.end(turn, encoded)
+        return encoded.answer
+
+    async def run_async(self, reply: Reply, run: Callable[[], Any]) -> Any:
+        """As `run`; a function that is not asynchronous runs in a thread."""
+        # A thread cannot be cancelled: a cancelled caller waits, so that the store knows what ran.
+        running = asyncio.ensure_future(self._run_async(reply, run))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if inspect.iscoroutinefunction(run):
+                running.cancel()
+            await asyncio.wait([running])
+            raise
+
+    async def _run_async(self, reply: Reply, run: Callable[[], Any]) -> Any:
+        with self.under_way():
+            while (turn := await run_to_its_end(self.turn, reply)) is None:  # noqa: ASYNC110
+                # Another process may run it: nothing here could be notified of its end.
+                await asyncio.sleep(LOOK_S)
+            if isinstance(turn, Stored):
+                return self.stored(turn)
+            if inspect.iscoroutinefunction(run):
+                answer = await run()
+            else:
+                answer = await asyncio.to_thread(run)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            encoded = await run_to_its_end(self.encoded, answer)
+            encoded.warn(stacklevel=2)
+            await run_to_its_end(self.end, turn, encoded)
+            return encoded.answer
+
     def encoded(self, answer: Any) -> Encoded:
         """Return an answer as every retry will get it, where it can be stored."""
         try:
@@ -326,7 +373,7 @@ class Grant:
         ask: returns the request and its reply.
     """
 
-    def __init__(self, ask: Callable[[], tuple[Wanted, Reply]]) -> None:
+    def __init__(self, ask: Callable[[], tuple[RequestDraft, Reply]]) -> None:
         self._ask = ask
 
     def __enter__(self) -> Reply:
@@ -341,7 +388,7 @@ class Grant:
 class AsyncGrant:
     """As `Grant`, for `async with`."""
 
-    def __init__(self, ask: Callable[[], Awaitable[tuple[Wanted, Reply]]]) -> None:
+    def __init__(self, ask: Callable[[], Awaitable[tuple[RequestDraft, Reply]]]) -> None:
         self._ask = ask
 
     async def __aenter__(self) -> Reply:
@@ -353,7 +400,7 @@ class AsyncGrant:
             note_request(error, self._asked, GRANTED)
 
 
-def only_granted(reply: Reply, call: Wanted) -> Reply:
+def only_granted(reply: Reply, call: RequestDraft) -> Reply:
     """Return a reply that is a grant.
 
     Raises: NotGranted: it is none; also where the id was granted before.

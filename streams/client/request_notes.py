@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
-from streams.client.requests import PreparedRequest, Wanted
+from streams.client.requests import PreparedRequest, RequestDraft
 
 NOT_SENT: Final = "not charged"
 IN_DOUBT: Final = "may be charged; call again with this request_id, which is never charged twice"
@@ -14,7 +14,7 @@ GRANTED: Final = "charged"
 RELEASED: Final = "charged; release again with this request_id, which is not charged again"
 
 
-def note_request(error: BaseException, call: PreparedRequest | Wanted, known: str) -> None:
+def note_request(error: BaseException, call: PreparedRequest | RequestDraft, known: str) -> None:
     """Put the id of a request on an error, as its `request_id` and as a note.
 
     A note that is there already knows more: it is of where the error was raised. A class of a
@@ -48,7 +48,7 @@ class OnError:
             self._tell(error)
 
 
-def noted(call: PreparedRequest | Wanted, known: str = IN_DOUBT) -> OnError:
+def noted(call: PreparedRequest | RequestDraft, known: str = IN_DOUBT) -> OnError:
     """Have every error that leaves the block carry the id of a request.
 
     Args:

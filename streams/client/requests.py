@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET
@@ -21,6 +22,7 @@ from accountant.records import (
     Source,
     encode,
 )
+from accountant.records.given import given_claim, given_id, given_text, optional_text
 from accountant.records.inputs import Checked, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import issued_at, uuid7
@@ -129,11 +131,11 @@ def new_id(clock: Clock) -> str:
     return uuid7(clock.now(), os.urandom(10))
 
 
-class Wanted(NamedTuple):
-    """What a caller asks for, until unit, neighbouring relation and analyst are known.
+class RequestDraft(NamedTuple):
+    """A request whose unit, neighbouring relation and analyst may still be unknown.
 
     Attributes:
-        analyst: who asks; None for whom the door knows the client as.
+        analyst: None for the name that the server knows the client by.
         unit, neighbours: those of the dataset's policy where they are None.
         request_id: of an earlier call, or made for this one.
         fresh: it was made for this one.
@@ -191,7 +193,8 @@ class Wanted(NamedTuple):
 
 
 SOMEBODY: Final = "somebody"
-"""Stands for a name until it is known; it is not sent."""
+"""A placeholder, replaced by a name before the request is sent."""
+ANALYST: Final = "ACCOUNTANT_ANALYST"
 _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
 
 
@@ -229,6 +232,67 @@ def _around_id(
     return before, after
 
 
+def draft_request(
+    dataset: str,
+    claim: object,
+    analyst: str | None,
+    purpose: str,
+    unit: str | None,
+    neighbours: Neighbours | None,
+    request_id: str | UUID | None,
+    via: str | None,
+    *,
+    clock: Clock,
+    needs_analyst: bool,
+) -> RequestDraft:
+    """Return a request, checked as far as it is known.
+
+    Args:
+        claim: whatever a program gives for one.
+        clock: dates the id of a new request.
+        needs_analyst: no server knows the client's name.
+    Raises: RequestInvalid.
+    """
+    if isinstance(claim, StatedClaim):
+        for field, given, stated in (
+            ("unit", unit, claim.unit),
+            ("neighbours", neighbours, claim.neighbours),
+        ):
+            if given is not None and given != stated:
+                raise RequestInvalid(field, f"must be {stated}, as the engine states", given)
+        claim, unit, neighbours = claim
+    else:
+        claim = given_claim(claim)
+    if analyst is None and via is not None:
+        rule = "must be given where an engine asks, as `via` says"
+        raise RequestInvalid("analyst", rule, analyst)
+    if analyst is None and needs_analyst:
+        rule = f"must be given to the call, to the client, or as {ANALYST}"
+        raise RequestInvalid("analyst", rule, analyst)
+    draft = RequestDraft(
+        given_text("dataset", dataset),
+        claim,
+        analyst,
+        given_text("purpose", purpose),
+        optional_text("unit", unit),
+        cast("Neighbours | None", optional_text("neighbours", neighbours)),
+        new_id(clock) if request_id is None else given_id(request_id),
+        request_id is None,
+        via,
+    )
+    if not draft.is_stated:
+        draft.check()
+    return draft
+
+
+def own_analyst(analyst: object) -> str | None:
+    """Return the analyst that a client was made with, else the environment's.
+
+    Raises: RequestInvalid: it is no text.
+    """
+    return optional_text("analyst", analyst or os.environ.get(ANALYST) or None)
+
+
 def undecided(call: PreparedRequest, wait: float) -> Unanswered:
     """Return the error of a call that was taken in, but not decided in time."""
     return Unanswered(
@@ -239,7 +303,7 @@ def undecided(call: PreparedRequest, wait: float) -> Unanswered:
     )
 
 
-def unanswered(call: PreparedRequest | Wanted, why: str) -> Unanswered:
+def unanswered(call: PreparedRequest | RequestDraft, why: str) -> Unanswered:
     """Return the error of a call of which nothing is known."""
     return Unanswered(
         why,

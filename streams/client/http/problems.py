@@ -8,7 +8,7 @@ import httpx
 import msgspec
 
 from accountant.errors import RequestInvalid
-from accountant.records import DECODE_ERRORS
+from accountant.records import DECODE_ERRORS, encode
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
 from accountant.records.served import Problem
@@ -19,13 +19,20 @@ _PROBLEM_JSON: Final = "application/problem+json"
 # What a gateway answers before it hands a body on.
 _UNTAKEN: Final = frozenset({400, 401, 403, 413, 422})
 
+# For what another server's problem leaves out.
+_BLANK: Final = {
+    **dict.fromkeys(("type", "title", "detail", "message"), msgspec.Raw(b'""')),
+    "status": msgspec.Raw(b"0"),
+    "error": msgspec.Raw(b'"unknown"'),
+}
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_problem = msgspec.json.Decoder(Problem).decode
 
 
 def problem_of(response: httpx.Response) -> Problem:
     """Return what an answer says is wrong."""
     try:
-        return _decode_problem(response.content)
+        return _decode_problem(encode(_BLANK | _decode_members(response.content)))
     except DECODE_ERRORS:
         phrase = response.reason_phrase
         return Problem("", "", 0, phrase, "unknown", phrase)

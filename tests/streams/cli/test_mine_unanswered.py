@@ -21,7 +21,7 @@ def fails() -> int:
 
 def begun(ledger: Accountant, store: AnswerStore, claim: str) -> PreparedRequest:
     """Begin a release as a process does that ends before it hears the answer."""
-    call = ledger.prepare(ledger.wanted("census", claim), 5)
+    call = ledger._prepare(ledger._draft("census", claim), 5)
     Release(store, call, CODEC, ledger.url, 5).begin()
     return call
 
@@ -37,9 +37,9 @@ def test_charged_releases_without_an_answer_are_listed(opened: Command, tmp_path
         with pytest.raises(KeyboardInterrupt) as failed:
             ledger.release("census", "pure:0.002", fails, store=store, purpose="a count")
         granted = begun(ledger, store, "pure:0.003")
-        assert ledger.reply_to(granted, 5).granted
+        assert ledger._sender.reply_to(granted, 5).granted
         refused = begun(ledger, store, "pure:40")
-        assert not ledger.reply_to(refused, 5).granted
+        assert not ledger._sender.reply_to(refused, 5).granted
         unsent = begun(ledger, store, "pure:0.004")
     rows = opened("mine", "--unanswered", "--json", **where).rows
     assert [(row["request_id"], row["charged"]) for row in rows] == [

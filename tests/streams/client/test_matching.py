@@ -192,12 +192,12 @@ def client(
     absent = f"sqlite:///{tmp_path / 'absent.db'}"
     if request.param == "in process":
         with Accountant(absent, clock=clock) as made:
-            made._client.attach(ledger)
+            made._connection.attach(ledger)
             yield made
     elif request.param == "service":
         with asyncio.Runner() as runner:
             made_async = AsyncAccountant(absent, clock=clock)
-            made_async.attach(ledger)
+            made_async._connection.attach(ledger)
             yield Awaited(made_async, runner)
     elif request.param == "http":
         with http_stub(ledger) as url, Accountant(url, clock=clock) as made:
@@ -205,7 +205,7 @@ def client(
     else:
         with http_stub(ledger) as url, asyncio.Runner() as runner:
             made_async = AsyncAccountant(url, clock=clock)
-            made_async.attach(HttpService(url))
+            made_async._connection.attach(HttpService(url))
             yield Awaited(made_async, runner)
             runner.run(_closed(made_async))
 

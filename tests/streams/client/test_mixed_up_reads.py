@@ -67,7 +67,7 @@ def client(request: pytest.FixtureRequest, proxy: Proxy, clock: TestClock) -> It
         return
     with asyncio.Runner() as runner:
         made = AsyncAccountant(proxy.url, clock=clock, analyst="ana")
-        made.attach(HttpService(proxy.url))
+        made._connection.attach(HttpService(proxy.url))
         yield Awaited(made, runner)
         runner.run(made.disconnect())  # type: ignore[arg-type]
 

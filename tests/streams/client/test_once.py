@@ -163,7 +163,7 @@ def test_where_the_warning_is_an_error_an_answer_that_cannot_be_stored_is_drawn_
 def test_a_name_that_was_never_decided_is_free_once_its_id_is_too_old(
     ledger: Accountant, clock: TestClock, draws: Draws, answers: AnswerStore
 ) -> None:
-    call = ledger.prepare(ledger.wanted("census", CLAIM), 5)
+    call = ledger._prepare(ledger._draft("census", CLAIM), 5)
     from streams.client.grants import TAGGED_JSON, Release
 
     Release(answers, call, TAGGED_JSON, ledger.url, 5, NAME).begin()  # and the process ends

@@ -240,12 +240,12 @@ async def test_charged_is_said_only_where_it_is_known(
 
     async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
-        call = await ledger.prepare(ledger.wanted("census", CLAIM), 1)
-        service = ledger.look()
-        ledger.attach(Silent(answers))  # type: ignore[arg-type]
+        call = await ledger._prepare(ledger._draft("census", CLAIM), 1)
+        service = ledger._connection.look()
+        ledger._connection.attach(Silent(answers))  # type: ignore[arg-type]
         with pytest.raises(BaseException) as raised:  # noqa: PT011
-            await ledger.reply_to(call, 0)
-        ledger.attach(service)
+            await ledger._sender.reply_to(call, 0)
+        ledger._connection.attach(service)
     request_id, said = noted(raised.value)
     assert request_id == call.request_id
     assert said.startswith(charge)
@@ -309,7 +309,7 @@ async def test_a_release_cancelled_at_any_step_can_be_had_with_its_id(
 ) -> None:
     paid = 0
     async with AsyncAccountant(url, clock=clock, analyst="ana") as ledger:
-        await ledger.stated("census")
+        await ledger.cost("census", CLAIM)  # from now on it knows the policy
         for step in range(200):
             try:
                 done = await cancelled_at(ledger.release("census", CLAIM, run), step)
@@ -362,7 +362,7 @@ async def test_a_release_cancelled_at_any_moment_can_be_had_with_its_id(
 async def test_an_ask_cancelled_at_any_step_names_its_request(url: str, clock: TestClock) -> None:
     named = []
     async with AsyncAccountant(url, clock=clock, analyst="ana") as ledger:
-        await ledger.stated("census")
+        await ledger.cost("census", CLAIM)  # from now on it knows the policy
         for step in range(200):
             try:
                 await cancelled_at(ledger.ask("census", CLAIM), step)
@@ -382,16 +382,17 @@ async def test_an_ask_cancelled_at_any_step_names_its_request(url: str, clock: T
 def test_an_interrupt_at_any_moment_names_the_request(
     ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = type(ledger).reply_to
+    sender = type(ledger._sender)
+    original = sender.reply_to
     for after in (False, True):
 
-        def interrupted(self: Accountant, call: Any, wait: float, after: bool = after) -> Any:
+        def interrupted(self: Any, call: Any, wait: float, after: bool = after) -> Any:
             if after:
                 original(self, call, wait)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(ledger), "reply_to", interrupted)
+            patch.setattr(sender, "reply_to", interrupted)
             with pytest.raises(KeyboardInterrupt) as raised:
                 ledger.release("census", CLAIM, lambda: 1)
         request_id, charge = noted(raised.value)

@@ -34,8 +34,6 @@ NO_TEXTS: Final[list[Any]] = [
     ["ana"],
     "\ud800",
 ]
-INSIDE: Final = {"wanted", "known_statement", "said", "opened"}
-"""What the calls are made of: `ask` and `cost` stand for them."""
 VALID: Final[dict[str, Any]] = {
     "dataset": "census",
     "name": "census",
@@ -88,7 +86,7 @@ def _texts(client: type) -> list[tuple[str, str]]:
     """Return each text parameter of each public call, with the name of the call."""
     found = []
     for name, call in inspect.getmembers(client, callable):
-        if name.startswith("_") or name in INSIDE:
+        if name.startswith("_"):
             continue
         hints = typing.get_type_hints(inspect.unwrap(call))
         names = inspect.signature(call).parameters

@@ -202,7 +202,7 @@ def test_a_token_stands_in_no_text(
     caplog.set_level(logging.DEBUG)
     said = [repr(Bearer(secret)), str(vars(Settings(token=secret)))]
     with client(door, "zoe") as ledger:
-        said += [repr(ledger), repr(vars(ledger)), repr(ledger._client.settings)]
+        said += [repr(ledger), repr(vars(ledger)), repr(ledger.settings)]
         try:
             ledger.ask("closed-own", CLAIM)
         except NotPermitted as error:

@@ -11,7 +11,7 @@ from accountant.advice.preview import Preview
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.records.previews import PreviewRequest
-from streams.client.connect import AbsentLedger, NoSuchLedger
+from streams.client import Accountant, NoSuchLedger
 from streams.client.http import HttpService
 from streams.service import Service
 from tests.streams.gateway.door import Door
@@ -109,6 +109,8 @@ def _broken() -> PreviewRequest:
     return PreviewRequest(Pure("-1"), "person", "add_remove")
 
 
-async def test_a_file_that_nobody_made_has_nothing_to_preview(tmp_path: Path) -> None:
-    with pytest.raises(NoSuchLedger):
-        await shown_by(AbsentLedger(tmp_path / "none.db"), "census", "pure:0.1")
+def test_a_file_that_nobody_made_has_nothing_to_preview(tmp_path: Path) -> None:
+    with Accountant(f"sqlite:///{tmp_path / 'none.db'}", analyst="ana") as ledger:
+        for _ in range(2):
+            with pytest.raises(NoSuchLedger):
+                ledger.cost("census", "pure:0.1")

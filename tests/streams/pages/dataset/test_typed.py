@@ -9,7 +9,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from accountant.records.members import Member
-from streams.client.owned.records import prepare_limit, prepare_member
+from streams.client.owner_records import OwnerRecord, limit_fields, member_fields
 from streams.pages.form_data import (
     Typed,
     filters,
@@ -48,25 +48,22 @@ def limited(form: Typed, *, removes: bool = False) -> Any:
     return json.loads(limit_record(form, "census", "olga", removes=removes).body)
 
 
-def by_client(call: Any) -> Any:
-    return json.loads(call.body)
+def by_client(kind: str, fields: dict[str, object]) -> Any:
+    return json.loads(OwnerRecord(kind, "census", fields, _ID).prepared("olga").body)
 
 
 def test_a_member_as_a_client_sends_it() -> None:
     form = member("analyst", "owner", member=" ana ", team="red", reason="joins")
-    sent = prepare_member(
-        "census",
+    sent = member_fields(
         "ana",
         roles=["owner", "analyst"],
         team="red",
         until=None,
         as_administrator=True,
         follows=None,
-        by="olga",
         reason="joins",
-        request_id=_ID,
     )
-    assert made(form, as_administrator=True) == by_client(sent)
+    assert made(form, as_administrator=True) == by_client("member", sent)
 
 
 def test_a_day_begins_in_utc() -> None:
@@ -87,8 +84,7 @@ def test_a_limit_as_a_client_sends_it() -> None:
     form = limit(
         scope="team", name="red", part="12.5 %", pace_part="1", pace_days="30", reserved="5"
     )
-    sent = prepare_limit(
-        "census",
+    sent = limit_fields(
         "team",
         "red",
         part="0.125",
@@ -96,11 +92,9 @@ def test_a_limit_as_a_client_sends_it() -> None:
         pace=("0.01", "P30D"),
         reserved="0.05",
         follows=None,
-        by="olga",
         reason="",
-        request_id=_ID,
     )
-    assert limited(form) == by_client(sent)
+    assert limited(form) == by_client("limit", sent)
 
 
 def test_a_budget_of_its_own() -> None:

@@ -1,0 +1,232 @@
+"""Owners' records of a dataset, made once, so that every retry has the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+from accountant.errors import BudgetError, RequestInvalid
+from accountant.exact import exact_text
+from accountant.policy import Access, Policy
+from accountant.policy.proposed import differences, proposed
+from accountant.records import VERSION, Decision, Open, decode_decision, encode
+from accountant.records.given import (
+    given_policy,
+    given_ratios,
+    given_text,
+    given_texts,
+    given_until,
+)
+from accountant.records.inputs import check, check_body
+from accountant.records.outcomes import Reason
+from streams.client.requests import PreparedRequest
+
+_TEXTS: Final = frozenset(
+    {"reason", "horizon", "access", "visibility", "member", "team", "until", "as", "scope", "name"}
+)
+"""The fields that a caller gives as text, beside `dataset` and `by`."""
+
+
+class OwnerRecord(NamedTuple):
+    """What an owner says of a dataset, until the owner's name is known.
+
+    Attributes:
+        kind: its `type` on the wire.
+        fields: the others, in their order there; one that is None is left out.
+        fresh: the id was made for this record.
+    """
+
+    kind: str
+    dataset: str
+    fields: Mapping[str, object]
+    request_id: str
+    fresh: bool = False
+
+    def prepared(self, by: str, *, access: Access | None = None) -> PreparedRequest:
+        """Return the call that sends it.
+
+        Args:
+            access: of the policy that a dataset is opened under, where it names none.
+        Raises: RequestInvalid.
+        """
+        given = {name: value for name, value in self.fields.items() if value is not None}
+        for name in _TEXTS & given.keys():
+            given[name] = given_text(name, given[name])
+        if access is not None:
+            policy = cast("dict[str, Any]", given["policy"])
+            given["policy"] = {**policy, "access": policy.get("access", access)}
+        head = {"version": VERSION, "type": self.kind, "request_id": self.request_id}
+        who = {"dataset": given_text("dataset", self.dataset), "by": given_text("by", by)}
+        body = encode({**head, **who, **given})
+        check_body("admin", body)
+        return PreparedRequest(
+            "admin",
+            body,
+            self.dataset,
+            by,
+            self.request_id,
+            opens=self.kind == "open",
+            fresh=self.fresh,
+        )
+
+
+def open_fields(
+    policy: Policy | Mapping[str, Any],
+    *,
+    as_given: bool,
+    owners: Sequence[str] | None,
+    reason: str,
+) -> dict[str, object]:
+    """Return the fields of the record that opens a dataset.
+
+    Args:
+        as_given: nothing is proposed where the policy names none.
+    Raises: RequestInvalid.
+    """
+    fields = dict(given_policy(policy))
+    return {
+        "policy": fields if as_given else proposed(fields),
+        "reason": reason,
+        "owners": None if owners is None else given_texts("owners", owners),
+    }
+
+
+def amend_fields(
+    *,
+    alert_at: Sequence[object] | None,
+    horizon: str | None,
+    most_per_request: object,
+    policy: Policy | Mapping[str, Any] | None,
+    as_given: bool,
+    access: str | None,
+    visibility: str | None,
+    follows: int | None,
+    reason: str,
+) -> dict[str, object]:
+    """Return the fields of a change of thresholds, horizon, cap, access or budget.
+
+    Raises: RequestInvalid: also where none is given.
+    """
+    if all(
+        each is None for each in (alert_at, horizon, most_per_request, policy, access, visibility)
+    ):
+        rule = "must be given, or horizon, most_per_request, access, visibility or policy"
+        raise RequestInvalid("alert_at", rule, None)
+    lower = None if policy is None else given_policy(policy)
+    return {
+        "alert_at": None if alert_at is None else given_ratios(alert_at),
+        "horizon": horizon,
+        "reason": reason,
+        "follows": follows,
+        "most_per_request": _ratio("most_per_request", most_per_request),
+        "access": access,
+        "visibility": visibility,
+        "policy": lower if lower is None or as_given else proposed(lower),
+    }
+
+
+def member_fields(
+    member: str,
+    *,
+    roles: Sequence[str],
+    team: str | None,
+    until: object,
+    as_administrator: bool,
+    follows: int | None,
+    reason: str,
+) -> dict[str, object]:
+    """Return the fields of what a member may do on a dataset; without roles, nothing more.
+
+    Raises: RequestInvalid.
+    """
+    return {
+        "member": member,
+        "roles": given_texts("roles", roles),
+        "team": team,
+        "until": None if until is None else given_until(until),
+        "reason": reason,
+        "follows": follows,
+        "as": "administrator" if as_administrator else None,
+    }
+
+
+def limit_fields(
+    scope: str,
+    name: str | None,
+    *,
+    part: object,
+    policy: Mapping[str, Any] | None,
+    pace: tuple[object, str] | None,
+    reserved: object,
+    follows: int | None,
+    reason: str,
+) -> dict[str, object]:
+    """Return the fields of a limit; with no limit in them, they remove one.
+
+    Raises: RequestInvalid.
+    """
+    return {
+        "scope": scope,
+        "name": name,
+        "part": _ratio("part", part),
+        "policy": None if policy is None else given_policy(policy),
+        "pace": None if pace is None else _pace(pace),
+        "reserved": _ratio("reserved", reserved),
+        "reason": reason,
+        "follows": follows,
+    }
+
+
+class PolicyDiffers(BudgetError):
+    """A dataset was opened under another policy than is asked for: it stays as it is.
+
+    Attributes:
+        dataset: its name.
+        fields: what it has and what was asked, by field.
+        record: the refusal, as the log has it.
+    """
+
+    def __init__(self, dataset: str, fields: dict[str, tuple[str, str]], record: bytes) -> None:
+        self.dataset = dataset
+        self.fields = fields
+        self.record = record
+        told = "; ".join(
+            f"{name}: has {has}, asked {asked}" for name, (has, asked) in fields.items()
+        )
+        super().__init__(
+            f"dataset {dataset} was opened under another policy: {told}. Ask for the policy that "
+            "it has, or open a dataset of another name"
+        )
+
+    @property
+    def decision(self) -> Decision:
+        """The refusal."""
+        return decode_decision(self.record)
+
+
+def was_open(decision: Decision) -> bool:
+    """Tell whether a decision on an opening refuses it, since the dataset was opened before."""
+    told = decision if decision.first is None else decision.first
+    return told.reason is Reason.ALREADY_OPENED
+
+
+def check_same_policy(call: PreparedRequest, decision: Decision, has: Policy) -> None:
+    """Check that a dataset has the policy that a call would have opened it under.
+
+    Raises: PolicyDiffers.
+    """
+    record = check("admin", call.body).body
+    assert isinstance(record, Open)
+    fields = differences(has, record.policy)
+    if fields:
+        raise PolicyDiffers(call.dataset, fields, encode(decision))
+
+
+def _ratio(field: str, given: object) -> str | None:
+    return None if given is None else exact_text(given, field=field, up=False)
+
+
+def _pace(given: object) -> dict[str, str | None]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise RequestInvalid("pace", 'must be a ratio and its period: ("0.01", "P1D")', given)
+    return {"part": _ratio("pace", given[0]), "period": given_text("pace.period", given[1])}

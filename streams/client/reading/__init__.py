@@ -1,1 +1,0 @@
-"""What clients read of a ledger: datasets, members, limits, usage."""

@@ -1,0 +1,87 @@
+"""The synchronous client is the asynchronous one without `await`: its files are generated."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from streams.client import Accountant, AsyncAccountant
+from streams.client.connection import AsyncConnection, Connection
+from streams.client.reply import Call
+
+ROOT = Path(__file__).parents[3]
+RENAMED = {"__aenter__": "__enter__", "__aexit__": "__exit__"}
+
+
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("unasync", ROOT / "scripts" / "unasync.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_synchronous_files_are_those_that_the_script_writes() -> None:
+    unasync = script()
+    assert [source.name for source in unasync.SOURCES] == ["async_accountant.py", "async_sender.py"]
+    for source in unasync.SOURCES:
+        text = unasync.target_of(source).read_text("utf-8")
+        assert text == unasync.generated(source), "run `make client`"
+        assert text.startswith("# Generated from ")
+        assert "async" not in text.partition("\n")[2].replace("asynchronous", "")
+
+
+def test_a_rule_without_a_line_is_found() -> None:
+    unasync = script()
+    texts = "".join(source.read_text("utf-8") for source in unasync.SOURCES)
+    for pattern, instead in unasync.RULES:
+        before, texts = texts, unasync.re.sub(pattern, instead, texts)
+        assert texts != before, pattern
+
+
+def surface(kind: type) -> dict[str, tuple[list[str], str | None]]:
+    """Return parameters and documentation of each public name, and of what a `with` calls."""
+    found = {}
+    for name, each in vars(kind).items():
+        if name.startswith("_") and not name.startswith("__"):
+            continue
+        if isinstance(each, property):
+            found[name] = (["property"], inspect.getdoc(each))
+        elif inspect.isfunction(each):
+            parameters = [str(p.replace(annotation=p.empty)) for p in _parameters(each)]
+            found[RENAMED.get(name, name)] = (parameters, inspect.getdoc(each))
+    return found
+
+
+def _parameters(function: object) -> list[inspect.Parameter]:
+    assert callable(function)
+    return list(inspect.signature(function).parameters.values())
+
+
+def test_both_clients_have_one_surface() -> None:
+    ours, theirs = surface(Accountant), surface(AsyncAccountant)
+    assert ours == theirs
+    assert {"ask", "grant", "release", "released", "open", "set_limit", "events"} <= ours.keys()
+
+
+def test_both_connections_have_one_surface() -> None:
+    ours, theirs = surface(Connection), surface(AsyncConnection)
+    assert {name: parameters for name, (parameters, _) in theirs.items()} == {
+        "connect": ["self"],  # the other one is connected when it is made
+        **{name: parameters for name, (parameters, _) in ours.items() if name != "__init__"},
+    }
+
+
+def test_what_is_wrong_with_a_call_is_raised_before_it_is_awaited() -> None:
+    ledger = AsyncAccountant("sqlite:///none.db", analyst="ana")
+    for call in ("ask", "cost", "grant"):
+        with pytest.raises(Exception, match="wait"):
+            getattr(ledger, call)("census", "pure:0.1", wait=-1)
+    call = ledger.ask("census", "pure:0.1")
+    assert isinstance(call, Call)
+    call.close()
